@@ -1,0 +1,36 @@
+# make demo   four hospitals on this machine, end to end; output in build/demo
+# make test   linter, type checker, layer contract, tests
+# Both build their own environment in .venv from requirements.lock.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint bench lock clean
+demo: $(READY)
+	$(BIN)/consortium demo --out build/demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv==0.13.8
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+lock:
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf .venv build

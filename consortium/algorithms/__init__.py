@@ -1,0 +1,17 @@
+"""The registry: an algorithm is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from consortium.algorithms.average import Average
+from consortium.algorithms.base import Algorithm
+from consortium.algorithms.ica import Ica
+from consortium.algorithms.pca import Pca
+
+REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
+    {"average": Average(), "ica": Ica(), "pca": Pca()}
+)
+
+__all__ = ["REGISTRY", "Algorithm"]

@@ -1,0 +1,72 @@
+"""The private average of every unit's mean volume: the smallest complete algorithm.
+
+Source: dissertation section 3.1 and Algorithm 3.2, for vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from consortium.algorithms.base import (
+    Array,
+    Local,
+    PlannedRelease,
+    Query,
+    Result,
+    Run,
+    Shape,
+    SiteData,
+)
+from consortium.kernels.clipping import clip_columns, clip_vector
+from consortium.privacy.bounds import Bound
+
+
+class AverageParameters(BaseModel):
+    """Parameters of `average`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    bound: float = Field(
+        default=1.0, gt=0, description="Clipping bound of one unit's mean volume (Euclidean norm)."
+    )
+
+
+def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over the site's units of their clipped (mean) volume, length D."""
+    del query
+    total = np.zeros(data.features)
+    for block in data.blocks():
+        if data.unit == "subject":
+            total += clip_vector(block.mean(axis=1, dtype=np.float64), bound.norm)
+        else:
+            total += clip_columns(block, bound.norm).sum(axis=1, dtype=np.float64)
+    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
+    return total / units
+
+
+class Average:
+    """One release of D numbers."""
+
+    name = "average"
+    title = "private average"
+    Parameters = AverageParameters
+    statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
+
+    def releases(self, parameters: AverageParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """One release with the whole budget."""
+        bound = Bound(parameters.bound)
+        return (PlannedRelease("average", "mean_volume", shape.features, bound, 1, 1.0),)
+
+    def run(self, parameters: AverageParameters, shape: Shape) -> Run:
+        """Ask once and return the answer as a map (D x 1)."""
+        del parameters, shape
+        release = yield Query("average", "mean_volume")
+        return Result(
+            {"mean": release.values[:, None]},
+            {"noise_deviation": release.deviation},
+            maps="mean",
+        )

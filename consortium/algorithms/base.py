@@ -1,0 +1,151 @@
+"""The one shape of an algorithm.
+
+The centre's half is a generator: it yields a `Query`, is sent the
+`Release`, and returns a `Result`. The site's half is a pure function of the site's
+data and the query. Noise, secure aggregation, accounting and the transcript are
+the engine's business; an algorithm never sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from consortium.privacy.bounds import Bound, Unit
+
+Array = NDArray[Any]
+Argument = Array | float | int | str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is public about the data: never derived from anybody's values.
+
+    Parameters
+    ----------
+    features : int
+        D, rows of every data block (voxels in the study's mask).
+    subjects : tuple of int
+        M_s, persons per site, in the order of the study's sites.
+    samples : tuple of int
+        N_s, volumes per site.
+    unit : {'subject', 'timepoint'}
+    """
+
+    features: int
+    subjects: tuple[int, ...]
+    samples: tuple[int, ...]
+    unit: Unit
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Units of privacy per site."""
+        return self.subjects if self.unit == "subject" else self.samples
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One or more equal releases that an algorithm may make, known before any data is read.
+
+    ``share`` is the part of the whole budget (of μ²) that all ``rounds``
+    together may use; the shares of an algorithm add up to one.
+    """
+
+    stage: str
+    statistic: str
+    entries: int
+    bound: Bound
+    rounds: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the centre asks of every site in one round.
+
+    Parameters
+    ----------
+    stage : str
+        Name of the planned release that this round draws on.
+    statistic : str
+        Key of the algorithm's ``statistics``.
+    arguments : mapping
+        Public arguments (arrays, numbers, names).
+    """
+
+    stage: str
+    statistic: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+
+class SiteData(Protocol):
+    """A site's data as its algorithms see it: blocks that are read one at a time."""
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of privacy."""
+
+    @property
+    def features(self) -> int:
+        """D, rows of every block."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Volumes of each subject."""
+
+    def blocks(self) -> Iterator[Array]:
+        """Yield one D x T_m array per subject, each time in the same order."""
+
+    def reduced(self, basis: Array) -> Array:
+        """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the centre learns of a query: the noisy mean over all units of all sites.
+
+    Parameters
+    ----------
+    values : array
+        Flat, with the planned number of entries.
+    deviation : float
+        Standard deviation of the noise in each entry; 0 without privacy.
+    """
+
+    values: Array
+    deviation: float
+
+
+Run = Generator[Query, Release, "Result"]
+Local = Callable[[SiteData, Query, Bound], Array]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an algorithm returns: public arrays by name, and numbers for the report."""
+
+    arrays: Mapping[str, Array]
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+    maps: str = ""
+    """Name of the D x R array that is to be written as images, or empty."""
+
+
+class Algorithm(Protocol):
+    """A whole algorithm; `REGISTRY` maps its name to one of these."""
+
+    name: str
+    title: str
+    Parameters: type[BaseModel]
+    statistics: Mapping[str, Local]
+    """Site's half: the mean over the site's units of a statistic clipped to the bound."""
+
+    def releases(self, parameters: Any, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """Every release that `run` can make, at the worst."""
+
+    def run(self, parameters: Any, shape: Shape) -> Run:
+        """Centre's half."""

@@ -1,0 +1,283 @@
+"""capeDJICA: joint ICA of all sites' data, round by round.
+
+Source: dissertation Algorithm 6.1, corrected and extended. The data are whitened
+with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
+
+``rotation`` (default)
+    W stays a rotation, as the unmixing of whitened data is; only the antisymmetric
+    part of E[ψ(z)zᵀ], R(R−1)/2 numbers, is released a round.
+``fixed-point``
+    FastICA's step with a polar projection; R² numbers a round, few rounds.
+``gradient``
+    The paper's update (eq. 6.3 and 6.6). The identity and the factor W carry no
+    data and are applied after the release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.linalg import expm, polar
+
+from consortium.algorithms.base import (
+    Array,
+    Local,
+    PlannedRelease,
+    Query,
+    Release,
+    Result,
+    Run,
+    Shape,
+    SiteData,
+)
+from consortium.algorithms.pca import Pca, PcaParameters
+from consortium.errors import StudyError
+from consortium.kernels import infomax
+from consortium.privacy.bounds import Bound
+
+Steps = Generator[Query, Release, tuple[Array, float]]
+"""Rounds of an optimizer; returns the unmixing and the size of the last change."""
+
+Optimizer = Literal["rotation", "fixed-point", "gradient"]
+_ROUNDS: dict[Optimizer, int] = {"rotation": 20, "fixed-point": 8, "gradient": 150}
+
+
+class IcaParameters(BaseModel):
+    """Parameters of `ica`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    components: int = Field(ge=2, le=200, description="R, networks to look for.")
+    pca_bound: float | None = Field(
+        default=None, gt=0, description="Clipping bound of the PCA before it, as in pca."
+    )
+    pca_share: float = Field(
+        default=0.5, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
+    )
+    optimizer: Optimizer = Field(
+        default="rotation", description="How the unmixing is improved from round to round."
+    )
+    score: infomax.Score | None = Field(
+        default=None,
+        description="'tanh', or 'volatility' for courses whose variance wanders (unit subject "
+        "only). By default volatility for unit subject and tanh for unit timepoint.",
+    )
+    rounds: int | None = Field(
+        default=None,
+        ge=1,
+        le=2000,
+        description="Rounds; by default 20 (rotation), 8 (fixed-point) or 150 (gradient).",
+    )
+    bound: float | None = Field(
+        default=None,
+        gt=0,
+        description="Clipping bound of one unit's statistic; by default from R and the mean "
+        "number of volumes per subject.",
+    )
+    first_step: float = Field(
+        default=4.0, gt=0, description="Rotation: first step over a full Newton step."
+    )
+    last_step: float = Field(
+        default=0.4, gt=0, description="Rotation: last step over a full Newton step."
+    )
+    learning_rate: float = Field(default=0.5, gt=0, description="Gradient: ρ.")
+
+
+def _units(data: SiteData) -> int:
+    return len(data.lengths) if data.unit == "subject" else sum(data.lengths)
+
+
+def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
+    """Mean over subjects of their statistics (rows), each clipped to the bound."""
+    total: Array = np.zeros(1)
+    for part in parts:
+        rows = part.reshape(len(part), -1).astype(np.float64)
+        sizes = np.linalg.norm(rows, axis=1)
+        total = total + (bound.norm / np.maximum(sizes, bound.norm)) @ rows
+    return total / units
+
+
+def _whitened(data: SiteData, query: Query) -> tuple[Array, Array]:
+    unmixing, whitening = query.arguments["unmixing"], query.arguments["whitening"]
+    assert isinstance(unmixing, np.ndarray)  # noqa: S101 - for the type checker
+    assert isinstance(whitening, np.ndarray)  # noqa: S101
+    return unmixing, data.reduced(whitening)
+
+
+def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    unmixing, reduced = _whitened(data, query)
+    if data.unit == "timepoint":
+        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
+    score: infomax.Score = "tanh" if query.arguments["score"] == "tanh" else "volatility"
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
+    return _clipped_mean(map(infomax.antisymmetric, moments), bound, _units(data))
+
+
+def _fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
+    unmixing, reduced = _whitened(data, query)
+    score: infomax.Score = "tanh" if query.arguments["score"] == "tanh" else "volatility"
+    steps = infomax.subject_steps(unmixing, reduced, data.lengths, score)
+    return _clipped_mean(steps, bound, _units(data))
+
+
+def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
+    unmixing, reduced = _whitened(data, query)
+    bias = query.arguments["bias"]
+    assert isinstance(bias, np.ndarray)  # noqa: S101
+    if data.unit == "timepoint":
+        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
+    ends = np.cumsum([0, *data.lengths])
+    spans = zip(ends[:-1], ends[1:], strict=True)
+    means = (infomax.infomax_mean(unmixing, bias, reduced[:, a:b])[None] for a, b in spans)
+    return _clipped_mean(means, bound, _units(data))
+
+
+class Ica:
+    """PCA, then one release a round."""
+
+    name = "ica"
+    title = "capeDJICA"
+    Parameters = IcaParameters
+    statistics: ClassVar[Mapping[str, Local]] = {
+        **Pca.statistics,
+        "rotation": _rotation,
+        "fixed_point": _fixed_point,
+        "infomax": _gradient,
+    }
+
+    def releases(self, parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """The second moment, and ``rounds`` equal releases."""
+        _check(parameters, shape)
+        size, share = parameters.components, parameters.pca_share
+        (moment,) = Pca().releases(_pca(parameters), shape)
+        first = PlannedRelease(
+            moment.stage, moment.statistic, moment.entries, moment.bound, 1, share
+        )
+        entries = {
+            "rotation": size * (size - 1) // 2,
+            "fixed-point": size * size,
+            "gradient": size * (size + 1),
+        }[parameters.optimizer]
+        statistic = {"rotation": "rotation", "fixed-point": "fixed_point", "gradient": "infomax"}
+        return (
+            first,
+            PlannedRelease(
+                "ica",
+                statistic[parameters.optimizer],
+                entries,
+                Bound(parameters.bound or _default_bound(parameters, shape)),
+                _rounds(parameters),
+                1.0 - share,
+            ),
+        )
+
+    def run(self, parameters: IcaParameters, shape: Shape) -> Run:
+        """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
+        subspace = yield from Pca().run(_pca(parameters), shape)
+        basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
+        floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
+        scales = np.sqrt(np.maximum(eigenvalues, floor))
+        improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
+        unmixing, last = yield from improve[parameters.optimizer](
+            parameters, shape, basis / scales
+        )
+        mixing = (basis * scales) @ np.linalg.pinv(unmixing)
+        return Result(
+            {"mixing": mixing, "unmixing": unmixing @ (basis / scales).T, **subspace.arrays},
+            {**subspace.numbers, "rounds": _rounds(parameters), "last_change": last},
+            maps="mixing",
+        )
+
+
+def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
+    """Descend over rotations with a step that shrinks geometrically."""
+    score, rounds = _score(parameters, shape), _rounds(parameters)
+    newton = 1.0 / (2.0 * infomax.CURVATURE[score])
+    ratio = parameters.last_step / parameters.first_step
+    unmixing = np.eye(parameters.components)
+    turn = np.zeros_like(unmixing)
+    for index in range(rounds):
+        release = yield _ask("rotation", unmixing, whitening, score=score)
+        speed = parameters.first_step * ratio ** (index / max(rounds - 1, 1))
+        turn = -newton * speed * infomax.skew(release.values, parameters.components)
+        turn /= max(1.0, float(np.linalg.norm(turn, 2)))  # at most a radian a round
+        unmixing = expm(turn) @ unmixing
+    return unmixing, float(np.linalg.norm(turn))
+
+
+def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
+    """FastICA's fixed point: a step, then the nearest rotation."""
+    score, size = _score(parameters, shape), parameters.components
+    unmixing = np.eye(size)
+    change = 0.0
+    for _ in range(_rounds(parameters)):
+        release = yield _ask("fixed_point", unmixing, whitening, score=score)
+        step = release.values.reshape(size, size)
+        closest, _ = polar(-step @ unmixing)
+        change = float(np.linalg.norm(np.abs(closest @ unmixing.T) - np.eye(size)))
+        unmixing = closest
+    return unmixing, change
+
+
+def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
+    """The paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
+    del shape
+    size, rate = parameters.components, parameters.learning_rate
+    unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
+    for _ in range(_rounds(parameters)):
+        release = yield _ask("infomax", unmixing, whitening, bias=bias)
+        moments = release.values.reshape(size, size + 1)
+        change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
+        unmixing, bias = unmixing + change, bias + rate * moments[:, size]
+    return unmixing, float(np.linalg.norm(change))
+
+
+def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Array | str) -> Query:
+    return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
+
+
+def _pca(parameters: IcaParameters) -> PcaParameters:
+    return PcaParameters(components=parameters.components, bound=parameters.pca_bound)
+
+
+def _rounds(parameters: IcaParameters) -> int:
+    return parameters.rounds or _ROUNDS[parameters.optimizer]
+
+
+def _score(parameters: IcaParameters, shape: Shape) -> infomax.Score:
+    return parameters.score or ("volatility" if shape.unit == "subject" else "tanh")
+
+
+def _check(parameters: IcaParameters, shape: Shape) -> None:
+    if shape.unit == "timepoint":
+        if parameters.score == "volatility":
+            raise StudyError(
+                "field 'analysis.score': volatility mixes a subject's volumes, which unit "
+                "timepoint does not protect; choose tanh, or protect unit subject."
+            )
+        if parameters.optimizer == "fixed-point":
+            raise StudyError(
+                "field 'analysis.optimizer': fixed-point is for unit subject; choose rotation."
+            )
+
+
+def _default_bound(parameters: IcaParameters, shape: Shape) -> float:
+    """About 1.5 times the typical norm, from public sizes alone."""
+    size = parameters.components
+    length = sum(shape.samples) / sum(shape.subjects)
+    if parameters.optimizer == "gradient":
+        return 0.5 * size if shape.unit == "timepoint" else 0.5 * math.sqrt(size) + 1.0
+    if shape.unit == "timepoint":
+        return 0.15 * size
+    factor = {"tanh": 0.28, "volatility": 0.5}[_score(parameters, shape)]
+    rotation = max(factor * size / math.sqrt(length), 0.1)
+    return rotation if parameters.optimizer == "rotation" else rotation + 0.3 * math.sqrt(size)
+
+

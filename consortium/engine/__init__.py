@@ -1,0 +1,1 @@
+"""Drives one algorithm over the sites: query, messages, release, transcript."""

@@ -1,0 +1,149 @@
+"""An algorithm on its way: the pending query, and the rounds that led to it.
+
+A session is a value of the plan and of the releases so far. Fed with the same
+releases it asks the same queries, so a study resumes by replaying its rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Query, Release, Result
+from consortium.errors import PrivacyError, ProtocolError
+from consortium.plan import Plan, Stage
+from consortium.privacy.accountant import Budget
+
+
+@dataclass(frozen=True)
+class Round:
+    """A finished round.
+
+    Parameters
+    ----------
+    number : int
+        1, 2, ...
+    stage, statistic : str
+    survivors : tuple of int
+        Sites in the sum, as indices.
+    values : array
+        What was released.
+    """
+
+    number: int
+    stage: str
+    statistic: str
+    survivors: tuple[int, ...]
+    values: Array
+
+
+class Session:
+    """The centre's half of an algorithm, one round at a time.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Raises
+    ------
+    PrivacyError
+        If the algorithm asks for what the plan does not hold.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rounds: list[Round] = []
+        self.result: Result | None = None
+        self.pending: Query | None = None
+        self._budgets = [Budget(plan.promised_mu) for _ in plan.study.sites]
+        self._run = REGISTRY[plan.study.algorithm].run(plan.study.analysis, plan.shape)
+        self._advance(None)
+
+    @property
+    def number(self) -> int:
+        """Number of the pending round."""
+        return len(self.rounds) + 1
+
+    @property
+    def stage(self) -> Stage:
+        """Planned stage of the pending query."""
+        if self.pending is None:
+            raise ProtocolError("The analysis is finished; there is no round to run.")
+        return self.plan.stage(self.pending.stage)
+
+    def accept(self, values: Array, survivors: Sequence[int]) -> Round:
+        """Take the pending round's release and go on to the next query.
+
+        Parameters
+        ----------
+        values : array
+            As `Mechanism.release` returned it.
+        survivors : sequence of int
+            Sites in the sum.
+
+        Raises
+        ------
+        BudgetError
+            If with so few sites the release would break the promise.
+        PrivacyError
+            If the algorithm's next query is not in the plan.
+        """
+        stage, mechanism = self.stage, self.stage.mechanism
+        present = tuple(sorted(survivors))
+        if mechanism.scheme != "none":
+            self._charge(present, stage)
+        share = sum(mechanism.weights[s] for s in present)
+        deviation = mechanism.noise.aggregate(present) / share
+        mean = values / share
+        done = Round(self.number, stage.name, stage.release.statistic, present, np.asarray(values))
+        self.rounds.append(done)
+        self._advance(Release(mean, deviation))
+        return done
+
+    def _charge(self, present: tuple[int, ...], stage: Stage) -> None:
+        losses = stage.mechanism.coalition(present)
+        charged = list(self._budgets)
+        for site, mu in zip(present, losses, strict=True):
+            what = f"{self.plan.study.sites[site]}: round {self.number} of '{stage.name}'"
+            charged[site] = charged[site].charge(float(mu), what)
+        self._budgets = charged
+
+    def _advance(self, release: Release | None) -> None:
+        try:
+            self.pending = next(self._run) if release is None else self._run.send(release)
+        except StopIteration as stop:
+            self.pending, self.result = None, stop.value
+            return
+        check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
+
+
+def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
+    """Return the stage that a query draws on.
+
+    Parameters
+    ----------
+    plan : Plan
+    query : Query
+    before : sequence of str
+        Stages of all earlier rounds.
+
+    Raises
+    ------
+    PrivacyError
+        If stage or statistic are not planned, or the stage's rounds are used up.
+    """
+    stage = plan.stage(query.stage)
+    if query.statistic != stage.release.statistic:
+        raise PrivacyError(
+            f"The query asks for '{query.statistic}' where stage '{query.stage}' plans "
+            f"'{stage.release.statistic}'; an unplanned release is refused."
+        )
+    if before.count(query.stage) >= stage.release.rounds:
+        raise PrivacyError(
+            f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds; "
+            "another release is refused."
+        )
+    return stage

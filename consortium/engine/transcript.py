@@ -1,0 +1,87 @@
+"""The public record of a run on disk, from which it resumes.
+
+Each round is an array and a JSON file that is written after it; a round without
+its JSON file did not happen.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from consortium.engine.session import Round
+from consortium.errors import OutputError
+
+
+class Transcript:
+    """Rounds in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def append(self, done: Round, context: bytes) -> None:
+        """Store a finished round; ``context`` is the digest of its query."""
+        buffer = io.BytesIO()
+        np.save(buffer, done.values, allow_pickle=False)
+        name = f"round-{done.number:05d}"
+        write_atomically(self._folder / f"{name}.npy", buffer.getvalue())
+        record = {
+            "round": done.number,
+            "stage": done.stage,
+            "statistic": done.statistic,
+            "survivors": list(done.survivors),
+            "query": context.hex(),
+        }
+        text = json.dumps(record, indent=1)
+        write_atomically(self._folder / f"{name}.json", text.encode())
+
+    def rounds(self) -> Iterator[Round]:
+        """Yield the stored rounds in order.
+
+        Raises
+        ------
+        OutputError
+            If a file is damaged.
+        """
+        number = 1
+        while (path := self._folder / f"round-{number:05d}.json").exists():
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                values = np.load(path.with_suffix(".npy"), allow_pickle=False)
+                survivors = tuple(int(s) for s in record["survivors"])
+                yield Round(number, record["stage"], record["statistic"], survivors, values)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise OutputError(
+                    f"{path} is damaged; restore it from a backup or start in a new folder."
+                ) from error
+            number += 1
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of it.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(data)
+        draft.replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"{path} can't be written ({error.strerror}); check disk space and rights."
+        ) from error

@@ -1,0 +1,93 @@
+"""Every error that this software raises on purpose.
+
+A message is one sentence: what is wrong, where, and what to do about it. The
+class's docstring says in general terms what happened and is shown beside it.
+``code`` is all that may cross a site's border: it names the kind of trouble and
+nothing of the data.
+"""
+
+from __future__ import annotations
+
+
+class ConsortiumError(Exception):
+    """Something went wrong that the software foresaw."""
+
+    code = "error"
+
+
+class ConfigurationError(ConsortiumError):
+    """A site's or the centre's own configuration is incomplete or wrong."""
+
+    code = "configuration"
+
+
+class StudyError(ConsortiumError):
+    """The study file can't be used as it is."""
+
+    code = "study"
+
+
+class DataError(ConsortiumError):
+    """An image or table of the data set can't be used as the study asks."""
+
+    code = "data"
+
+
+class PrivacyError(ConsortiumError):
+    """The request would promise less privacy than the study, the site or the mathematics allow."""
+
+    code = "privacy"
+
+
+class BudgetError(PrivacyError):
+    """The privacy budget does not cover what is asked of it."""
+
+    code = "budget"
+
+
+class RangeError(PrivacyError):
+    """A number lies outside the range that the plan computed before the run."""
+
+    code = "range"
+
+
+class LedgerError(ConsortiumError):
+    """The site's ledger can't be trusted or can't be written."""
+
+    code = "ledger"
+
+
+class ProtocolError(ConsortiumError):
+    """A message arrived that the protocol does not allow now; nothing was changed by it."""
+
+    code = "protocol"
+
+
+class SignatureError(ProtocolError):
+    """A message is not from whom it says, or was altered on its way."""
+
+    code = "signature"
+
+
+class ThresholdError(ProtocolError):
+    """Too few sites are left for the sum to be opened."""
+
+    code = "threshold"
+
+
+class ExchangeError(ConsortiumError):
+    """The place where sites and centre leave their messages can't be read or written."""
+
+    code = "exchange"
+
+
+class SiteError(ConsortiumError):
+    """A site is missing, refused, or failed."""
+
+    code = "site"
+
+
+class OutputError(ConsortiumError):
+    """The output folder can't be used."""
+
+    code = "output"

@@ -1,0 +1,7 @@
+"""Places to put and fetch bytes."""
+
+from consortium.exchange.base import Exchange
+from consortium.exchange.directory import DirectoryExchange
+from consortium.exchange.memory import MemoryExchange
+
+__all__ = ["DirectoryExchange", "Exchange", "MemoryExchange"]

@@ -1,0 +1,52 @@
+"""The one thing that sites and centre share: a place to put and fetch bytes.
+
+An exchange is not trusted. Whoever runs it can delay and delete; everything
+else is noticed by signatures and ends in an error. A name is written once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from consortium.errors import ExchangeError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
+
+
+class Exchange(Protocol):
+    """Bytes by name; names are slash-separated lower-case words."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Store bytes; storing the same bytes again changes nothing.
+
+        Raises
+        ------
+        ExchangeError
+            If the name holds other bytes already, or the place can't be written.
+        """
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        """Fetch bytes, or None if nothing was stored.
+
+        Raises
+        ------
+        ExchangeError
+            If there are more than ``limit`` bytes, or the place can't be read.
+        """
+
+    def children(self, prefix: str) -> list[str]:
+        """Return the last words of all names directly below ``prefix``, sorted."""
+
+
+def check_name(name: str) -> str:
+    """Refuse names that could lead out of the exchange.
+
+    Raises
+    ------
+    ExchangeError
+        If the name is not made of lower-case words with slashes between them.
+    """
+    if len(name) > 300 or not _NAME.fullmatch(name):
+        raise ExchangeError(f"{name[:80]!r} can't name a message; use lower-case words and '/'.")
+    return name

@@ -1,0 +1,80 @@
+"""An exchange in a directory that all parties can reach: a shared disk, a mounted share."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+from consortium.errors import ExchangeError
+from consortium.exchange.base import check_name
+
+
+class DirectoryExchange:
+    """One file per message, put in place whole by an atomic link.
+
+    Parameters
+    ----------
+    root : Path
+        The directory; it is made if its parent exists.
+
+    Raises
+    ------
+    ExchangeError
+        If it can't be made.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        try:
+            root.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ExchangeError(f"{root} can't be used as an exchange; check its path.") from error
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `Exchange.put`."""
+        target = self._root / check_name(name)
+        draft = target.with_name(f".{uuid.uuid4().hex}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(data)
+            try:
+                os.link(draft, target)  # fails if the name is taken, unlike a rename
+            finally:
+                draft.unlink()
+        except FileExistsError:
+            if self.get(name, len(data)) != data:
+                raise ExchangeError(
+                    f"{name} holds another message already; each is written once."
+                ) from None
+        except OSError as error:
+            raise ExchangeError(
+                f"{name} can't be written ({error.strerror}); check the exchange's disk and rights."
+            ) from error
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        """See `Exchange.get`."""
+        try:
+            with (self._root / check_name(name)).open("rb") as file:
+                data = file.read(limit + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ExchangeError(
+                f"{name} can't be read ({error.strerror}); check the exchange's rights."
+            ) from error
+        if len(data) > limit:
+            raise ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")
+        return data
+
+    def children(self, prefix: str) -> list[str]:
+        """See `Exchange.children`."""
+        try:
+            found = os.listdir(self._root / check_name(prefix))  # noqa: PTH208 - names, not paths
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise ExchangeError(
+                f"{prefix} can't be listed ({error.strerror}); check the exchange's rights."
+            ) from error
+        return sorted(name for name in found if not name.startswith("."))

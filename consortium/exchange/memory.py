@@ -1,0 +1,31 @@
+"""An exchange within one process, for tests and simulations."""
+
+from __future__ import annotations
+
+from consortium.errors import ExchangeError
+from consortium.exchange.base import check_name
+
+
+class MemoryExchange:
+    """Bytes in a dictionary."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, bytes] = {}
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `Exchange.put`."""
+        if self._stored.setdefault(check_name(name), data) != data:
+            raise ExchangeError(f"{name} holds another message already; each is written once.")
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        """See `Exchange.get`."""
+        data = self._stored.get(check_name(name))
+        if data is not None and len(data) > limit:
+            raise ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")
+        return data
+
+    def children(self, prefix: str) -> list[str]:
+        """See `Exchange.children`."""
+        start = f"{check_name(prefix)}/"
+        rest = (name[len(start) :] for name in self._stored if name.startswith(start))
+        return sorted({name.split("/")[0] for name in rest})

@@ -1,0 +1,42 @@
+"""Data in memory as an algorithm sees a site's data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class ArrayData:
+    """A site whose subjects' blocks are arrays.
+
+    Parameters
+    ----------
+    subjects : sequence of array, each D x T_m
+    unit : {'subject', 'timepoint'}
+    """
+
+    def __init__(
+        self, subjects: Sequence[Array], unit: Literal["subject", "timepoint"] = "subject"
+    ) -> None:
+        self._subjects = subjects
+        self._basis: Array | None = None
+        self._reduced: Array = np.zeros((0, 0))
+        self.unit: Literal["subject", "timepoint"] = unit
+        self.features = len(subjects[0])
+        self.lengths = [block.shape[1] for block in subjects]
+
+    def blocks(self) -> Iterator[Array]:
+        """Yield each subject's block."""
+        yield from self._subjects
+
+    def reduced(self, basis: Array) -> Array:
+        """Return ``basis.T @ X`` for all subjects side by side (R x N_s), the last one kept."""
+        if self._basis is None or not np.array_equal(self._basis, basis):
+            self._reduced = np.hstack([basis.T.astype(b.dtype) @ b for b in self._subjects])
+            self._basis = basis.copy()
+        return self._reduced

@@ -1,0 +1,67 @@
+"""Second moments and the coordinates in which they are released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+
+from consortium.kernels.clipping import column_scales
+
+Array = NDArray[Any]
+
+
+def add_second_moment(total: Array, block: Array, scale: float) -> Array:
+    """Add ``scale * block @ block.T`` to the upper triangle of ``total``, in place.
+
+    Parameters
+    ----------
+    total : array, D x D, float64, Fortran order
+        Only the upper triangle is kept up to date: half the work of a full product.
+    block : array, D x T
+    scale : float
+    """
+    columns = np.asarray(block, dtype=np.float64, order="F")
+    return dsyrk(scale, columns, beta=1.0, c=total, overwrite_c=1)  # type: ignore[no-any-return]
+
+
+def clipped_volumes(block: Array, bound: float) -> Array:
+    """Scale each volume x so that ‖x xᵀ‖ = ‖x‖² is at most ``bound``."""
+    return block * column_scales(block, float(np.sqrt(bound)))
+
+
+def subject_scale(block: Array, bound: float) -> float:
+    """Factor that makes X Xᵀ/T of one subject's block have Frobenius norm at most ``bound``.
+
+    The norm is that of the smaller of X Xᵀ and Xᵀ X.
+    """
+    features, volumes = block.shape
+    gram = block.T @ block if volumes < features else block @ block.T
+    size = float(np.linalg.norm(gram.astype(np.float64))) / volumes
+    return min(1.0, bound / size) / volumes if size > 0 else 0.0
+
+
+def pack_symmetric(matrix: Array) -> Array:
+    """Upper triangle row by row, off-diagonal entries times √2: keeps the Frobenius norm."""
+    rows, columns = np.triu_indices(len(matrix))
+    packed = matrix[rows, columns]
+    packed[rows != columns] *= np.sqrt(2.0)
+    return packed
+
+
+def unpack_symmetric(packed: Array) -> Array:
+    """Inverse of `pack_symmetric`."""
+    size = int((np.sqrt(8 * len(packed) + 1) - 1) / 2)
+    rows, columns = np.triu_indices(size)
+    values = np.where(rows == columns, packed, packed / np.sqrt(2.0))
+    matrix = np.empty((size, size))
+    matrix[rows, columns] = values
+    matrix[columns, rows] = values
+    return matrix
+
+
+def packed_size(features: int) -> int:
+    """Entries of a packed symmetric D x D matrix."""
+    return features * (features + 1) // 2

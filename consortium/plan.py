@@ -1,0 +1,204 @@
+"""What a study will cost, worked out before any data is read.
+
+A plan is a pure function of the study file and of the sites' public sizes, so
+that the centre and every site compute the same one and nobody has to believe
+another. The budget, as μ², is split over the stages by their shares and evenly
+over a stage's rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import PlannedRelease, Shape
+from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.privacy.accountant import Budget
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.loss import Floats
+from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.secagg.threshold import threshold
+from consortium.study import Study
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Equal rounds of one statistic.
+
+    Parameters
+    ----------
+    release : PlannedRelease
+    mechanism : Mechanism
+    """
+
+    release: PlannedRelease
+    mechanism: Mechanism
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.release.stage
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes of a site's contribution to one round, without envelope."""
+        vectors = 2 if self.mechanism.scheme == "cape" else 1
+        return vectors * self.release.entries * self.mechanism.lattice.bits // 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is fixed before the first round.
+
+    Parameters
+    ----------
+    study : Study
+    shape : Shape
+    stages : tuple of Stage
+    """
+
+    study: Study
+    shape: Shape
+    stages: tuple[Stage, ...]
+
+    @property
+    def rounds(self) -> int:
+        """Most rounds that the study can have."""
+        return sum(stage.release.rounds for stage in self.stages)
+
+    @property
+    def minimum(self) -> int:
+        """Fewest sites that a round may end with."""
+        return len(self.study.sites) - self.study.privacy.dropouts
+
+    @cached_property
+    def losses(self) -> tuple[tuple[float, ...], ...]:
+        """Planned μ of each round (rows) for each site, against the worst coalition."""
+        rows: list[tuple[float, ...]] = []
+        for stage in self.stages:
+            row = tuple(float(mu) for mu in stage.mechanism.coalition())
+            rows += [row] * stage.release.rounds
+        return tuple(rows)
+
+    def site_loss(self, site: int) -> float:
+        """μ of the whole study for one site, at the worst."""
+        return compose(row[site] for row in self.losses)
+
+    @property
+    def promised_mu(self) -> float:
+        """μ that the study file allows; infinite without privacy."""
+        return promised_mu(self.study)
+
+    @property
+    def mu(self) -> float:
+        """μ of the whole study for the worst site, at the worst."""
+        return max(self.site_loss(site) for site in range(len(self.study.sites)))
+
+    @property
+    def epsilon(self) -> float:
+        """ε against the coalition at the study's δ."""
+        return epsilon_of(self.mu, self.study.privacy.delta)
+
+    @property
+    def outsider_mu(self) -> float:
+        """μ of the whole study against somebody who sees only what is released."""
+        worst: list[Floats] = []
+        for stage in self.stages:
+            worst += [stage.mechanism.outsider()] * stage.release.rounds
+        return max(compose(float(row[s]) for row in worst) for s in range(len(self.study.sites)))
+
+    def stage(self, name: str) -> Stage:
+        """Look a stage up by name.
+
+        Raises
+        ------
+        PrivacyError
+            If the plan has no such stage.
+        """
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise PrivacyError(f"The plan has no stage '{name}'; an unplanned release is refused.")
+
+
+def promised_mu(study: Study) -> float:
+    """μ of a study's ε and δ; infinite for the scheme ``none``."""
+    privacy = study.privacy
+    return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, privacy.delta)
+
+
+def make_plan(study: Study, shape: Shape) -> Plan:
+    """Plan a study.
+
+    Raises
+    ------
+    StudyError
+        If the parameters don't fit the data's sizes or the number of drop-outs is unsafe.
+    BudgetError
+        If the releases can't be made within the promised ε.
+    """
+    if len(shape.units) != len(study.sites):
+        raise StudyError(
+            f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
+            "wait for all, or correct the list of sites."
+        )
+    masked_threshold(study)
+    algorithm = REGISTRY[study.algorithm]
+    limit = promised_mu(study)
+    stages = []
+    budget = Budget(limit)
+    for release in algorithm.releases(study.analysis, shape):
+        stage = _plan_stage(study, shape, release, limit)
+        stages.append(stage)
+        for number in range(release.rounds if math.isfinite(limit) else 0):
+            mu = float(stage.mechanism.coalition().max())
+            budget = budget.charge(mu, f"{study.study}: round {number + 1} of '{stage.name}'")
+    return Plan(study, shape, tuple(stages))
+
+
+def masked_threshold(study: Study) -> int:
+    """Answers that open a round's secure sum; 0 if the scheme has none.
+
+    Raises
+    ------
+    StudyError
+        If the study's numbers of colluding sites and drop-outs are unsafe together.
+    """
+    privacy = study.privacy
+    if privacy.scheme in ("local", "none"):
+        return 0
+    return threshold(len(study.sites), privacy.colluding_sites, privacy.dropouts)
+
+
+def count_rounds(study: Study, features: int) -> int:
+    """Rounds of a study, which don't depend on the sites' sizes."""
+    ones = (1,) * len(study.sites)
+    shape = Shape(features, ones, ones, study.privacy.unit)
+    return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))
+
+
+def _plan_stage(study: Study, shape: Shape, release: PlannedRelease, limit: float) -> Stage:
+    privacy = study.privacy
+    target = limit * math.sqrt(release.share / release.rounds)
+    try:
+        mechanism = plan_mechanism(
+            privacy.scheme,
+            entries=release.entries,
+            bound=release.bound,
+            units=shape.units,
+            target=target if math.isfinite(target) else 1.0,
+            colluding=privacy.colluding_sites,
+            dropouts=privacy.dropouts,
+            boost=privacy.boost,
+        )
+    except BudgetError:
+        raise
+    except PrivacyError as error:
+        raise BudgetError(
+            f"field 'privacy.epsilon': {privacy.epsilon} is too small for {release.rounds} rounds "
+            f"of '{release.stage}' over {sum(shape.units)} units ({error}); raise epsilon, ask "
+            "for fewer rounds or bring more data."
+        ) from error
+    return Stage(release, mechanism)

@@ -1,0 +1,163 @@
+"""An adversary who tries to refute what the reports promise.
+
+The coalition of the centre and the worst ``colluding`` sites looks at one
+honest site. It sees every message and the opened sum of the ê, takes away what
+its members know, and plays the likelihood-ratio test between two neighbouring
+data sets that lie a whole sensitivity apart. Each entry of a long release is an
+independent trial, so one call of the real mechanism gives many of them.
+
+The Gaussian view has covariance C and the neighbours differ by a vector v, so
+the most powerful test statistic is vᵀC⁻¹y, and its means differ by μ standard
+deviations. C is not taken from the formula under test but estimated from the
+messages themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.privacy.lattice import Lattice
+from consortium.privacy.loss import SiteNoise, coalition_losses
+from consortium.privacy.mechanism import Mechanism
+from consortium.privacy.bounds import Bound
+from consortium.privacy.noise import GaussianSampler
+
+Array = NDArray[Any]
+Keys = Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the audit's table.
+
+    ``error`` is the standard error of ``empirical``.
+    """
+
+    scheme: str
+    sites: int
+    colluding: int
+    boost: float
+    promised: float
+    empirical: float
+    error: float
+
+    @property
+    def upheld(self) -> bool:
+        """True if the loss seen is at most the promise, within four standard errors."""
+        return self.empirical <= self.promised + 4 * self.error
+
+    @property
+    def tight(self) -> bool:
+        """True if the loss seen comes as close to the promise as the trials can tell."""
+        return self.empirical >= self.promised - 4 * self.error
+
+
+def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
+    """Empirical μ of the first site against its worst coalition, and its standard error.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Its ``entries`` must be ``trials``; sensitivities are per entry here.
+    trials : int
+    keys : callable
+        Returns 32 fresh bytes for a sampler.
+    """
+    shift = mechanism.sensitivities[0] / mechanism.weights[0]
+    views = [_view(mechanism, value, trials, keys) for value in (0.0, shift)]
+    covariance = np.atleast_2d(np.cov(np.hstack([v - v.mean(axis=1, keepdims=True) for v in views])))
+    direction = np.zeros(len(covariance))
+    direction[0] = mechanism.sensitivities[0] / mechanism.lattice.step
+    if mechanism.scheme == "secure-sum":
+        direction = direction[:1]
+    test = np.linalg.solve(covariance, direction)
+    scores = [test @ view for view in views]
+    spread = np.sqrt((scores[0].var() + scores[1].var()) / 2)
+    empirical = float((scores[1].mean() - scores[0].mean()) / spread)
+    return empirical, float(np.sqrt((2.0 + empirical**2 / 4.0) / trials))
+
+
+def examine(scheme: str, sites: int, colluding: int, boost: float, trials: int, keys: Keys) -> Finding:
+    """Audit the symmetric setting at Δ/τ = 1: σ² = κτ², γ² = τ²/S (``local``: γ = τ).
+
+    Parameters
+    ----------
+    scheme : {'cape', 'secure-sum', 'local'}
+    sites, colluding : int
+    boost : float
+        κ.
+    trials : int
+    keys : callable
+    """
+    mechanism = symmetric(scheme, sites, colluding, boost, trials)
+    empirical, error = audit(mechanism, trials, keys)
+    promised = float(mechanism.coalition().max())
+    return Finding(scheme, sites, colluding, boost, promised, empirical, error)
+
+
+def symmetric(scheme: Any, sites: int, colluding: int, boost: float, entries: int) -> Mechanism:
+    """The dissertation's symmetric setting with τ = Δ = 1 at each site, on a fine grid."""
+    step, weight = 2.0**-16, 1.0 / sites
+    local = weight if scheme == "local" else weight / np.sqrt(sites)
+    correlated = weight * np.sqrt(boost) if scheme == "cape" else 0.0
+    return Mechanism(
+        scheme,
+        entries,
+        Bound(2.0),
+        (weight,) * sites,
+        Lattice(step, 64),
+        (weight,) * sites,
+        (round(correlated / step),) * sites,
+        (round(local / step),) * sites,
+        colluding,
+        0,
+    )
+
+
+def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
+    """The ``colluding`` other sites whose noise hides ``site`` best."""
+    correlated, local = (np.asarray(x) ** 2 for x in (noise.correlated, noise.local))
+    whole = correlated + local
+    hiding = local if noise.scheme != "cape" else correlated * local / whole
+    others = [s for s in np.argsort(hiding)[::-1].tolist() if s != site]
+    return others[:colluding]
+
+
+def exact_from_covariance(noise: SiteNoise, sensitivity: float, site: int, members: list[int]) -> float:
+    """μ of one site for the scheme ``cape``, from the full covariance of the view.
+
+    A second road to `coalition_losses`: the honest messages and the honest part of
+    Σ ê, inverted numerically.
+    """
+    honest = [s for s in range(len(noise.local)) if s not in members]
+    correlated = np.asarray(noise.correlated)[honest] ** 2
+    local = np.asarray(noise.local)[honest] ** 2
+    covariance = np.zeros((len(honest) + 1, len(honest) + 1))
+    covariance[:-1, :-1] = np.diag(correlated + local)
+    covariance[-1, :-1] = covariance[:-1, -1] = correlated
+    covariance[-1, -1] = correlated.sum()
+    direction = np.zeros(len(honest) + 1)
+    direction[honest.index(site)] = sensitivity
+    return float(np.sqrt(direction @ np.linalg.solve(covariance, direction)))
+
+
+def _view(mechanism: Mechanism, value: float, trials: int, keys: Keys) -> Array:
+    """What the coalition learns about site 0 (rows) in each trial (columns), in grid steps."""
+    members = worst_coalition(mechanism.noise, 0, mechanism.colluding)
+    honest = [s for s in range(len(mechanism.weights)) if s not in members]
+    shares = [
+        mechanism.protect(s, np.full(trials, value if s == 0 else 0.0), GaussianSampler(keys()))
+        for s in honest
+    ]
+    hidden = sum((share.masked.view(np.int64) for share in shares), start=np.int64(0))
+    rows = [share.opened.view(np.int64) for share in shares if len(share.opened)]
+    if mechanism.scheme == "local":
+        rows = rows[:1]
+    else:
+        rows.append(np.asarray(hidden))
+    return np.asarray(rows, dtype=np.float64)

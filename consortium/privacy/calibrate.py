@@ -1,0 +1,134 @@
+"""The least noise that keeps every site's promise: the inverse of `loss`.
+
+With equal demands (the usual case: a mean weighted by site size asks the same
+of all) the answer is in closed form. With unequal ones the aggregate variance
+is minimized by a linear program over the γ_s²; it takes the place of the linear
+system of dissertation section 3.3.7, whose solution may be negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from consortium.errors import PrivacyError
+from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses
+
+
+def calibrate(
+    scheme: Scheme,
+    sensitivities: Sequence[float],
+    targets: Sequence[float],
+    *,
+    colluding: int,
+    dropouts: int = 0,
+    boost: float = 10_000.0,
+) -> SiteNoise:
+    """Noise with which no site's loss against the coalition exceeds its target.
+
+    Parameters
+    ----------
+    scheme : {'cape', 'secure-sum', 'local', 'none'}
+    sensitivities, targets : sequence of float
+        Δ_s in the aggregator's units, and the μ_s that site s allows.
+    colluding, dropouts : int
+        As in `coalition_losses`; the promise holds for the worst sites.
+    boost : float
+        κ: the correlated variance is κ times the site's whole noise variance τ_s² = S·γ².
+        κ = 1 is the dissertation's; ê cancels, so a large κ costs no accuracy.
+
+    Returns
+    -------
+    SiteNoise
+
+    Raises
+    ------
+    PrivacyError
+        If a target is not positive, or nobody honest would be left.
+    """
+    demands = _demands(scheme, sensitivities, targets, colluding + dropouts)
+    count = len(demands)
+    if scheme == "none":
+        return SiteNoise(scheme, (0.0,) * count, (0.0,) * count)
+    if scheme == "local":
+        return SiteNoise(scheme, (0.0,) * count, tuple(np.sqrt(demands).tolist()))
+    local = _least_variances(demands, colluding + dropouts)
+    correlated = np.zeros(count)
+    if scheme == "cape":
+        correlated[:] = boost * local.sum()
+    draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)))
+    reached = coalition_losses(draft, sensitivities, colluding, dropouts=dropouts)
+    factor = float(np.max(reached / np.asarray(targets)))
+    return SiteNoise(
+        scheme,
+        tuple((np.sqrt(correlated) * factor).tolist()),
+        tuple((np.sqrt(local) * factor).tolist()),
+    )
+
+
+def pooled_deviation(sensitivities: Sequence[float], target: float) -> float:
+    """τ_pool: the noise that all the data in one place would need for the same μ."""
+    return max(sensitivities) / target
+
+
+def _demands(
+    scheme: Scheme, sensitivities: Sequence[float], targets: Sequence[float], missing: int
+) -> Floats:
+    """Variance (Δ_s/μ_s)² that has to hide each site."""
+    if len(sensitivities) != len(targets) or len(targets) == 0:
+        raise PrivacyError("Every site needs one sensitivity and one target; give both per site.")
+    if any(not (math.isfinite(t) and t > 0) for t in targets):
+        raise PrivacyError("A target of μ is not a positive, finite number; raise epsilon.")
+    if scheme in ("cape", "secure-sum") and missing >= len(targets):
+        raise PrivacyError(
+            f"{missing} colluding or missing sites leave none of {len(targets)} honest; "
+            "lower colluding_sites or dropouts, or choose scheme: local."
+        )
+    return (np.asarray(sensitivities, dtype=float) / np.asarray(targets, dtype=float)) ** 2
+
+
+def _least_variances(demands: Floats, missing: int) -> Floats:
+    """Least Σ x with, for each s, x_s + the sum of the smallest others >= demand_s."""
+    count = len(demands)
+    if np.allclose(demands, demands[0], rtol=1e-9, atol=0.0):
+        return np.full(count, float(demands.max()) / (count - missing))
+    others = count - 1 - missing
+    if others == 0:
+        return demands.copy()
+    scale = float(demands.max())
+    solution = linprog(**_program(demands / scale, others), method="highs")
+    if not solution.success:
+        raise PrivacyError("No noise levels meet the sites' targets; make the targets more alike.")
+    return np.maximum(solution.x[:count], 0.0) * scale
+
+
+def _program(demands: Floats, others: int) -> dict[str, object]:
+    """The linear program; the sum of the ``others`` smallest is max_θ k·θ − Σ (θ − x_t)₊."""
+    count = len(demands)
+    pairs = [(s, t) for s in range(count) for t in range(count) if t != s]
+    variables = 2 * count + len(pairs)
+    rows, columns, entries = [], [], []
+
+    def put(row: int, column: int, entry: float) -> None:
+        rows.append(row)
+        columns.append(column)
+        entries.append(entry)
+
+    for s in range(count):  # −x_s − kθ_s + Σ u_st <= −demand_s
+        put(s, s, -1.0)
+        put(s, count + s, -float(others))
+    for index, (s, t) in enumerate(pairs):
+        put(s, 2 * count + index, 1.0)
+        row = count + index  # θ_s − x_t − u_st <= 0
+        put(row, count + s, 1.0)
+        put(row, t, -1.0)
+        put(row, 2 * count + index, -1.0)
+    matrix = coo_array((entries, (rows, columns)), shape=(count + len(pairs), variables))
+    cost = np.zeros(variables)
+    cost[:count] = 1.0
+    right = np.concatenate([-demands, np.zeros(len(pairs))])
+    return {"c": cost, "A_ub": matrix.tocsr(), "b_ub": right, "bounds": (0, None)}

@@ -1,0 +1,81 @@
+"""Gaussian differential privacy: composition, conversion and their inverses, exact.
+
+A release with sensitivity Δ and Gaussian noise of standard deviation τ is μ-GDP
+with μ = Δ/τ. Source: Dong, Roth and Su (2022), Corollary 1 and Corollary 2;
+Balle and Wang (2018), Theorem 8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from consortium.errors import PrivacyError
+
+_MOST_MU = 1e4
+
+
+def compose(losses: Iterable[float]) -> float:
+    """μ of the adaptive composition of Gaussian releases: the root of the sum of squares."""
+    return math.sqrt(math.fsum(mu * mu for mu in losses))
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """Smallest δ for which a μ-GDP mechanism is (ε, δ)-DP.
+
+    Parameters
+    ----------
+    mu : float
+        μ >= 0; infinity means no privacy.
+    epsilon : float
+        ε >= 0.
+    """
+    if mu == 0:
+        return 0.0
+    if math.isinf(mu):
+        return 1.0
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return -math.exp(first) * math.expm1(min(second - first, 0.0))
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Smallest ε >= 0 for which a μ-GDP mechanism is (ε, δ)-DP; infinity if there is none.
+
+    Raises
+    ------
+    PrivacyError
+        If δ is not between 0 and 1 or μ is negative.
+    """
+    _check(delta)
+    if mu < 0 or math.isnan(mu):
+        raise PrivacyError(f"A privacy loss of μ = {mu} has no meaning; it must be 0 or more.")
+    if mu > _MOST_MU:
+        return math.inf
+    if delta_of(mu, 0.0) <= delta:
+        return 0.0
+    highest = mu * mu / 2 + 40.0 * mu + 1.0
+    return float(brentq(lambda e: delta_of(mu, e) - delta, 0.0, highest, xtol=1e-12, rtol=1e-14))
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """Largest μ whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
+
+    Raises
+    ------
+    PrivacyError
+        If ε is negative or not finite, or δ is not between 0 and 1.
+    """
+    _check(delta)
+    if not math.isfinite(epsilon) or epsilon < 0:
+        raise PrivacyError(f"ε = {epsilon} is no privacy promise; give a finite number, 0 or more.")
+    root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)
+    return float(root)
+
+
+def _check(delta: float) -> None:
+    if not 0.0 < delta < 1.0:
+        raise PrivacyError(f"δ = {delta} is out of range; give a number between 0 and 1.")

@@ -1,0 +1,194 @@
+"""What a site does to its statistic before anything leaves it.
+
+One `Mechanism` describes a planned release fully and knows no data: the grid,
+every site's noise in whole grid steps, and through `losses` its exact price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.privacy.bounds import Bound
+from consortium.privacy.calibrate import calibrate
+from consortium.privacy.lattice import Lattice, plan_lattice
+from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses, outsider_losses
+from consortium.privacy.noise import GaussianSampler
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A site's protected contribution, in the ring.
+
+    Parameters
+    ----------
+    masked : array
+        Goes into the secure sum (empty for the scheme ``local``).
+    opened : array
+        Goes to the centre as it is (empty for the scheme ``secure-sum``).
+    """
+
+    masked: Array
+    opened: Array
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A noisy sum of the sites' weighted statistics.
+
+    Parameters
+    ----------
+    scheme : {'cape', 'secure-sum', 'local', 'none'}
+    entries : int
+    bound : Bound
+    weights : tuple of float
+        w_s, adding up to one.
+    lattice : Lattice
+    sensitivities : tuple of float
+        Δ_s of w_s·f_s after rounding, in the aggregator's units.
+    correlated, local : tuple of int
+        σ_s and γ_s of the draws, in grid steps.
+    colluding, dropouts : int
+    """
+
+    scheme: Scheme
+    entries: int
+    bound: Bound
+    weights: tuple[float, ...]
+    lattice: Lattice
+    sensitivities: tuple[float, ...]
+    correlated: tuple[int, ...]
+    local: tuple[int, ...]
+    colluding: int
+    dropouts: int
+
+    @property
+    def noise(self) -> SiteNoise:
+        """The noise in the aggregator's units."""
+        step = self.lattice.step
+        return SiteNoise(
+            self.scheme,
+            tuple(sigma * step for sigma in self.correlated),
+            tuple(gamma * step for gamma in self.local),
+        )
+
+    @property
+    def masked_entries(self) -> int:
+        """Length of a contribution's part for the secure sum."""
+        return self.entries if self.scheme in ("cape", "secure-sum") else 0
+
+    @property
+    def opened_entries(self) -> int:
+        """Length of a contribution's part that the centre sees as it is."""
+        return 0 if self.scheme == "secure-sum" else self.entries
+
+    def coalition(self, present: Sequence[int] | None = None) -> Floats:
+        """Exact μ_s against the worst coalition: of those present, or planned for the worst."""
+        return coalition_losses(
+            self.noise,
+            self.sensitivities,
+            self.colluding,
+            dropouts=self.dropouts if present is None else 0,
+            present=present,
+        )
+
+    def outsider(self, present: Sequence[int] | None = None) -> Floats:
+        """Exact μ_s against somebody who sees the release only."""
+        return outsider_losses(self.noise, self.sensitivities, present)
+
+    def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> Share:
+        """Weight, round and hide one site's statistic.
+
+        Parameters
+        ----------
+        site : int
+            Index of the site.
+        statistic : array
+            The clipped mean over the site's units, any shape with `entries` entries.
+        sampler : GaussianSampler
+            Freshly keyed for this release.
+
+        Raises
+        ------
+        RangeError
+            If the statistic exceeds its bound or holds no numbers.
+        """
+        weight = self.weights[site]
+        values = np.asarray(statistic, dtype=np.float64).ravel() * weight
+        whole = self.lattice.encode(values, weight * self.bound.norm)
+        whole += sampler.draw(self.local[site], self.entries)
+        nothing = np.zeros(0, dtype=self.lattice.dtype)
+        if self.scheme in ("local", "none"):
+            return Share(nothing, self.lattice.wrap(whole))
+        if self.scheme == "secure-sum":
+            return Share(self.lattice.wrap(whole), nothing)
+        correlated = sampler.draw(self.correlated[site], self.entries)
+        return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
+
+    def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
+        """What becomes public, from the opened secure sum and the open contributions."""
+        if self.scheme == "secure-sum":
+            return self.lattice.decode(hidden)
+        total = np.zeros(self.entries, dtype=self.lattice.dtype)
+        for part in opened:
+            total += part
+        if self.scheme == "cape":
+            total -= hidden
+        return self.lattice.decode(total)
+
+
+def plan_mechanism(
+    scheme: Scheme,
+    *,
+    entries: int,
+    bound: Bound,
+    units: Sequence[int],
+    target: float,
+    colluding: int,
+    dropouts: int = 0,
+    boost: float = 10_000.0,
+) -> Mechanism:
+    """Plan one release so that every site's loss against the coalition is at most ``target``.
+
+    Sites weigh as they have units (w_s = n_s/n), so that the release is the mean
+    over all units and every site has the same sensitivity.
+
+    Raises
+    ------
+    PrivacyError
+        If the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
+    """
+    total = sum(units)
+    weights = tuple(count / total for count in units)
+    plain = [w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True)]
+    options = {"colluding": colluding, "dropouts": dropouts}
+    draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
+    lattice = plan_lattice(
+        entries=entries,
+        bound=bound.norm,
+        sensitivity=min(plain),
+        aggregate=draft.aggregate(),
+        largest=max((*draft.correlated, *draft.local)),
+        sites=len(plain),
+    )
+    rounded = tuple(delta + lattice.rounding(entries) for delta in plain)
+    final = calibrate(scheme, rounded, [target] * len(plain), boost=boost, **options)
+    return Mechanism(
+        scheme,
+        entries,
+        bound,
+        weights,
+        lattice,
+        rounded,
+        tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
+        tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
+        colluding,
+        dropouts,
+    )

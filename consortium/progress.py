@@ -1,0 +1,129 @@
+"""Where a run stands, read from the exchange and the output folder alone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from consortium.engine.transcript import write_atomically
+from consortium.errors import OutputError
+from consortium.exchange.base import Exchange
+from consortium.study import Study
+
+_RECORD, _LOCK = "run.json", ".lock"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Which run an output folder belongs to.
+
+    Parameters
+    ----------
+    run : str
+    study : str
+        Digest of the study.
+    """
+
+    run: str
+    study: str
+
+
+def claim_run(folder: Path, study: Study, exchange: Exchange) -> RunRecord:
+    """Take up the folder's unfinished run of this study, or name a new one.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds another study.
+    """
+    known = read_run(folder)
+    if known is not None:
+        if known.study != study.digest:
+            raise OutputError(
+                f"{folder} holds another study; choose another output folder with --out."
+            )
+        if exchange.get(f"runs/{known.run}/end", 1 << 20) is None:
+            return known
+        archive = folder / "transcript"
+        if archive.exists():
+            archive.replace(folder / f"transcript-{known.run}")
+    taken = [r for r in exchange.children("runs") if r.rsplit("-", 1)[0] == study.study]
+    record = RunRecord(f"{study.study}-{len(taken) + 1:04d}", study.digest)
+    content = json.dumps({"run": record.run, "study": record.study})
+    write_atomically(folder / _RECORD, content.encode())
+    return record
+
+
+def read_run(folder: Path) -> RunRecord | None:
+    """Return the run that a folder belongs to, or None.
+
+    Raises
+    ------
+    OutputError
+        If the record is damaged.
+    """
+    path = folder / _RECORD
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return RunRecord(str(content["run"]), str(content["study"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path} is damaged; choose another output folder.") from error
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Keep a second centre out of the same output folder.
+
+    Raises
+    ------
+    OutputError
+        If one is at work there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+    except BlockingIOError as error:
+        raise OutputError(f"{folder} is in use by another centre; wait for it to end.") from error
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a run waits for.
+
+    Parameters
+    ----------
+    step : str
+    waiting : tuple of str
+        Sites whose message is due.
+    ended : bool
+    """
+
+    step: str
+    waiting: tuple[str, ...]
+    ended: bool
+
+
+def standing(exchange: Exchange, run: str, sites: tuple[str, ...]) -> Standing:
+    """Where a run stands on the exchange."""
+    place = f"runs/{run}"
+    present = exchange.children(place)
+    if "end" in present:
+        return Standing("ended", (), True)
+    rounds = [name for name in present if name.isdigit()]
+    if not rounds:
+        kind = "share" if "keys" in present else "advertise"
+        there = exchange.children(f"{place}/{kind}")
+        return Standing(f"set-up ({kind})", tuple(s for s in sites if s not in there), False)
+    last = f"{place}/{rounds[-1]}"
+    kind = "unmasking" if "unmask" in exchange.children(last) else "contribution"
+    there = exchange.children(f"{last}/{kind}")
+    missing = tuple(s for s in sites if s not in there)
+    return Standing(f"round {int(rounds[-1])} ({kind})", missing, False)

@@ -1,0 +1,1 @@
+"""What people get: maps as NIfTI, the privacy report, and one HTML page."""

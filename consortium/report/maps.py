@@ -1,0 +1,173 @@
+"""The group maps as a BIDS-derivatives data set.
+
+Nothing in it names or counts a subject: what is written is the study's public
+result, what the study file says, and how to read the two.
+Source: BIDS 1.11, derivatives and template-based data (``tpl-``). ``components``
+is a suffix of BEP012, not yet of the standard, and BIDS has no functional mask of a
+template; hence ``.bidsignore``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nibabel.affines import voxel_sizes
+
+from consortium import __version__
+from consortium.report.components import Components
+from consortium.report.files import write_bytes, write_json, write_text
+from consortium.report.grid import Grid
+from consortium.study import Study
+
+BIDS_VERSION = "1.11.0"
+GENERATOR = "cape-consortium"
+NOT_IN_BIDS = ("*_components.*", "*_mask.*", "privacy_report.json", "report.html", "transcript/")
+"""What the validator shall pass over, as lines of ``.bidsignore``."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Files of the maps' data set."""
+
+    description: Path
+    ignore: Path
+    components: Path
+    components_sidecar: Path
+    mask: Path
+    mask_sidecar: Path
+
+
+def write_derivatives(
+    folder: Path,
+    study: Study,
+    grid: Grid,
+    components: Components,
+    numbers: Mapping[str, float | int | str],
+) -> Paths:
+    """Write maps, mask, sidecars and the data set's description.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder; files of an earlier run are replaced one by one.
+    study : Study
+    grid : Grid
+    components : Components
+        What `consortium.report.components.tidy_components` returns.
+    numbers : mapping
+        The analysis's public numbers, as its `Result` holds them.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
+    return Paths(
+        description=write_json(folder / "dataset_description.json", _description(study)),
+        ignore=write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n"),
+        components=_write_image(stem, "components", grid, components.maps.astype(np.float32)),
+        components_sidecar=write_json(
+            stem.with_name(f"{stem.name}_components.json"),
+            _about_maps(study, grid, components) | {"Numbers": _strict(numbers)},
+        ),
+        mask=_write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
+        mask_sidecar=write_json(stem.with_name(f"{stem.name}_mask.json"), _about_mask(study, grid)),
+    )
+
+
+def map_stem(study: Study, grid: Grid) -> str:
+    """File name of the study's maps up to the suffix, with BIDS labels of letters and digits."""
+    resolution = resolution_label(grid)
+    parts = (
+        f"tpl-{study.data.space}",
+        f"task-{study.data.task}",
+        f"res-{resolution}" if resolution else "",
+        f"desc-{_label(study.study + study.algorithm)}",
+    )
+    return "_".join(part for part in parts if part)
+
+
+def resolution_label(grid: Grid) -> str:
+    """Edge of a voxel in mm as a BIDS label, 2.5 as ``2p5``; empty if voxels are not cubes."""
+    edges = voxel_sizes(grid.affine)
+    if not np.allclose(edges, edges[0], rtol=1e-3):
+        return ""
+    return f"{edges[0]:.3f}".rstrip("0").rstrip(".").replace(".", "p")
+
+
+def _label(text: str) -> str:
+    return re.sub("[^A-Za-z0-9]", "", text)
+
+
+def _write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, Any]) -> Path:
+    """Write one compressed image; the same values give the same bytes (no time stamp in gzip)."""
+    image = grid.image(values)
+    image.set_data_dtype(values.dtype)
+    path = stem.with_name(f"{stem.name}_{suffix}.nii.gz")
+    return write_bytes(path, gzip.compress(image.to_bytes(), compresslevel=6, mtime=0))
+
+
+def _description(study: Study) -> dict[str, Any]:
+    return {
+        "Name": study.title or f"Group maps of the study {study.study}",
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
+    }
+
+
+def _resolution(grid: Grid) -> str:
+    edges = " x ".join(f"{edge:g}" for edge in np.round(voxel_sizes(grid.affine), 3))
+    return f"{edges} mm"
+
+
+def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, Any]:
+    """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+    return {
+        "Description": "Group component maps over the consortium's sites, one volume each.",
+        "Units": "robust z-score",
+        "SpatialReference": study.data.space,
+        "Resolution": _resolution(grid),
+        "FourthDimension": "component, in descending order of explained share",
+        "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
+        "values is positive",
+        "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
+        "absolute deviation over the mask (the standard deviation where that is zero)",
+        "NoiseFloor": [float(noise) for noise in components.noise],
+        "ExplainedShare": [float(share) for share in components.shares],
+        "ExplainedShareOf": "the variance of all components together",
+        "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
+        "PeaksUnits": "mm",
+        "PeakScores": [float(height) for height in components.heights],
+        "Study": study.study,
+        "StudyDigest": study.digest,
+        "Analysis": study.algorithm,
+        "AnalysisParameters": study.analysis.model_dump(mode="json"),
+    }
+
+
+def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
+    source = "the MNI152 template's brain" if study.data.mask == "template" else "the study's mask"
+    return {
+        "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
+        "Type": "Brain",
+        "SpatialReference": study.data.space,
+        "Resolution": _resolution(grid),
+        "Voxels": grid.features,
+        "GridDigest": grid.digest,
+    }
+
+
+def _strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
+    """Numbers that JSON can hold: one that is not finite is written as its name."""
+    return {
+        name: value if isinstance(value, str) or np.isfinite(value) else str(value)
+        for name, value in numbers.items()
+    }

@@ -1,0 +1,183 @@
+"""The page that people read: one HTML file with everything in it, no script and no link out."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from consortium.algorithms import REGISTRY
+from consortium.report.components import Components
+from consortium.report.files import write_text
+from consortium.report.grid import Grid
+from consortium.report.maps import map_stem
+from consortium.report.pictures import draw_components
+from consortium.report.privacy import PrivacyReport
+from consortium.report.prose import UNITS, count, methods, reading, verdict
+from consortium.report.statement import clauses, number, percent, power_of_ten
+from consortium.study import Study
+
+NAME = "report.html"
+THRESHOLD = 3.0
+"""Voxels with a smaller |z| are not drawn."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One component as the page shows it."""
+
+    number: int
+    share: float
+    peak: str
+    height: float
+    beyond: int
+    beyond_share: float
+    glass: str
+    glass_text: str
+    slices: str
+    slices_text: str
+
+
+def write_page(
+    folder: Path,
+    study: Study,
+    grid: Grid,
+    components: Components,
+    report: PrivacyReport,
+    *,
+    numbers: Mapping[str, float | int | str],
+    day: date,
+    threshold: float = THRESHOLD,
+    watch: Callable[[int], None] = lambda _: None,
+) -> Path:
+    """Write `report.html`.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder; an earlier page is replaced.
+    study : Study
+    grid : Grid
+    components : Components
+    report : PrivacyReport
+    numbers : mapping
+        The analysis's public numbers.
+    day : date
+        Date that the page carries.
+    threshold : float
+        Least size of a z-score that is drawn.
+    watch : callable
+        Called with 1, 2, ... when so many components are drawn.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            study=study,
+            grid=grid,
+            report=report,
+            components=len(components),
+            title=study.title or study.study,
+            algorithm=REGISTRY[study.algorithm].title,
+            unit=UNITS[report.unit],
+            units=sum(site.units for site in report.sites),
+            parameters=study.analysis.model_dump(mode="json", exclude_none=True),
+            numbers=numbers,
+            day=f"{day.day} {day:%B %Y}",
+            verdict=verdict(components, report),
+            clauses=clauses(report),
+            methods=methods(study, grid, report),
+            reading=reading(threshold),
+            cards=_cards(grid, components, threshold, watch),
+            threshold=threshold,
+            maps=f"tpl-{study.data.space}/func/{map_stem(study, grid)}_components.nii.gz",
+        )
+    )
+    return write_text(folder / NAME, page)
+
+
+def _environment() -> Environment:
+    """Build the template environment: everything escaped, a missing value is an error."""
+    environment = Environment(
+        loader=PackageLoader("consortium.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "amount": number,
+        "per_site": _per_site,
+        "percent": percent,
+        "power_of_ten": power_of_ten,
+        "unbroken": _unbroken,
+        "value": _value,
+    }
+    environment.globals["count"] = count
+    return environment
+
+
+def _cards(
+    grid: Grid, components: Components, threshold: float, watch: Callable[[int], None]
+) -> list[Card]:
+    cards = []
+    pictures = draw_components(grid, components.maps, components.peaks, threshold)
+    for r, picture in enumerate(pictures):
+        beyond = int(np.count_nonzero(np.abs(components.maps[:, r]) >= threshold))
+        card = Card(
+            number=r + 1,
+            share=float(components.shares[r]),
+            peak=", ".join(_millimetres(mm) for mm in components.peaks[r]),
+            height=float(components.heights[r]),
+            beyond=beyond,
+            beyond_share=beyond / grid.features,
+            glass=_inline(picture.glass),
+            glass_text=picture.glass_text,
+            slices=_inline(picture.slices),
+            slices_text=picture.slices_text,
+        )
+        cards.append(card)
+        watch(card.number)
+    return cards
+
+
+def _inline(picture: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(picture).decode()
+
+
+def _millimetres(value: float) -> str:
+    """Whole millimetres with a true minus sign; never minus zero."""
+    return f"{round(value):d}".replace("-", "−")
+
+
+def _per_site(value: float | tuple[float, ...]) -> str:
+    """One number, or the range over the sites."""
+    if not isinstance(value, tuple):
+        return number(value)
+    low, high = number(min(value)), number(max(value))
+    return low if low == high else f"{low}–{high}"
+
+
+def _unbroken(text: str) -> str:
+    """Keep a symbol with its value and a value with its unit on one line."""
+    return text.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
+
+
+def _value(value: object) -> str:
+    """Format a parameter or number of the analysis."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,110 @@
+"""Sentences of the page that depend on the study: verdict, methods, how to read the maps."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+from consortium.algorithms import REGISTRY
+from consortium.report.components import Components
+from consortium.report.grid import Grid
+from consortium.report.privacy import PrivacyReport
+from consortium.report.statement import number, power_of_ten
+from consortium.study import DataSection, Study
+
+SCHEMES = {
+    "cape": "Each site added noise of which one part cancels in the sum over the sites and one "
+    "part stays (CAPE); the cancelling part was summed under masks that only the sites know.",
+    "secure-sum": "Each site added its share of the noise, and the sites' messages were summed "
+    "under masks that only the sites know.",
+    "local": "Each site added all of the noise that protects it, by itself.",
+    "none": "No noise was added.",
+}
+READING = (
+    (
+        "A map shows how strongly each voxel takes part in one component. In a temporal "
+        "decomposition (temporal ICA, PCA) it is the component's column of the mixing matrix, and "
+        "the component's time courses, which stay at the sites, are made independent or "
+        "uncorrelated; networks may therefore overlap in space."
+    ),
+    (
+        "Sign and order of components are arbitrary in such an analysis. Here the heavier tail of "
+        "each map is positive (red), voxels in blue go the other way, and the components are in "
+        "the order of the variance they explain. The explained share is of all components "
+        "together, not of all data."
+    ),
+    (
+        "Values are robust z-scores: distance from the map's median in units of its noise floor "
+        "(1.4826 times the median absolute deviation). They describe how far a voxel stands out "
+        "of its own map; they are not test statistics over persons, and carry no p-value. Voxels "
+        "with |z| below {threshold:g} are not drawn; of pure Gaussian noise, {beyond:.2g} % of "
+        "the voxels would be."
+    ),
+    (
+        "Slices cut at the map's peak, in millimetres of the template space; the left of the "
+        "picture is the left of the brain. The image file holds every voxel, without a threshold."
+    ),
+)
+"""How to read the maps; ``threshold`` and ``beyond`` are filled in."""
+UNITS = {"subject": "person", "timepoint": "volume"}
+
+
+def count(many: int, what: str) -> str:
+    """Join a number and its noun: 1 person, 1,204 persons."""
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def verdict(components: Components, report: PrivacyReport) -> str:
+    """Tell the whole report in two sentences."""
+    unit = UNITS[report.unit]
+    units = sum(site.units for site in report.sites)
+    found = (
+        f"{count(len(components), 'component')} from {count(units, unit)} "
+        f"at {count(len(report.sites), 'site')}."
+    )
+    if report.scheme == "none":
+        return f"{found} Nothing protects the {unit}s: this run added no noise."
+    guarantees = report.guarantees
+    many = report.colluding_sites
+    helpers = f" with {count(many, 'colluding site')}" if many else ""
+    return (
+        f"{found} One {unit}'s privacy loss is at most "
+        f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
+        f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
+        f"(δ = {power_of_ten(report.delta)})."
+    )
+
+
+def methods(study: Study, grid: Grid, report: PrivacyReport) -> list[str]:
+    """Tell what was done, in the words of a methods section."""
+    return [_loading(study.data, grid), _analysis(study, report)]
+
+
+def reading(threshold: float) -> list[str]:
+    """Tell how to read the maps."""
+    beyond = 200 * NormalDist().cdf(-threshold)
+    return [paragraph.format(threshold=threshold, beyond=beyond) for paragraph in READING]
+
+
+def _loading(data: DataSection, grid: Grid) -> str:
+    steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
+    if data.smoothing:
+        steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
+    if data.detrend != "none":
+        steps.append(f"freed of a {data.detrend} trend in each voxel")
+    if data.confounds:
+        steps.append(f"freed of the confounds {', '.join(data.confounds)}")
+    if data.standardize != "none":
+        steps.append(f"scaled (standardize: {data.standardize})")
+    place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
+    return f"{', '.join(steps)}, and restricted to the {grid.features:,} voxels of {place}."
+
+
+def _analysis(study: Study, report: PrivacyReport) -> str:
+    rounds = len(report.releases)
+    return (
+        f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
+        f"{count(rounds, 'round')}, without leaving the sites. In each round every site computed "
+        f"one statistic, with the contribution of one {UNITS[report.unit]} clipped to a bound "
+        f"fixed beforehand. {SCHEMES[report.scheme]} The loss was added up exactly as Gaussian "
+        "differential privacy and converted to ε at the end."
+    )

@@ -1,0 +1,221 @@
+"""The privacy report in plain words, for an ethics board.
+
+Every figure in it is computed from the report's μ. By the definition of Gaussian
+differential privacy, telling two neighbouring data sets apart is no easier than
+telling N(0, 1) from N(μ, 1) by one draw; the best test's power and the best
+guesser's success follow. Source: Dong, Roth and Su (2022), section 2.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+from consortium.report.privacy import SEEDED, Guarantee, PrivacyReport
+
+FALSE_ALARMS = 0.05
+"""Rate of false alarms at which a test's power is told, as is usual in medicine."""
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+AGREEMENT = 1e-6
+"""Relative rounding within which the promised and the spent loss are equal."""
+
+
+class Clause(NamedTuple):
+    """A heading and a paragraph of the statement."""
+
+    heading: str
+    text: str
+
+
+def statement(report: PrivacyReport) -> list[str]:
+    """Privacy statement, one paragraph an entry; page and command line show the same."""
+    return [f"{heading}: {text}" for heading, text in clauses(report)]
+
+
+def clauses(report: PrivacyReport) -> list[Clause]:
+    """Privacy statement as headings and paragraphs."""
+    if report.scheme == "none":
+        return [_no_protection()]
+    return [
+        *([_simulated()] if report.sampler.startswith(SEEDED) else []),
+        _protected(report),
+        _against(report),
+        _strength(report),
+        _test(report),
+        *([_person(report)] if report.unit == "timepoint" else []),
+        _second_opinion(report),
+        _supposed(report),
+        _not_protected(),
+    ]
+
+
+def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
+    """Power of the best test that tells two neighbouring data sets apart.
+
+    Parameters
+    ----------
+    mu : float
+        μ >= 0; infinity is allowed.
+    false_alarms : float
+        Rate of false alarms, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Φ(Φ⁻¹(false_alarms) + μ), from false_alarms (pure guessing) to 1.
+    """
+    normal = NormalDist()
+    return normal.cdf(normal.inv_cdf(false_alarms) + mu)
+
+
+def best_guess(mu: float) -> float:
+    """Success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
+    return NormalDist().cdf(mu / 2)
+
+
+def number(value: float) -> str:
+    """Write a number for people: three digits, and infinity as a word."""
+    return "infinite" if value == float("inf") else f"{value:.3g}"
+
+
+def power_of_ten(value: float) -> str:
+    """Write a small number for people: 0.00001 as 10⁻⁵, 0.00002 as 2·10⁻⁵."""
+    mantissa, exponent = f"{value:.2e}".split("e")
+    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    return raised if mantissa == "1" else f"{mantissa}·{raised}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent; 100 % is kept for certainty."""
+    if 0.9995 <= share < 1:
+        return "more than 99.9 %"
+    return f"{100 * share:.3g} %"
+
+
+def _no_protection() -> Clause:
+    return Clause(
+        "No protection",
+        "This run added no noise. It is a reference for a simulation; its results must not be "
+        "shared as if they were private.",
+    )
+
+
+def _simulated() -> Clause:
+    return Clause(
+        "A simulation",
+        "The noise of this run can be drawn again from a seed. The figures below are what a real "
+        "run of the same study promises; this run itself protects nobody.",
+    )
+
+
+def _protected(report: PrivacyReport) -> Clause:
+    if report.unit == "subject":
+        return Clause(
+            "What is protected",
+            "Each person, with all their scans. What the study shows would have been almost as "
+            "likely if any one person's scans had been any other's. How many persons each site "
+            "contributed is public.",
+        )
+    return Clause(
+        "What is protected",
+        "Each single volume of a scan, not a whole person. What the study shows would have been "
+        "almost as likely if any one volume had been any other. How many volumes each site "
+        "contributed is public.",
+    )
+
+
+def _against(report: PrivacyReport) -> Clause:
+    if report.colluding_sites:
+        coalition = (
+            f"the coordinating centre together with up to {report.colluding_sites} of the "
+            f"{len(report.sites)} sites, who put together all that they have seen and know"
+        )
+    else:
+        coalition = "the coordinating centre, which sees every message, with no site on its side"
+    return Clause(
+        "Against whom",
+        f"Against a coalition: {coalition}. And against an outsider, who sees only what was "
+        "released: the maps, this report and the transcript.",
+    )
+
+
+def _strength(report: PrivacyReport) -> Clause:
+    coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
+    return Clause(
+        "How strong",
+        f"Per {report.unit}, at δ = {power_of_ten(report.delta)}: "
+        f"ε = {number(coalition.epsilon)} against the coalition and "
+        f"ε = {number(outsider.epsilon)} against an outsider (in Gaussian differential privacy, "
+        f"μ = {number(coalition.mu)} and μ = {number(outsider.mu)}). The study had promised at "
+        f"most ε = {number(report.promised.epsilon)} against the coalition. "
+        f"{_spent(report.promised, coalition)}",
+    )
+
+
+def _spent(promised: Guarantee, coalition: Guarantee) -> str:
+    kept = coalition.mu <= promised.mu * (1 + AGREEMENT)
+    return "The promise was kept." if kept else "THE PROMISE WAS BROKEN: tell the sites."
+
+
+def _test(report: PrivacyReport) -> Clause:
+    unit = "person's scans fill" if report.unit == "subject" else "volume fills"
+    coalition, outsider = report.guarantees.coalition.mu, report.guarantees.outsider.mu
+    blind = percent(FALSE_ALARMS)
+    return Clause(
+        "What that means",
+        f"Suppose that somebody knows all data of the study but one place, and wants to find out "
+        f"whether a given {unit} it. A test that says so wrongly in {blind} of cases says so "
+        f"rightly in at most {percent(detection_power(coalition))} of cases for the coalition and "
+        f"{percent(detection_power(outsider))} for an outsider; blind guessing gets {blind}. "
+        f"A bet at even odds is won in at most {percent(best_guess(coalition))} of cases by the "
+        f"coalition and {percent(best_guess(outsider))} by an outsider; a coin wins 50 %.",
+    )
+
+
+def _person(report: PrivacyReport) -> Clause:
+    person = report.person
+    return Clause(
+        "What that means for a person",
+        f"A person contributed up to {person.volumes} volumes. For all of them together the "
+        f"coalition's loss is at most μ = {number(person.mu_coalition)}, "
+        f"ε = {number(person.epsilon_coalition)}: the test above detects a person in up to "
+        f"{percent(detection_power(person.mu_coalition))} of cases. A study that shall protect "
+        "persons uses the unit subject.",
+    )
+
+
+def _second_opinion(report: PrivacyReport) -> Clause:
+    check = report.cross_check
+    return Clause(
+        "Second opinion",
+        f"{check.library} {check.version}, which is not part of this project, computed "
+        f"ε = {number(check.epsilon_coalition)} against the coalition from the same releases.",
+    )
+
+
+def _supposed(report: PrivacyReport) -> Clause:
+    many = report.colluding_sites
+    who = {0: "No site works", 1: "At most one site works"}.get(many, f"At most {many} sites work")
+    opening = (
+        ""
+        if report.scheme == "local"
+        else " The sum of the sites' messages opens only with the answers of more than half of the "
+        "sites; no single site's message opens."
+    )
+    return Clause(
+        "What is supposed",
+        f"{who} with the centre against the others. Every other site runs this software "
+        f"unaltered, adds its noise and keeps its keys to itself.{opening} The network, and the "
+        "place where messages are exchanged, need not be trusted.",
+    )
+
+
+def _not_protected() -> Clause:
+    return Clause(
+        "What is not protected",
+        "Which sites took part, how much data each has, and what the study finds about people in "
+        "general, which may concern persons who were never scanned. A site sees its own data. "
+        "Other studies of the same data add to the loss: each site's ledger keeps the sum and "
+        "refuses to exceed it.",
+    )

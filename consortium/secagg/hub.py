@@ -1,0 +1,231 @@
+"""The hub's side of secure aggregation: it learns the sum of each round, and nothing else."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import ProtocolError
+from consortium.secagg import crypto, messages
+from consortium.secagg.envelope import Opened, unseal
+from consortium.secagg.masks import RINGS
+from consortium.secagg.opening import Opener, RoundSum, opened_vectors
+from consortium.secagg.registering import Registering
+from consortium.secagg.requests import read_request
+from consortium.secagg.roster import CENTRE, Roster
+from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
+from consortium.secagg.tally import Tally
+
+
+class Hub(Registering):
+    """The centre in one run: a pure function of its arguments and of the messages it received.
+
+    After a crash it is built again and fed the stored messages in any order within a step. A
+    round whose unmask request was posted is told so by `restore` before its contributions.
+
+    Parameters
+    ----------
+    run : str
+        Name of the run, unique for ever.
+    roster : Roster
+    rounds : int
+        J, rounds that the run may have; they are numbered 1 ... J.
+    identity : Ed25519PrivateKey
+        Must belong to the roster's key of the centre.
+    secret : bytes
+        32 bytes from the system's random generator, drawn once for this run.
+
+    Raises
+    ------
+    ProtocolError
+        If the identity isn't the roster's, or the secret has another length.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        roster: Roster,
+        rounds: int,
+        identity: Ed25519PrivateKey,
+        secret: bytes,
+    ) -> None:
+        super().__init__(run=run, roster=roster, rounds=rounds, identity=identity, secret=secret)
+        self._tallies: dict[int, Tally] = {}
+        self._finished: dict[int, HubRound] = {}
+
+    def open(
+        self, number: int, context: bytes, entries: int, bits: int, opened_entries: int = 0
+    ) -> None:
+        """Open a round for contributions.
+
+        Parameters
+        ----------
+        number : int
+            Round, 1 ... J, in any order, each once.
+        context : bytes
+            32-byte digest of the question that the sites were asked.
+        entries : int
+            Length of the vectors to be summed secretly; 0 for a round without masks.
+        bits : int
+            32 or 64: both vectors are over the integers modulo 2^bits.
+        opened_entries : int
+            Length of the vectors sent openly to the hub; 0 for none.
+
+        Raises
+        ------
+        ProtocolError
+            If the round was opened before, is not of this run, or an argument is out of range.
+        """
+        advance(HUB, self._state, "open", "The centre")
+        self._session.check_round(number)
+        known = self._tallies.get(number)
+        before = self._finished.get(number, known.state if known else HubRound.UNOPENED)
+        advance(HUB_ROUND, before, "open", f"The centre's round {number}")
+        sizes = min(entries, opened_entries) >= 0 and entries + opened_entries > 0
+        sound = sizes and bits in RINGS and len(context) == crypto.KEY_BYTES
+        if not sound or (entries and not self._session.roster.masked):
+            raise ProtocolError(
+                f"Round {number} can't be opened with {entries} masked and {opened_entries} open "
+                f"entries of {bits} bits; use 32 or 64 bits, a context of {crypto.KEY_BYTES} "
+                "bytes, and masks only in a run that has a threshold."
+            )
+        roster = self._session.roster
+        self._tallies[number] = Tally(roster, number, context, entries, bits, opened_entries)
+
+    def restore(self, number: int, request: bytes) -> None:
+        """Tell a rebuilt hub, before a round's contributions, which request it had posted.
+
+        Contributions of sites that were posted as lost are then refused, as they were.
+
+        Raises
+        ------
+        ProtocolError
+            If the request is not this hub's for this round, or contributions were fed before.
+        """
+        tally = self._tally(number)
+        after = tally.after("restore")
+        body = read_request(self._session, number, tally.context, request)
+        if tally.opened:
+            raise ProtocolError(
+                f"Round {number} has contributions already; restore its request before them."
+            )
+        tally.survivors, tally.state = body.survivors, after
+
+    def receive_contribution(self, data: bytes) -> str:
+        """Take a site's contribution and return the site's name.
+
+        Raises
+        ------
+        ProtocolError
+            If it is unsound, late, not of an open round, or the site's second.
+        """
+        largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
+        limit = self._session.limits.contribution(largest)
+        opened = self._unseal(data, messages.CONTRIBUTION, limit)
+        tally = self._tally(opened.round)
+        after = tally.after("contribution")
+        tally.add(opened.sender, self._decrypt(messages.Contribution, opened))
+        tally.state = after
+        return opened.sender
+
+    def contributed(self, number: int) -> tuple[str, ...]:
+        """Sites whose contribution to an open round has arrived, in roster order."""
+        tally = self._tally(number)
+        return tally.roster.ordered(tally.opened)
+
+    def request(self, number: int) -> bytes:
+        """Close a round's contributions, and ask the survivors to unmask their sum.
+
+        Asked again, it returns the same bytes.
+
+        Raises
+        ------
+        ThresholdError
+            If fewer sites than the minimum have contributed; the round stays open.
+        ProtocolError
+            If the round is not open or has no masks.
+        """
+        tally = self._tally(number)
+        if not tally.entries:
+            raise ProtocolError(f"Round {number} has no masks to take off; call sum at once.")
+        after, survivors = tally.close("request")
+        if not tally.request:
+            body = messages.Request(tally.context, survivors, tally.lost())
+            tally.request = self._seal(messages.UNMASK, number, messages.encode(body))
+            tally.survivors, tally.state = survivors, after
+        return tally.request
+
+    def receive_unmasking(self, data: bytes) -> str:
+        """Take a site's answer to the unmask request and return the site's name.
+
+        Raises
+        ------
+        ProtocolError
+            If it is unsound, not due, or an answer to another request.
+        """
+        opened = self._unseal(data, messages.UNMASKING, self._session.limits.unmasking)
+        tally = self._tally(opened.round)
+        after = tally.after("unmasking")
+        tally.answer(opened.sender, self._decrypt(messages.Unmasking, opened))
+        tally.state = after
+        return opened.sender
+
+    def answered(self, number: int) -> tuple[str, ...]:
+        """Sites whose answer to an open round's unmask request has arrived, in roster order."""
+        tally = self._tally(number)
+        return tally.roster.ordered(tally.answers)
+
+    def sum(self, number: int) -> RoundSum:
+        """Open a round's sum and finish the round; its memory is given back.
+
+        Raises
+        ------
+        ThresholdError
+            If too few sites have contributed or answered, or too many shares are wrong; the
+            message names the sites, and the round stays as it is, so that more may answer.
+        """
+        tally = self._tally(number)
+        if tally.entries:
+            after = tally.after("sum")
+            result = Opener(self._session, self._known, tally).open()
+        else:
+            after, survivors = tally.close("sum open")
+            result = RoundSum(number, tally.total, survivors, opened_vectors(tally))
+        self._finish(number, after)
+        return result
+
+    def abandon(self, number: int) -> None:
+        """Give up a round; other rounds are not touched.
+
+        Raises
+        ------
+        ProtocolError
+            If the round is not open.
+        """
+        self._finish(number, self._tally(number).after("abandon"))
+
+    def _finish(self, number: int, state: HubRound) -> None:
+        self._finished[number] = state
+        del self._tallies[number]
+
+    def _tally(self, number: int) -> Tally:
+        if number not in self._tallies:
+            state = self._finished.get(number, HubRound.UNOPENED)
+            raise ProtocolError(
+                f"The centre's round {number} is {state.value}; only an open round goes on."
+            )
+        return self._tallies[number]
+
+    def _unseal(self, data: bytes, kind: str, limit: int) -> Opened:
+        keys = self._session.roster.keys
+        return unseal(data, keys, run=self._session.run, kind=kind, limit=limit)
+
+    def _decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
+        """Decrypt and decode what a site sent to the hub alone."""
+        if opened.sender == CENTRE:
+            raise ProtocolError(f"The centre sends no {opened.kind}; discard the message.")
+        key = self._known.keys.channel(
+            self._channels[opened.sender], opened.sender, CENTRE, opened.kind, opened.round
+        )
+        what = f"The {opened.kind} of {opened.sender} to round {opened.round}"
+        return messages.decode(kind, crypto.decrypt(key, opened.body, what), opened.sender)

@@ -1,0 +1,62 @@
+"""Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+Ring = NDArray[np.uint32] | NDArray[np.uint64]
+"""Vector over the integers modulo 2^32 or 2^64."""
+
+RINGS: Mapping[int, np.dtype[np.uint32] | np.dtype[np.uint64]] = MappingProxyType(
+    {32: np.dtype("<u4"), 64: np.dtype("<u8")}
+)
+"""Little-endian unsigned types by their bits."""
+STREAM_KEY_BYTES = 32
+CHUNK_BYTES = 128 * 1024
+"""Zeros, key stream and sum of one chunk stay in a core's second-level cache."""
+
+
+def add_streams(total: Ring, added: Sequence[bytes], subtracted: Sequence[bytes]) -> None:
+    """Add and subtract masks in place, modulo the type's own range.
+
+    All streams pass over one chunk before the next is touched, so that memory is read once
+    however many sites there are, and no mask exists as a whole.
+
+    Parameters
+    ----------
+    total : array of uint32 or uint64, shape (entries,)
+        Changed in place.
+    added, subtracted : sequence of bytes
+        32-byte stream keys (see `_encryptor`), each good for one mask.
+    """
+    keyed = [*((key, np.add) for key in added), *((key, np.subtract) for key in subtracted)]
+    streams = [(_encryptor(key), combine) for key, combine in keyed]
+    zeros = memoryview(bytes(CHUNK_BYTES))
+    entries = CHUNK_BYTES // total.itemsize
+    buffer = np.empty(entries, total.dtype)
+    for start in range(0, total.size, entries):
+        chunk = total[start : start + entries]
+        mask = buffer[: chunk.size]
+        window = mask.view(np.uint8).data
+        for stream, combine in streams:
+            stream.update_into(zeros[: chunk.nbytes], window)
+            combine(chunk, mask, out=chunk)
+
+
+def key_stream(key: bytes, length: int) -> bytes:
+    """First ``length`` bytes of the stream that belongs to a 32-byte stream key."""
+    return bytes(_encryptor(key).update(bytes(length)))
+
+
+def _encryptor(key: bytes) -> CipherContext:
+    """AES-128-CTR whose key and first counter are both secret.
+
+    A secret start spares AES-128 the attack that tests one guess against all the streams there
+    ever were, at less cost than AES-256.
+    """
+    return Cipher(algorithms.AES128(key[:16]), modes.CTR(key[16:STREAM_KEY_BYTES])).encryptor()

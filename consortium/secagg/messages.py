@@ -1,0 +1,198 @@
+"""Bodies of the messages, their kinds and their largest sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, TypeVar, cast
+
+import msgspec
+import numpy as np
+
+from consortium.errors import ProtocolError
+from consortium.secagg import envelope
+from consortium.secagg.crypto import KEY_BYTES, SEALED_OVERHEAD
+from consortium.secagg.masks import RINGS, Ring
+from consortium.secagg.roster import NAME_BYTES
+from consortium.secagg.shamir import SHARE_BYTES
+
+ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
+CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
+
+NOTE_BYTES = 64 * 1024
+"""Largest note that a site may attach to its advertisement."""
+FRAME_BYTES = 16
+"""Bytes that MessagePack puts around one value, at most."""
+
+Bytes32 = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of a message, in MessagePack."""
+
+
+class Advertisement(Body, frozen=True, forbid_unknown_fields=True):
+    """A site's public keys for the whole run.
+
+    ``masks`` and ``commitments`` have one entry a round; ``note`` is the application's.
+    """
+
+    session: Bytes32
+    channel: Bytes32
+    masks: tuple[Bytes32, ...]
+    commitments: tuple[Bytes32, ...]
+    note: bytes
+
+
+class Keys(Body, frozen=True, forbid_unknown_fields=True):
+    """All advertisements as they were signed, in roster order, and the hub's channel."""
+
+    channel: Bytes32
+    advertisements: tuple[bytes, ...]
+
+
+class Share(Body, frozen=True, forbid_unknown_fields=True):
+    """One ciphertext for every site in roster order (empty for the sender itself)."""
+
+    transcript: Bytes32
+    sealed: tuple[bytes, ...]
+
+
+class Shares(Body, frozen=True, forbid_unknown_fields=True):
+    """All share messages as they were signed, in roster order."""
+
+    shares: tuple[bytes, ...]
+
+
+class Contribution(Body, frozen=True, forbid_unknown_fields=True):
+    """A site's vectors for one round: sum mod 2^bits of masked ones, and one sent as it is."""
+
+    context: Bytes32
+    bits: int
+    masked: bytes
+    opened: bytes | None
+
+
+class Request(Body, frozen=True, forbid_unknown_fields=True):
+    """Whose contributions arrived, and whose did not; both in roster order."""
+
+    context: Bytes32
+    survivors: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
+    """Shares of the survivors' self-mask seeds and of the lost sites' key seeds, as listed.
+
+    ``request`` is the digest of the request that is answered.
+    """
+
+    request: Bytes32
+    survivors: tuple[Bytes32, ...]
+    lost: tuple[Bytes32, ...]
+
+
+BodyType = TypeVar("BodyType", bound=Body)
+
+
+def encode(body: Body) -> bytes:
+    """Encode a body; the same value always gives the same bytes."""
+    return msgspec.msgpack.encode(body)
+
+
+def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
+    """Decode a body.
+
+    Raises
+    ------
+    ProtocolError
+        If a field is missing, unknown, or of another type or length; it names the ``sender``.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(
+            f"The {kind.__name__.lower()} of {sender} is malformed; install the same version there."
+        ) from error
+
+
+def ring_of(data: bytes, bits: int, entries: int, what: str) -> Ring:
+    """Read a vector of 32 or 64 ``bits`` that must have ``entries`` entries; a view of the bytes.
+
+    Raises
+    ------
+    ProtocolError
+        If it has another length; ``what`` names it.
+    """
+    dtype = RINGS[bits]
+    if len(data) != entries * dtype.itemsize:
+        raise ProtocolError(
+            f"{what} has {len(data)} bytes and not {entries} entries of {bits} bits; "
+            "discard it and compare the versions."
+        )
+    return cast("Ring", np.frombuffer(data, dtype))
+
+
+def check_vectors(context: bytes, masked: Ring, opened: Ring | None, where: str) -> None:
+    """Refuse what can't be a contribution; ``where`` names the site.
+
+    Raises
+    ------
+    ProtocolError
+    """
+    vectors = [masked] if opened is None else [masked, opened]
+    dtype = masked.dtype
+    sound = all(v.ndim == 1 and v.dtype == dtype for v in vectors) and dtype in RINGS.values()
+    if not sound or len(context) != KEY_BYTES:
+        raise ProtocolError(
+            f"{where} can contribute vectors of one type, uint32 or uint64, with a context of "
+            f"{KEY_BYTES} bytes; convert its arrays to the round's ring."
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest size in bytes of every message of a run.
+
+    Parameters
+    ----------
+    sites, rounds : int
+    """
+
+    sites: int
+    rounds: int
+
+    @property
+    def advertisement(self) -> int:
+        """A site's advertisement, with the largest note."""
+        return envelope.OVERHEAD * 2 + NOTE_BYTES + self.rounds * 2 * (KEY_BYTES + FRAME_BYTES)
+
+    @property
+    def keys(self) -> int:
+        """The bundle of all advertisements."""
+        return envelope.OVERHEAD + self.sites * (self.advertisement + FRAME_BYTES)
+
+    @property
+    def share(self) -> int:
+        """One site's shares for all the others."""
+        one = self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
+        return envelope.OVERHEAD + self.sites * one
+
+    @property
+    def shares(self) -> int:
+        """The bundle of all shares."""
+        return envelope.OVERHEAD + self.sites * (self.share + FRAME_BYTES)
+
+    @property
+    def request(self) -> int:
+        """The hub's lists."""
+        return envelope.OVERHEAD + self.sites * (NAME_BYTES + FRAME_BYTES)
+
+    @property
+    def unmasking(self) -> int:
+        """A site's answer to them."""
+        return envelope.OVERHEAD + SEALED_OVERHEAD + self.sites * (SHARE_BYTES + FRAME_BYTES)
+
+    @staticmethod
+    def contribution(nbytes: int) -> int:
+        """Size of a site's vectors, of ``nbytes`` together."""
+        return envelope.OVERHEAD + SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes

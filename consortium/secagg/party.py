@@ -1,0 +1,207 @@
+"""A site's side of secure aggregation: bytes in, bytes out.
+
+Bonawitz et al., Practical secure aggregation for privacy-preserving machine learning, CCS 2017,
+with the set-up messages of all rounds sent at once: every round has its own key pair and its own
+self-mask seed, so that what is reconstructed in one round opens no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import ProtocolError
+from consortium.secagg import crypto, masks, messages, sharing
+from consortium.secagg.joining import Joining
+from consortium.secagg.masking import pair_masks
+from consortium.secagg.masks import Ring
+from consortium.secagg.requests import check_request
+from consortium.secagg.roster import CENTRE, Roster
+from consortium.secagg.schedule import mask_private
+from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance
+
+
+@dataclass(frozen=True)
+class _Round:
+    """What a site remembers of a round; ``request`` is the digest of the one it answered."""
+
+    state: PartyRound = PartyRound.WAITING
+    context: bytes = b""
+    request: bytes = b""
+
+
+class Party(Joining):
+    """One site in one run: a pure function of its arguments and of the messages it received.
+
+    Every message is derived from ``secret``, so that a party built again after a crash, and fed
+    the stored bundles, says the same. The caller stores each contribution before it is sent and
+    tells a rebuilt party of it by `restore`: two contributions to one round would carry the same
+    masks, and their difference would be readable.
+
+    Parameters
+    ----------
+    run : str
+        Name of the run, unique for ever.
+    name : str
+        The site's name on the roster.
+    roster : Roster
+    rounds : int
+        J, rounds that the run may have; they are numbered 1 ... J.
+    identity : Ed25519PrivateKey
+        Must belong to the roster's key.
+    secret : bytes
+        32 bytes from the system's random generator, drawn once for this run.
+
+    Raises
+    ------
+    ProtocolError
+        If the identity isn't the roster's, or the secret has another length.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        name: str,
+        roster: Roster,
+        rounds: int,
+        identity: Ed25519PrivateKey,
+        secret: bytes,
+    ) -> None:
+        super().__init__(
+            run=run, name=name, roster=roster, rounds=rounds, identity=identity, secret=secret
+        )
+        self._rounds: dict[int, _Round] = {}
+
+    def contribute(
+        self, number: int, context: bytes, masked: Ring, opened: Ring | None = None
+    ) -> bytes:
+        """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
+
+        Parameters
+        ----------
+        number : int
+            Round.
+        context : bytes
+            32-byte digest of the hub's question; sites that were asked different questions
+            share no mask.
+        masked : array of uint32 or uint64, shape (entries,)
+            Not changed. No entries, for a round that needs no secret sum.
+        opened : array of the same type, shape (opened entries,), optional
+            Read by nobody but the hub.
+
+        Raises
+        ------
+        ProtocolError
+            If the round was contributed to before, or an argument is malformed.
+        """
+        after = self._after(number, "contribute")
+        messages.check_vectors(context, masked, opened, self.name)
+        total = masked.copy()
+        if total.size:
+            self._mask(total, number, context)
+        body = messages.Contribution(
+            context,
+            8 * total.itemsize,
+            total.tobytes(),
+            None if opened is None else opened.tobytes(),
+        )
+        message = self._to_centre(messages.CONTRIBUTION, number, body)
+        self._rounds[number] = replace(after, context=context)
+        return message
+
+    def unmask(self, number: int, request: bytes) -> bytes:
+        """Answer the hub's lists of survivors and lost sites; once a round.
+
+        Raises
+        ------
+        ProtocolError
+            If the lists are not sound (see `check_request`), if this site has contributed
+            nothing, or has answered another request of this round.
+        """
+        after = self._after(number, "unmask")
+        body = check_request(self._session, number, after.context, self.name, request)
+        digest = hashlib.sha256(request).digest()
+        if after.request not in (b"", digest):
+            raise ProtocolError(
+                f"{self.name} has answered another unmask request of round {number}; "
+                "give up the round, a site answers one."
+            )
+        answer = messages.Unmasking(
+            digest,
+            tuple(sharing.self_share(self._held[site], number) for site in body.survivors),
+            tuple(sharing.mask_share(self._held[site], number) for site in body.lost),
+        )
+        message = self._to_centre(messages.UNMASKING, number, answer)
+        self._rounds[number] = replace(after, request=digest)
+        return message
+
+    def restore(
+        self,
+        number: int,
+        context: bytes,
+        contributed: bool,
+        answered_request: bytes | None = None,
+    ) -> None:
+        """Tell a rebuilt party, once its set-up is complete, what it did in a round.
+
+        Parameters
+        ----------
+        number, context
+            As in `contribute`.
+        contributed : bool
+            Whether a contribution was stored, sent or not.
+        answered_request : bytes, optional
+            The unmask request that was answered.
+
+        Raises
+        ------
+        ProtocolError
+            If the round is known already, or no such history is possible.
+        """
+        after = self._after(number, "restore")
+        if not contributed and answered_request is not None:
+            raise ProtocolError(
+                f"{self.name} can't have answered in round {number} without a contribution; "
+                "restore what the site has stored."
+            )
+        if contributed:
+            self._rounds[number] = replace(after, context=context)
+        if answered_request is not None:
+            try:
+                self.unmask(number, answered_request)
+            except ProtocolError:
+                del self._rounds[number]
+                raise
+
+    def _after(self, number: int, event: str) -> _Round:
+        """Return what is remembered of a round after an event, if the event is legal."""
+        advance(PARTY, self._state, event, self.name)
+        self._session.check_round(number)
+        now = self._rounds.get(number, _Round())
+        where = f"{self.name} in round {number}"
+        return replace(now, state=advance(PARTY_ROUND, now.state, event, where))
+
+    def _mask(self, total: Ring, number: int, context: bytes) -> None:
+        """Add this site's own mask and all its pair masks to a vector, in place."""
+        roster, digest = self._session.roster, self._session.digest
+        if not roster.masked:
+            raise ProtocolError(
+                "This run was set up without masks; give its roster a threshold to sum secretly."
+            )
+        private = mask_private(digest, self.name, number, self._own.mask_seed(number))
+        peers = (site for site in roster.sites if site != self.name)
+        added, subtracted = pair_masks(
+            self._known, roster, private, self.name, peers, number, context
+        )
+        seed = self._own.self_seed(number)
+        added.append(self._known.keys.self_mask(seed, number, context, self.name))
+        masks.add_streams(total, added, subtracted)
+
+    def _to_centre(self, kind: str, number: int, body: messages.Body) -> bytes:
+        """Encrypt a body to the hub and sign it."""
+        shared = self._channels[CENTRE]
+        key = self._known.keys.channel(shared, self.name, CENTRE, kind, number)
+        return self._seal(kind, number, crypto.encrypt(key, messages.encode(body)))

@@ -1,0 +1,106 @@
+"""All sites in one process, through the same noise and the same secure aggregation.
+
+Deterministic: every secret comes from the seed. For planning and for
+benchmarks; a simulation protects nobody, and its seed must never be used for a
+real run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Result, Shape, SiteData
+from consortium.engine.encoding import encode_query, query_context
+from consortium.engine.session import Round, Session
+from consortium.plan import Plan, make_plan, masked_threshold
+from consortium.privacy.noise import GaussianSampler
+from consortium.secagg import CENTRE, Hub, Party, Roster
+from consortium.study import Study
+
+
+class Simulation:
+    """A consortium in memory.
+
+    Parameters
+    ----------
+    study : Study
+    data : sequence of SiteData
+        One per site, in the study's order.
+    seed : int
+    """
+
+    def __init__(self, study: Study, data: Sequence[SiteData], seed: int) -> None:
+        self.plan: Plan = make_plan(study, _shape(study, data))
+        self.session = Session(self.plan)
+        self._data = data
+        self._seed = seed
+        self._hub, self._parties = self._meet()
+
+    def run(self, watch: Callable[[Round], None] = lambda _: None) -> Result:
+        """Run all rounds; ``watch`` sees each one when it is finished."""
+        while self.session.pending is not None:
+            watch(self.step())
+        assert self.session.result is not None  # noqa: S101 - nothing is pending
+        return self.session.result
+
+    def step(self) -> Round:
+        """Run one round: statistics, noise, masks, unmasking, release."""
+        session, number = self.session, self.session.number
+        assert session.pending is not None  # noqa: S101 - for the type checker
+        stage, query = session.stage, session.pending
+        mechanism, local = stage.mechanism, REGISTRY[self.plan.study.algorithm].statistics
+        body, _ = encode_query(query)
+        context = query_context(self.plan, number, body)
+        masked, opened = mechanism.masked_entries, mechanism.opened_entries
+        self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
+        for index, party in enumerate(self._parties):
+            statistic = local[query.statistic](self._data[index], query, mechanism.bound)
+            sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
+            share = mechanism.protect(index, statistic, sampler)
+            self._hub.receive_contribution(
+                party.contribute(number, context, share.masked, share.opened if opened else None)
+            )
+        if masked:
+            request = self._hub.request(number)
+            for party in self._parties:
+                self._hub.receive_unmasking(party.unmask(number, request))
+        total = self._hub.sum(number)
+        values = mechanism.release(total.sum, list(total.opened.values()))
+        return session.accept(values, range(len(self._parties)))
+
+    def _meet(self) -> tuple[Hub, list[Party]]:
+        study, rounds = self.plan.study, self.plan.rounds
+        names = (*study.sites, CENTRE)
+        keys = {n: Ed25519PrivateKey.from_private_bytes(self._secret(f"key {n}")) for n in names}
+        public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
+        roster = Roster(study.sites, public, masked_threshold(study), self.plan.minimum)
+        run, secret = f"simulation-{study.study}", self._secret
+        common = {"run": run, "roster": roster, "rounds": rounds}
+        hub = Hub(**common, identity=keys[CENTRE], secret=secret("hub"))
+        parties = [
+            Party(**common, name=name, identity=keys[name], secret=secret(f"party {name}"))
+            for name in study.sites
+        ]
+        for party in parties:
+            hub.receive_advertisement(party.advertise(b""))
+        for party in parties:
+            hub.receive_share(party.receive_keys(hub.keys()))
+        for party in parties:
+            party.receive_shares(hub.shares())
+        return hub, parties
+
+    def _secret(self, purpose: str) -> bytes:
+        return hashlib.sha256(f"simulation {self._seed} {purpose}".encode()).digest()
+
+
+def _shape(study: Study, data: Sequence[SiteData]) -> Shape:
+    return Shape(
+        data[0].features,
+        tuple(len(site.lengths) for site in data),
+        tuple(sum(site.lengths) for site in data),
+        study.privacy.unit,
+    )

@@ -1,0 +1,238 @@
+"""The study file: everything that a consortium agrees on before any data is read."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from consortium.algorithms import REGISTRY
+from consortium.errors import StudyError
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+"""Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
+
+
+class Section(BaseModel):
+    """A part of the study file: frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class DataSection(Section):
+    """What every site loads, and how."""
+
+    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+        default="rest", description="BIDS task label of the functional images to load."
+    )
+    space: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+        default="MNI152NLin2009cAsym",
+        description="Name of the template space that the sites' images are aligned to.",
+    )
+    resolution: float = Field(
+        default=4.0,
+        gt=0,
+        le=30,
+        description="Edge of a voxel of the study's grid in mm; images are resampled to it.",
+    )
+    mask: str = Field(
+        default="template",
+        description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
+        "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
+    )
+    smoothing: float = Field(
+        default=0.0, ge=0, le=40, description="Gaussian smoothing of every volume, FWHM in mm."
+    )
+    detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
+        default="linear",
+        description="Polynomial trend taken out of each voxel's course, subject by subject.",
+    )
+    confounds: tuple[str, ...] = Field(
+        default=(),
+        description="Columns of each subject's confounds TSV to regress out; a name ending in * "
+        "stands for all columns that begin so.",
+    )
+    standardize: Literal["none", "subject", "voxel"] = Field(
+        default="subject",
+        description="'subject': one factor per subject, so that the mean squared norm of its "
+        "volumes is 1; 'voxel': also unit variance per voxel first; 'none': values as they are, "
+        "times scale.",
+    )
+    scale: float = Field(
+        default=1.0, gt=0, description="Public factor applied last, for standardize: none."
+    )
+    minimum_volumes: int = Field(
+        default=20, ge=2, description="A subject with fewer volumes is left out."
+    )
+    volumes: int | None = Field(
+        default=None,
+        ge=2,
+        description="If given, every subject must have exactly this many volumes.",
+    )
+
+
+class PrivacySection(Section):
+    """The promise."""
+
+    unit: Literal["subject", "timepoint"] = Field(
+        default="subject",
+        description="What one neighbouring data set may replace: a person or one volume.",
+    )
+    epsilon: float = Field(
+        gt=0, le=100, description="Largest total ε against the coalition, over all releases."
+    )
+    delta: float = Field(gt=0, lt=0.5, description="δ that belongs to epsilon.")
+    scheme: Literal["cape", "secure-sum", "local", "none"] = Field(
+        default="cape",
+        description="How noise is shared among the sites; 'none' runs in a simulation only.",
+    )
+    boost: float = Field(
+        default=10_000.0,
+        gt=0,
+        description="κ, variance of the correlated noise over that of a site's whole noise.",
+    )
+    colluding_sites: int = Field(
+        ge=0, description="S_C, sites that may join the centre against the others."
+    )
+    dropouts: int = Field(
+        default=0,
+        ge=0,
+        description="Sites that may be missing from a round without breaking the promise.",
+    )
+
+
+class TimingSection(Section):
+    """Nothing waits without a deadline."""
+
+    join: float = Field(
+        default=600.0, gt=0, description="Seconds that the centre waits for every site to join."
+    )
+    answer: float = Field(
+        default=600.0, gt=0, description="Seconds that a site may take to answer one round."
+    )
+
+
+class Study(Section):
+    """A study file as a value.
+
+    ``analysis`` is kept as its algorithm's own parameter model.
+    """
+
+    study: Name = Field(description="Short name; part of the output's file names.")
+    title: str = Field(default="", max_length=200, description="A line for people.")
+    sites: tuple[Name, ...] = Field(
+        min_length=1, max_length=1024, description="Names of the sites, as in the roster."
+    )
+    data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
+    privacy: PrivacySection = Field(description=PrivacySection.__doc__)
+    algorithm: str = Field(description="Name of the analysis.")
+    analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
+    timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
+
+    @field_validator("sites")
+    @classmethod
+    def _distinct(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(sites)) != len(sites):
+            raise ValueError("a site is named twice; name each site once")
+        return sites
+
+    @model_validator(mode="before")
+    @classmethod
+    def _typed_analysis(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "algorithm" not in values:
+            return values
+        name = values["algorithm"]
+        if not isinstance(name, str) or name not in REGISTRY:
+            known = ", ".join(sorted(REGISTRY))
+            raise ValueError(f"algorithm: {name!r} is not known; choose one of {known}")
+        analysis = values.get("analysis", {})
+        if isinstance(analysis, dict):
+            values = {**values, "analysis": REGISTRY[name].Parameters.model_validate(analysis)}
+        return values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Study:
+        privacy, data = self.privacy, self.data
+        missing = privacy.colluding_sites + privacy.dropouts
+        if privacy.scheme != "none" and missing >= len(self.sites):
+            raise ValueError(
+                f"privacy: {privacy.colluding_sites} colluding and {privacy.dropouts} missing "
+                f"sites leave none of {len(self.sites)}; lower colluding_sites or dropouts"
+            )
+        temporal = data.detrend != "none" or data.confounds or data.standardize != "none"
+        if privacy.unit == "timepoint" and temporal:
+            raise ValueError(
+                "data: detrend, confounds and standardize mix a subject's volumes, so that "
+                "replacing one volume changes all of them; for unit timepoint set detrend: none, "
+                "standardize: none and no confounds, or protect unit subject"
+            )
+        return self
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+def parse_study(text: str, where: str = "study") -> Study:
+    """Read a study from YAML text.
+
+    Raises
+    ------
+    StudyError
+        If the text is not YAML, or a field is unknown, missing or out of range; the message
+        names the field.
+    """
+    if len(text) > 1_000_000:
+        raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        place = f", line {line + 1}" if line is not None else ""
+        raise StudyError(f"{where}{place} is not valid YAML; correct its syntax.") from error
+    if not isinstance(values, dict):
+        raise StudyError(f"{where} holds no fields; write it as 'name: value' lines.")
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        raise StudyError(f"{where}: {_first_problem(error)}") from error
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing or `parse_study` refuses its text.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+    return parse_study(text, str(path))
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    kind = problem["type"]
+    if kind == "extra_forbidden":
+        return f"field '{field}' is unknown; remove it or correct its name."
+    if kind == "missing":
+        return f"field '{field}' is missing; add it."
+    text = problem["msg"].removeprefix("Value error, ")
+    return f"field '{field}': {text}." if field else f"{text}."

@@ -1,0 +1,147 @@
+"""Writing BIDS derivatives: preprocessed runs with their confounds, as fMRIPrep leaves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import OutputError
+
+BIDS_VERSION = "1.10.0"
+SLOPE = 0.5
+"""Scanner units per stored integer; int16 then holds values up to 16383."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a run belongs.
+
+    Parameters
+    ----------
+    subject, task, space : str
+        BIDS labels without their keys: letters and digits.
+    repetition_time : float
+        Seconds from volume to volume.
+    """
+
+    subject: str
+    task: str
+    space: str
+    repetition_time: float
+
+
+def start_dataset(folder: Path, name: str, subjects: Iterable[str]) -> None:
+    """Make a BIDS derivatives data set without runs.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there; must be empty.
+    name : str
+        What the data are, for people.
+    subjects : iterable of str
+        Labels without ``sub-``.
+
+    Raises
+    ------
+    OutputError
+        If the folder already holds something, which might be another data set's subjects.
+    """
+    require_empty(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    description = {
+        "Name": name,
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": "cape-consortium"}],
+    }
+    write_json(folder / "dataset_description.json", description)
+    lines = ["participant_id", *(f"sub-{subject}" for subject in subjects)]
+    (folder / "participants.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def require_empty(folder: Path) -> None:
+    """Refuse a folder that holds anything.
+
+    Raises
+    ------
+    OutputError
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
+
+
+def write_run(
+    folder: Path,
+    run: Run,
+    image: nib.Nifti1Image,
+    confounds: Mapping[str, NDArray[Any]] | None = None,
+) -> Path:
+    """Write one run into a data set.
+
+    Parameters
+    ----------
+    folder : Path
+        The data set.
+    run : Run
+    image : nibabel.Nifti1Image
+        4-D, in the space of ``run``.
+    confounds : mapping of str to array of shape (T,), optional
+        Columns of the confounds table; NaN is written n/a.
+
+    Returns
+    -------
+    Path
+        The image.
+    """
+    func = folder / f"sub-{run.subject}" / "func"
+    func.mkdir(parents=True, exist_ok=True)
+    stem = f"sub-{run.subject}_task-{run.task}"
+    bold = func / f"{stem}_space-{run.space}_desc-preproc_bold.nii.gz"
+    nib.save(image, bold)
+    sidecar = {"TaskName": run.task, "RepetitionTime": run.repetition_time, "SkullStripped": False}
+    write_json(bold.with_name(bold.name.removesuffix(".nii.gz") + ".json"), sidecar)
+    if confounds:
+        write_table(func / f"{stem}_desc-confounds_timeseries.tsv", confounds)
+    return bold
+
+
+def stored_image(
+    values: NDArray[np.float32],
+    mask: NDArray[np.bool_],
+    affine: NDArray[np.float64],
+    repetition_time: float,
+) -> nib.Nifti1Image:
+    """Pack a D x T block as 16-bit integers on its grid, zero outside the mask.
+
+    Integers of `SLOPE` units compress several times better than float32.
+    """
+    # Volumes lie one after the other in a NIfTI file: that is Fortran order.
+    volume = np.zeros((*mask.shape, values.shape[1]), dtype=np.int16, order="F")
+    volume[mask] = np.clip(np.rint(values / SLOPE), -32768, 32767).astype(np.int16)
+    image = nib.Nifti1Image(volume, affine)
+    image.header.set_slope_inter(SLOPE, 0)
+    image.header.set_xyzt_units("mm", "sec")
+    image.header.set_zooms((*image.header.get_zooms()[:3], repetition_time))
+    image.set_sform(affine, code=4)
+    image.set_qform(affine, code=4)
+    return image
+
+
+def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write a TSV with a header line."""
+    rows = zip(*columns.values(), strict=True)
+    lines = ("\t".join("n/a" if np.isnan(x) else f"{x:.8g}" for x in row) for row in rows)
+    path.write_text("\n".join(["\t".join(columns), *lines]) + "\n", encoding="utf-8")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON that people can read."""
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,211 @@
+"""One made-up person's resting scan: networks, motion, drift and noise on a grey brain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage, sparse
+
+from consortium.report.grid import Grid
+from consortium.synthetic.garch import garch_courses
+from consortium.synthetic.networks import Blob, sum_of_blobs
+
+Array = NDArray[np.float32]
+
+BASELINE = 1000.0
+"""Scanner units in the middle of the brain."""
+MOTION = ("trans_x", "trans_y", "trans_z", "rot_x", "rot_y", "rot_z")
+"""Confound columns: mm and radians, as fMRIPrep names them."""
+STEP = np.array([0.015, 0.015, 0.02, 3e-4, 2e-4, 2e-4])
+"""Standard deviation of one step of the head's random walk."""
+RESTORING = 0.05
+"""Share of the way back to its place that the head goes in each step."""
+HEAD_RADIUS = 50.0
+"""In mm; turns a rotation into a displacement (J. D. Power et al., NeuroImage 59, 2012)."""
+VENTRICLES = (Blob(-10, -26, 20, 9), Blob(10, -26, 20, 9))
+TRENDS = 2
+"""Slow courses: a line and a parabola, each with its own smooth pattern in space."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How strong everything is.
+
+    Parameters
+    ----------
+    signal : float
+        Standard deviation of a network at its peak, as a part of the baseline.
+    variability : float
+        Standard deviation of the logarithm of each subject's own network strengths.
+    noise : float
+        Standard deviation of a voxel's noise, as a part of the baseline.
+    drift : float
+        Size of the slow trends, as a part of the baseline.
+    motion : float
+        Factor on the head's random walk.
+    shock, persistence : float
+        α and β of the networks' GARCH courses; a larger α makes them more super-Gaussian.
+    """
+
+    signal: float = 0.02
+    variability: float = 0.2
+    noise: float = 0.01
+    drift: float = 0.01
+    motion: float = 1.0
+    shock: float = 0.2
+    persistence: float = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """What all subjects have in common, on D voxels.
+
+    Parameters
+    ----------
+    grid : Grid
+    baseline : array, shape (D,)
+        Mean intensity, fainter towards the edge of the brain.
+    maps : array, shape (D, R)
+        Networks.
+    edges : array, shape (D, 6)
+        Change of intensity per mm of translation and per radian of rotation.
+    fluid : array, shape (D,)
+        Ventricles.
+    smoother : sparse matrix, shape (D, D)
+        Turns white noise into noise that neighbours share, of the same variance.
+    """
+
+    grid: Grid
+    baseline: Array
+    maps: Array
+    edges: Array
+    fluid: Array
+    smoother: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A subject's data and truth.
+
+    Parameters
+    ----------
+    volumes : array, shape (D, T)
+    courses : array, shape (R, T)
+        What multiplies the maps, in units of ``volumes``.
+    confounds : dict
+        Columns of length T; NaN where fMRIPrep writes n/a.
+    """
+
+    volumes: Array
+    courses: Array
+    confounds: dict[str, NDArray[Any]]
+
+
+def anatomy(grid: Grid, maps: Array) -> Anatomy:
+    """Work out once what every subject's scan needs."""
+    smooth = ndimage.gaussian_filter(grid.mask.astype(np.float32), sigma=1.0) * grid.mask
+    volume: Array = BASELINE * smooth / smooth.max()
+    fluid = sum_of_blobs(grid.coordinates, VENTRICLES).astype(np.float32)
+    baseline = volume[grid.mask]
+    return Anatomy(grid, baseline, maps, _edges(grid, volume), fluid, _smoother(grid.mask))
+
+
+def scan(generator: np.random.Generator, anatomy: Anatomy, volumes: int, levels: Levels) -> Scan:
+    """Draw one subject.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+        The subject's own.
+    anatomy : Anatomy
+    volumes : int
+        T.
+    levels : Levels
+    """
+    features, rank = anatomy.maps.shape
+    courses = garch_courses(
+        generator, rank, volumes, shock=levels.shock, persistence=levels.persistence
+    )
+    strength = np.exp(levels.variability * generator.standard_normal((rank, 1)))
+    courses = (levels.signal * BASELINE * strength * courses).astype(np.float32)
+    motion = levels.motion * random_walk(generator, volumes)
+    pulse = generator.standard_normal((1, volumes))
+    trends = levels.drift * BASELINE * slow_trends(volumes)
+    patterns = _patterns(generator, anatomy.grid)
+    space = np.column_stack([anatomy.maps, anatomy.edges, anatomy.fluid, patterns])
+    time = np.vstack([courses, motion, levels.drift * BASELINE * pulse, trends])
+    white = generator.standard_normal((features, volumes), dtype=np.float32)
+    data = anatomy.baseline[:, None] + space @ time.astype(np.float32)
+    data += np.float32(levels.noise * BASELINE) * (anatomy.smoother @ white)
+    return Scan(data, courses, confound_table(motion, data, anatomy.fluid))
+
+
+def random_walk(generator: np.random.Generator, volumes: int) -> NDArray[np.float64]:
+    """Let a head wander and be drawn back, shape (6, T), in mm and radians off its first place."""
+    steps = STEP[:, None] * generator.standard_normal((6, volumes))
+    path = np.zeros((6, volumes))
+    for now in range(1, volumes):
+        path[:, now] = (1 - RESTORING) * path[:, now - 1] + steps[:, now]
+    return path
+
+
+def slow_trends(volumes: int) -> NDArray[np.float64]:
+    """Return a line and a parabola over the scan, shape (`TRENDS`, T), of variance about 1."""
+    time = np.linspace(-1, 1, volumes)
+    degrees = np.arange(1, TRENDS + 1)
+    trends = np.polynomial.legendre.legvander(time, TRENDS)[:, 1:] * np.sqrt(2 * degrees + 1)
+    return np.asarray(trends.T)
+
+
+def confound_table(
+    motion: NDArray[np.float64], data: Array, fluid: Array
+) -> dict[str, NDArray[Any]]:
+    """Write down what a preprocessing pipeline would have measured.
+
+    Motion parameters come as they are, with their differences and the framewise displacement,
+    which have no first value.
+    """
+    steps = np.diff(motion, axis=1, prepend=np.nan)
+    table = dict(zip(MOTION, motion, strict=True))
+    table |= {f"{name}_derivative1": step for name, step in zip(MOTION, steps, strict=True)}
+    length = np.where(np.arange(6) < 3, 1.0, HEAD_RADIUS)
+    table["framewise_displacement"] = length @ np.abs(steps)
+    table["csf"] = fluid @ data / fluid.sum()
+    table["global_signal"] = data.mean(axis=0)
+    return table
+
+
+def _edges(grid: Grid, volume: Array) -> Array:
+    """First-order change of the image when the head moves: −∇I · d and −∇I · (ω × r)."""
+    by_index = np.stack([np.gradient(volume, axis=axis)[grid.mask] for axis in range(3)], axis=1)
+    slope = by_index @ np.linalg.inv(grid.affine[:3, :3])
+    turning = np.cross(grid.coordinates, slope)
+    return -np.column_stack([slope, turning]).astype(np.float32)
+
+
+def _patterns(generator: np.random.Generator, grid: Grid) -> Array:
+    """Draw one smooth pattern in space per slow trend, shape (D, `TRENDS`), of variance 1."""
+    coarse = generator.standard_normal((TRENDS, 4, 4, 4))
+    places = np.argwhere(grid.mask).T * 3.0 / (np.array(grid.shape)[:, None] - 1.0)
+    drawn = [ndimage.map_coordinates(values, places, order=1) for values in coarse]
+    patterns = np.stack(drawn, axis=1)
+    return np.asarray(patterns / patterns.std(axis=0), dtype=np.float32)
+
+
+def _smoother(mask: NDArray[np.bool_]) -> Any:
+    """Add half of each of the six neighbours to a voxel; rows have Euclidean norm 1."""
+    index = np.full(np.add(mask.shape, 2), -1)
+    inner = index[1:-1, 1:-1, 1:-1]
+    inner[mask] = np.arange(np.count_nonzero(mask))
+    matrix = sparse.eye_array(np.count_nonzero(mask), dtype=np.float32, format="csr")
+    for axis in range(3):
+        for shift in (-1, 1):
+            beside = np.roll(index, shift, axis)[1:-1, 1:-1, 1:-1][mask]
+            rows = np.flatnonzero(beside >= 0)
+            half = np.full(len(rows), 0.5, dtype=np.float32)
+            matrix = matrix + sparse.csr_array((half, (rows, beside[rows])), shape=matrix.shape)
+    norms = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+    return sparse.diags_array(1.0 / norms, dtype=np.float32) @ matrix

@@ -1,0 +1,1 @@
+"""Prefect: order, progress and artifacts; nothing here computes."""

@@ -1,0 +1,91 @@
+"""An embedded Prefect for a centre that has none: set up before Prefect is imported.
+
+One embedded server per study run, in the run's own folder. With a Prefect of
+one's own (``PREFECT_API_URL`` set) nothing of this is done.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FLUSH_SECONDS = 1
+
+# Kills the server when its owner is gone: a killed owner runs no exit handlers.
+_WATCH = """
+import os, signal, sys, time
+owner, server = int(sys.argv[1]), int(sys.argv[2])
+while os.getppid() == owner:
+    time.sleep(0.5)
+try:
+    os.kill(server, signal.SIGTERM)
+except ProcessLookupError:
+    pass
+"""
+
+
+def settings(home: Path) -> dict[str, str]:
+    """Environment of the embedded server.
+
+    A database file whose name holds ``:memory:`` makes Prefect 3.8 use one connection, which
+    ends lock stalls of two seconds; the recorder's batches are large so that it keeps up.
+    """
+    recorder = "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER"
+    return {
+        "PREFECT_HOME": str(home),
+        "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/prefect:memory:.db",
+        f"{recorder}_BATCH_SIZE": "100",
+        f"{recorder}_READ_BATCH_SIZE": "100",
+        f"{recorder}_FLUSH_INTERVAL": str(_FLUSH_SECONDS),
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+        "PREFECT_SERVER_UI_ENABLED": "false",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+@contextmanager
+def embedded_prefect(home: Path) -> Iterator[None]:
+    """Provide a Prefect API for the duration, unless the environment names one.
+
+    Parameters
+    ----------
+    home : Path
+        Folder for its database; made if missing.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        yield
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    os.environ.update(settings(home.resolve()))
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server = SubprocessASGIServer()
+    server.start()
+    process = server.server_process
+    assert process is not None  # noqa: S101 - started above
+    watch = subprocess.Popen([sys.executable, "-c", _WATCH, str(os.getpid()), str(process.pid)])  # noqa: S603
+    try:
+        yield
+        _drain()
+    finally:
+        watch.terminate()
+        watch.wait()
+        server.stop()
+
+
+def _drain() -> None:
+    """Hand every record over and let the server write it, so that no task is lost."""
+    from prefect.events.worker import EventsWorker
+
+    EventsWorker.drain_all(timeout=10, at_exit=False)
+    time.sleep(_FLUSH_SECONDS + 0.3)

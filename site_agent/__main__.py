@@ -1,0 +1,5 @@
+"""``python -m site_agent``."""
+
+from site_agent.cli import main
+
+main()

@@ -1,0 +1,207 @@
+"""The site's service: watches the exchange and takes part in approved runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from consortium import __version__
+from consortium.engine.centre import Setting
+from consortium.engine.encoding import SiteNote, read_announcement
+from consortium.engine.wire import (
+    ANNOUNCEMENT,
+    MOST_ANNOUNCEMENT,
+    MOST_NOTICE,
+    REFUSAL,
+    Clock,
+    Names,
+)
+from consortium.errors import (
+    ConsortiumError,
+    ExchangeError,
+    ProtocolError,
+    SignatureError,
+    SiteError,
+    StudyError,
+)
+from consortium.exchange import DirectoryExchange
+from consortium.identity import load_identity
+from consortium.report.grid import study_grid
+from consortium.secagg import seal, unseal
+from site_agent.approval import Approval, approvals
+from site_agent.attendance import Attendance, Site, public_reason
+from site_agent.config import SiteConfig
+from site_agent.ledger import Ledger
+from site_agent.loaders import SiteDataset
+from site_agent.store import Store
+
+LEDGER, STORE, CACHE = "ledger.sqlite", "messages.sqlite", "cache"
+
+
+@dataclass
+class Agent:
+    """One site's agent.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's own folder, with ``site.yaml`` and keys.
+    clock : Clock
+    now : callable
+        The time as text, for the ledger.
+    tell : callable
+        Receives lines for the site's own log.
+    """
+
+    folder: Path
+    clock: Clock
+    now: Callable[[], str]
+    tell: Callable[[str], None]
+    failures: list[ConsortiumError] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        config = SiteConfig.load(self.folder)
+        self.config = config
+        self.site = Site(
+            config.name,
+            load_identity(self.folder),
+            config.dataset.resolve().name or config.name,
+            config.limits,
+            Ledger(self.folder / LEDGER),
+            Store(self.folder / STORE),
+            DirectoryExchange(config.exchange),
+            self.now,
+            self.tell,
+        )
+        self._runs: dict[str, Attendance | None] = {}
+        self._told: set[str] = set()
+
+    def work(self, *, once: bool, idle: float = float("inf")) -> None:
+        """Take part in runs until told to stop.
+
+        Parameters
+        ----------
+        once : bool
+            Return when the first run that this site took part in has ended.
+        idle : float
+            Give up after so many seconds without anything to do.
+
+        Raises
+        ------
+        ConsortiumError
+            With ``once``: what ended this site's part before its time.
+        """
+        while True:
+            for _ in self.clock.polls(idle):
+                if self.round_trip():
+                    break
+            else:
+                raise SiteError(
+                    f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
+                    "centre, or look at its state with 'consortium status'."
+                )
+            if once and self._over():
+                return
+
+    def _over(self) -> bool:
+        if self.failures:
+            raise self.failures[0]
+        ended = [a.ended for a in self._runs.values() if a is not None and a.ended is not None]
+        for end in ended:
+            if end.get("outcome") != "complete":
+                raise SiteError(f"The centre gave the run up: {end.get('reason')}")
+        return bool(ended)
+
+    def round_trip(self) -> bool:
+        """Look at every run once; True if anything was done."""
+        done = False
+        for run in self.site.exchange.children("runs"):
+            if run not in self._runs:
+                done |= self._guarded(run, lambda run=run: self._meet(run))
+            attendance = self._runs.get(run)
+            if attendance is not None and attendance.ended is None:
+                done |= self._guarded(run, attendance.advance)
+                if attendance.ended is not None:
+                    self.tell(f"{run} has ended: {attendance.ended.get('outcome')}")
+        return done
+
+    def _guarded(self, run: str, act: Callable[[], bool]) -> bool:
+        """Wait on trouble that may pass; refuse the run on any other."""
+        try:
+            return act()
+        except (ProtocolError, ExchangeError) as error:
+            self._tell_once(f"{run}: {error}")
+            return False
+        except ConsortiumError as error:
+            self._tell_once(f"{run}: {error}")
+            self.failures.append(error)
+            self._runs[run] = None
+            self._refuse(run, error)
+            return True
+
+    def _meet(self, run: str) -> bool:
+        """Take up a newly announced run, if it is an approved one."""
+        message = self.site.exchange.get(Names(run).study(), MOST_ANNOUNCEMENT)
+        if message is None:
+            return False
+        for approval in approvals(self.folder):
+            try:
+                body = unseal(
+                    message,
+                    approval.keys,
+                    run=run,
+                    kind=ANNOUNCEMENT,
+                    limit=MOST_ANNOUNCEMENT,
+                    sender="centre",
+                ).body
+            except SignatureError:
+                continue
+            if read_announcement(body).get("study") == approval.study.model_dump(mode="json"):
+                self._runs[run] = self._attend(run, approval, body)
+                return True
+        if run.rsplit("-", 1)[0] in {a.study.study for a in approvals(self.folder)}:
+            raise StudyError(
+                "the announced study is not the one that was approved here, or another key signs "
+                "it; compare the study files and approve the new one if you agree."
+            )
+        self._tell_once(f"{run} is not approved here; it is left alone.")
+        self._runs[run] = None
+        return False
+
+    def _attend(self, run: str, approval: Approval, announced: bytes) -> Attendance | None:
+        study = approval.study
+        if self.config.name not in study.sites:
+            return None
+        if self.site.store.load(run, "refused") is not None:
+            return None
+        grid = study_grid(study.data, approval.folder)
+        data = SiteDataset(
+            self.config.dataset, study.data, grid, study.privacy.unit, self.folder / CACHE
+        )
+        setting = Setting(run, study, approval.keys, grid.digest, grid.features)
+        if setting.announcement != announced:
+            raise StudyError(
+                "the centre runs another version or another mask than this site "
+                f"({__version__}); install the same version and study folder."
+            )
+        note = SiteNote(len(data.lengths), sum(data.lengths), grid.digest, __version__)
+        self.tell(f"takes part in {run} with {note.subjects} subjects")
+        return Attendance(self.site, setting, data, note)
+
+    def _refuse(self, run: str, error: ConsortiumError) -> None:
+        """Tell the centre that this site takes no further part; nothing of why but a code."""
+        notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
+        name, key = self.config.name, self.site.identity.key
+        try:
+            self.site.store.save(run, "refused", notice)
+            message = seal(key, run, name, REFUSAL, 0, notice)
+            self.site.exchange.put(Names(run).refusal(name), message[:MOST_NOTICE])
+        except ConsortiumError as trouble:
+            self._tell_once(f"{run}: {trouble}")
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self.tell(line)

@@ -1,0 +1,87 @@
+"""What a site's people have said yes to: one exact study with one exact roster."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from consortium.errors import ConfigurationError
+from consortium.roster import keys_of, load_roster
+from consortium.study import Study, load_study
+
+_FOLDER = "approved"
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An approved study.
+
+    Parameters
+    ----------
+    study : Study
+    keys : mapping of str to bytes
+    folder : Path
+        Where the study's mask is looked for.
+    """
+
+    study: Study
+    keys: Mapping[str, bytes]
+    folder: Path
+
+
+def approve(folder: Path, study_path: Path, roster_path: Path) -> Approval:
+    """Record a yes to a study and its roster.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    study_path, roster_path : Path
+
+    Raises
+    ------
+    StudyError
+        If a file can't be used.
+    """
+    study = load_study(study_path)
+    keys = keys_of(study, load_roster(roster_path), str(roster_path))
+    record = {
+        "study": study.model_dump(mode="json"),
+        "keys": {name: key.hex() for name, key in keys.items()},
+        "folder": str(study_path.resolve().parent),
+    }
+    target = folder / _FOLDER
+    target.mkdir(exist_ok=True)
+    path = target / f"{study.study}-{_digest(study, keys)[:16]}.json"
+    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return Approval(study, keys, study_path.resolve().parent)
+
+
+def approvals(folder: Path) -> list[Approval]:
+    """Every study that a site has approved.
+
+    Raises
+    ------
+    ConfigurationError
+        If a record is damaged.
+    """
+    found = []
+    for path in sorted((folder / _FOLDER).glob("*.json")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            keys = {name: bytes.fromhex(text) for name, text in record["keys"].items()}
+            study = Study.model_validate(record["study"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(
+                f"{path} is damaged; remove it and approve the study again."
+            ) from error
+        found.append(Approval(study, keys, Path(record["folder"])))
+    return found
+
+
+def _digest(study: Study, keys: Mapping[str, bytes]) -> str:
+    text = "|".join([study.digest, *(f"{n}={k.hex()}" for n, k in sorted(keys.items()))])
+    return hashlib.sha256(text.encode()).hexdigest()

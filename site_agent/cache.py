@@ -1,0 +1,141 @@
+"""Preprocessed blocks on the site's own disk, so that later rounds don't preprocess again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import ConfigurationError, DataError
+from consortium.report.grid import Grid
+from consortium.study import DataSection
+from site_agent.datasets import Subject
+
+Block = NDArray[np.float32]
+
+VERSION = 1
+"""Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
+DIGEST_BYTES = 32
+
+
+class BlockCache:
+    """A folder of ``.npy`` files, each followed by the SHA-256 of its array.
+
+    Names are hashes, so that a listing shows nobody's label. The folder and its files can be
+    read by their owner only, for they hold subjects' data.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when the first block is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
+        """Return a block of a known shape, made and stored first if it isn't there or is damaged.
+
+        Parameters
+        ----------
+        key : str
+            From `block_key`.
+        shape : (int, int)
+            D, T.
+        make : callable
+            Returns the block; its own errors pass through.
+
+        Returns
+        -------
+        array, shape (D, T), float32, in Fortran order
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder can't be written.
+        DataError
+            If the block has another shape: its files changed since they were counted.
+        """
+        path = self.folder / f"{key}.npy"
+        stored = _read(path, shape)
+        if stored is not None:
+            return stored
+        block = make()
+        if block.shape != shape:
+            msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
+            raise DataError(msg + "leave the data set alone while a study runs, and start again.")
+        try:
+            self._write(path, block)
+        except OSError as error:
+            msg = f"The cache folder {self.folder} can't be written; free space or choose another."
+            raise ConfigurationError(msg) from error
+        return block
+
+    def _write(self, path: Path, block: Block) -> None:
+        """Write aside, then rename: a crash leaves no half block under its name."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Readable by the owner only: that is how tempfile makes files.
+        with tempfile.NamedTemporaryFile(
+            dir=self.folder, prefix=".", suffix=".part", delete=False
+        ) as file:
+            try:
+                np.save(file, np.asfortranarray(block), allow_pickle=False)
+                file.write(_digest(block))
+                file.close()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+
+def block_key(subject: Subject, data: DataSection, grid: Grid) -> str:
+    """Name a block by all that it depends on: files by name, size and time, settings, grid.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal; a file that is touched gets a new one.
+
+    Raises
+    ------
+    DataError
+        If a file is gone.
+    """
+    files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
+    facts = [_facts(path) for path in files]
+    content = json.dumps([VERSION, facts, data.model_dump(mode="json"), grid.digest])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _facts(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(f"{path} is gone since the data were counted; put it back.") from error
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _read(path: Path, shape: tuple[int, int]) -> Block | None:
+    """Read a block back, or None if it is missing or not what was written."""
+    try:
+        with path.open("rb") as file:
+            # The size is checked first: a damaged header must not ask for all the memory.
+            expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
+            if not expected < os.fstat(file.fileno()).st_size <= expected + 4096:
+                return None
+            block = np.lib.format.read_array(file, allow_pickle=False)
+            digest = file.read()
+    except (OSError, ValueError, EOFError, MemoryError):
+        return None
+    sound = block.shape == shape and block.dtype == np.float32 and digest == _digest(block)
+    return block if sound else None
+
+
+def _digest(block: Block) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(block.T).data).digest()

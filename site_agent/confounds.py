@@ -1,0 +1,88 @@
+"""Reading the columns of a confounds table that a study regresses out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+
+
+def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
+    """Read confounds as a matrix.
+
+    Parameters
+    ----------
+    path : Path
+        A TSV table with a header line and one line per volume.
+    patterns : sequence of str
+        Names of columns; one that ends in ``*`` stands for all that begin so.
+    volumes : int
+        T, lines that there must be.
+
+    Returns
+    -------
+    array, shape (T, C)
+        Each column once, in the order of the patterns. A first line of ``n/a``, which fMRIPrep
+        gives to derivatives, is 0.
+
+    Raises
+    ------
+    DataError
+        If a column or a line is missing, or a value after the first line is not a number.
+    """
+    rows = _rows(path)
+    header, lines = rows[0], rows[1:]
+    if len(lines) != volumes:
+        msg = f"{path} has {len(lines)} lines for {volumes} volumes; "
+        raise DataError(msg + "give the confounds of this very run.")
+    names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
+    columns = [_column(path, lines, header.index(name), name) for name in names]
+    return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
+
+
+def _rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, delimiter="\t") if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} can't be read as a TSV table; give fMRIPrep's.") from error
+    if not rows:
+        raise DataError(f"{path} is empty; give a TSV table with a header line.")
+    return rows
+
+
+def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
+    prefix = pattern.removesuffix("*")
+    if pattern.endswith("*"):
+        found = [name for name in header if name.startswith(prefix)]
+    else:
+        found = [name for name in header if name == pattern]
+    if not found:
+        msg = f"{path} has no column '{pattern}'; add it or change the study's confounds."
+        raise DataError(msg)
+    return found
+
+
+def _column(
+    path: Path, lines: Sequence[Sequence[str]], index: int, name: str
+) -> NDArray[np.float64]:
+    values = np.array([_number(line[index]) if index < len(line) else np.nan for line in lines])
+    if len(values) and np.isnan(values[0]):
+        values[0] = 0.0
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}; "
+        raise DataError(msg + "complete the table or leave the column out of the study.")
+    return values
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
