@@ -17,7 +17,7 @@ from consortium.algorithms.base import Shape
 from consortium.engine.wire import Clock
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange import DirectoryExchange
-from consortium.identity import create_identity, load_identity
+from consortium.identity import create_identity
 from consortium.plan import Plan, make_plan
 from consortium.privacy.audit import Finding, examine
 from consortium.privacy.gdp import epsilon_of
@@ -225,7 +225,9 @@ def _show_plan(made: Plan) -> None:
 
 
 def _show_audit(found: list[Finding]) -> None:
-    table = Table("scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ")
+    table = Table(
+        "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"
+    )
     for f in found:
         printed = printed_loss(f.sites, f.colluding) if (f.scheme, f.boost) == ("cape", 1) else None
         refuted = printed is not None and f.empirical > printed + 4 * f.error

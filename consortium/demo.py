@@ -6,6 +6,7 @@ kept apart from every hospital, so that what the study finds can be judged.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -33,6 +34,8 @@ from consortium.study import Study, load_study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.real import split_over_sites
 from consortium.synthetic.signals import Levels
+from site_agent.approval import approve
+from site_agent.config import SiteConfig
 
 _MARK = ".consortium-demo"
 
@@ -134,7 +137,7 @@ def prepare_demo(
         keys[name] = _join(place, name)
     save_roster(errand.roster, keys)
     for name in study.sites:
-        _agent("approve", str(errand.study), "--roster", str(errand.roster), folder=place.site(name))
+        approve(place.site(name), errand.study, errand.roster)
     return place
 
 
@@ -202,8 +205,6 @@ def match(place: Place, study: Study) -> dict[str, float]:
 
 
 def _network_names(truth: Path) -> list[str]:
-    import json
-
     return list(json.loads((truth / "truth.json").read_text(encoding="utf-8"))["networks"])
 
 
@@ -240,24 +241,13 @@ def _real_study(place: Place, images: Sequence[Path]) -> Study:
 
 def _join(place: Place, name: str) -> bytes:
     """Make one hospital's agent and return its public key."""
-    from consortium.identity import load_identity
-
-    place.site(name).mkdir(parents=True, exist_ok=True)
-    _agent(
-        "init",
-        *("--name", name, "--dataset", str(place.dataset(name))),
-        *("--exchange", str(place.errand.exchange)),
-        folder=place.site(name),
+    folder = place.site(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    config = SiteConfig(
+        name=name, dataset=place.dataset(name).resolve(), exchange=place.errand.exchange.resolve()
     )
-    return load_identity(place.site(name)).public
-
-
-def _agent(*arguments: str, folder: Path) -> None:
-    subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "site_agent", *arguments, "--folder", str(folder)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    config.save(folder)
+    return create_identity(folder, secrets.token_bytes(64)).public
 
 
 def _template(name: str = "demo.yaml") -> str:

@@ -79,10 +79,18 @@ class Simulation:
         public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
         roster = Roster(study.sites, public, masked_threshold(study), self.plan.minimum)
         run, secret = f"simulation-{study.study}", self._secret
-        common = {"run": run, "roster": roster, "rounds": rounds}
-        hub = Hub(**common, identity=keys[CENTRE], secret=secret("hub"))
+        hub = Hub(
+            run=run, roster=roster, rounds=rounds, identity=keys[CENTRE], secret=secret("hub")
+        )
         parties = [
-            Party(**common, name=name, identity=keys[name], secret=secret(f"party {name}"))
+            Party(
+                run=run,
+                name=name,
+                roster=roster,
+                rounds=rounds,
+                identity=keys[name],
+                secret=secret(f"party {name}"),
+            )
             for name in study.sites
         ]
         for party in parties:

@@ -226,6 +226,14 @@ def load_study(path: Path) -> Study:
     return parse_study(text, str(path))
 
 
+def study_schema() -> dict[str, Any]:
+    """JSON schema of the study file, with every analysis's own parameters."""
+    schema = Study.model_json_schema()
+    parameters = {name: a.Parameters.model_json_schema() for name, a in sorted(REGISTRY.items())}
+    schema["$defs"]["analyses"] = parameters
+    return schema
+
+
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in problem["loc"])

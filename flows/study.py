@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact, create_progress_artifact
-from prefect.artifacts import update_progress_artifact
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    update_progress_artifact,
+)
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
@@ -71,11 +75,12 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
         plan = open_run()
         session = centre.session
         assert session is not None  # noqa: S101 - opened above
-        bar = create_progress_artifact(0.0, key="rounds", description="Rounds of the study")
+        shown = create_progress_artifact(0.0, key="rounds", description="Rounds of the study")
+        assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
         while session.pending is not None:
             run_round(session.pending.stage, session.number)
             outputs.progress(len(session.rounds), plan.rounds)
-            update_progress_artifact(bar, 100.0 * len(session.rounds) / plan.rounds)
+            update_progress_artifact(shown, 100.0 * len(session.rounds) / plan.rounds)
         publish(plan, finish())
 
     # A synchronous run with heartbeats is padded to whole seconds; this one's rounds are its pulse.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from consortium import __version__
@@ -33,11 +34,11 @@ from consortium.secagg import seal, unseal
 from site_agent.approval import Approval, approvals
 from site_agent.attendance import Attendance, Site, public_reason
 from site_agent.config import SiteConfig
-from site_agent.ledger import Ledger
+from site_agent.ledger import LEDGER, Ledger
 from site_agent.loaders import SiteDataset
 from site_agent.store import Store
 
-LEDGER, STORE, CACHE = "ledger.sqlite", "messages.sqlite", "cache"
+STORE, CACHE = "messages.sqlite", "cache"
 
 
 @dataclass
@@ -67,7 +68,7 @@ class Agent:
         self.site = Site(
             config.name,
             load_identity(self.folder),
-            config.dataset.resolve().name or config.name,
+            str(config.dataset.resolve()),
             config.limits,
             Ledger(self.folder / LEDGER),
             Store(self.folder / STORE),
@@ -119,7 +120,7 @@ class Agent:
         done = False
         for run in self.site.exchange.children("runs"):
             if run not in self._runs:
-                done |= self._guarded(run, lambda run=run: self._meet(run))
+                done |= self._guarded(run, partial(self._meet, run))
             attendance = self._runs.get(run)
             if attendance is not None and attendance.ended is None:
                 done |= self._guarded(run, attendance.advance)

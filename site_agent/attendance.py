@@ -183,10 +183,11 @@ class Attendance:
         stored = self._site.store.load(self._setting.run, f"{number}/contribution")
         if stored is not None:
             self._party.restore(number, context, True, self._stored_request(number))
+            self._site.ledger.spend(self._charge(number, stage.name), self._site.now())
             self._site.exchange.put(place, stored)
         elif self._site.exchange.get(self._names.round(number, "unmask"), MOST_NOTICE) is None:
             mechanism = stage.mechanism
-            charge = self._charge(number, stage.name, query.statistic)
+            charge = self._charge(number, stage.name)
             local = REGISTRY[self._setting.study.algorithm].statistics[query.statistic]
             statistic = local(self._data, query, mechanism.bound)
             self._site.ledger.reserve(charge, self._limit, self._site.now())
@@ -209,7 +210,9 @@ class Attendance:
         number = self._open
         if number is None:
             return False
-        request = self._receive(self._names.round(number, "unmask"), f"{number}/unmask", MOST_NOTICE)
+        request = self._receive(
+            self._names.round(number, "unmask"), f"{number}/unmask", MOST_NOTICE
+        )
         if request is None:
             return False
         try:
@@ -231,17 +234,17 @@ class Attendance:
         digest = hashlib.sha256(statistic).hexdigest()
         return run_secret(self._secret, context.hex(), f"noise {digest}")
 
-    def _charge(self, number: int, stage: str, statistic: str) -> Charge:
-        setting, losses = self._setting, self._plan.stage(stage).mechanism.coalition()
+    def _charge(self, number: int, name: str) -> Charge:
+        setting, stage = self._setting, self._plan.stage(name)
         return Charge(
             self._site.dataset,
             setting.study.study,
             setting.run,
             number,
-            stage,
-            statistic,
+            name,
+            stage.release.statistic,
             setting.study.privacy.unit,
-            float(losses[self._index]),
+            float(stage.mechanism.coalition()[self._index]),
         )
 
     def _complain(self, text: str) -> None:

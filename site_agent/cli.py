@@ -14,15 +14,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from consortium.engine.wire import Clock
 from consortium.errors import ConsortiumError
 from consortium.identity import create_identity, load_identity
 from consortium.privacy.gdp import epsilon_of
 from consortium.study import Study
-from site_agent.agent import LEDGER, Agent
 from site_agent.approval import approvals, approve
 from site_agent.config import SiteConfig
-from site_agent.ledger import Ledger
+from site_agent.ledger import LEDGER, Ledger
 
 app = typer.Typer(
     help="A hospital's agent: takes part in the studies that its people approved.",
@@ -72,6 +70,9 @@ def start(
     ] = 3600.0,
 ) -> None:
     """Take part in approved studies as they are announced."""
+    from consortium.engine.wire import Clock
+    from site_agent.agent import Agent  # imports image libraries, which the other commands spare
+
     agent = Agent(folder, Clock(), _now, _tell)
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
@@ -114,9 +115,10 @@ def show_ledger(
     out.print(table)
     for dataset, unit in sorted({(e.charge.dataset, e.charge.unit) for e in entries}):
         mu, delta = ledger.total(dataset, unit), config.limits.delta
+        epsilon, allowed = epsilon_of(mu, delta), getattr(config.limits, unit)
         out.print(
-            f"{dataset}, unit {unit}: μ = {mu:.4f}, ε = {epsilon_of(mu, delta):.3f} at δ = {delta:g}"
-            f" of {getattr(config.limits, unit):g} allowed"
+            f"{dataset}, unit {unit}: μ = {mu:.4f}, "
+            f"ε = {epsilon:.3f} of {allowed:g} allowed at δ = {delta:g}"
         )
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from consortium.errors import BudgetError, LedgerError
 
+LEDGER = "ledger.sqlite"
+
 _TABLE = """
 CREATE TABLE IF NOT EXISTS entries (
     seq INTEGER PRIMARY KEY,
@@ -123,9 +125,7 @@ class Ledger:
                         "the question was changed, so the site answers no further."
                     )
                 return False
-            _check_limit(
-                self._total(connection, charge.dataset, charge.unit), charge.mu, limit
-            )
+            _check_limit(self._total(connection, charge.dataset, charge.unit), charge.mu, limit)
             self._append(connection, charge, "reserve", at)
             return True
 

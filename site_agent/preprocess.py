@@ -23,7 +23,7 @@ Block = NDArray[np.float32]
 DEGREES = {"none": -1, "constant": 0, "linear": 1, "quadratic": 2}
 FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
 DEPENDENT = 1e-8
-"""Share of the largest singular value below which a regressor repeats the others."""
+"""Share of its size, or of the largest singular value, below which a regressor adds nothing."""
 CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
@@ -126,10 +126,14 @@ def design(
     """
     time = np.linspace(-1.0, 1.0, volumes)
     columns = np.polynomial.legendre.legvander(time, max(degree, 0))[:, : degree + 1]
+    sizes = np.linalg.norm(columns, axis=0)
     if confounds is not None:
         columns = np.hstack([columns, confounds - confounds.mean(axis=0)])
+        sizes = np.concatenate([sizes, np.linalg.norm(confounds, axis=0)])
     norms = np.linalg.norm(columns, axis=0)
-    columns = columns[:, norms > 0] / norms[norms > 0]
+    # What centring leaves of a constant confound is rounding, and must not become a regressor.
+    varies = norms > DEPENDENT * sizes
+    columns = columns[:, varies] / norms[varies]
     if not columns.size:
         return np.zeros((volumes, 0))
     left, values, _ = np.linalg.svd(columns, full_matrices=False)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
@@ -138,11 +137,21 @@ class Result:
 class Algorithm(Protocol):
     """A whole algorithm; `REGISTRY` maps its name to one of these."""
 
-    name: str
-    title: str
-    Parameters: type[BaseModel]
-    statistics: Mapping[str, Local]
-    """Site's half: the mean over the site's units of a statistic clipped to the bound."""
+    @property
+    def name(self) -> str:
+        """Key in the registry and value of a study's ``algorithm``."""
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+
+    @property
+    def Parameters(self) -> type[BaseModel]:  # noqa: N802 - a class
+        """Model of a study's ``analysis``."""
+
+    @property
+    def statistics(self) -> Mapping[str, Local]:
+        """Site's half: the mean over the site's units of a statistic clipped to the bound."""
 
     def releases(self, parameters: Any, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Every release that `run` can make, at the worst."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -134,8 +135,8 @@ def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
     ends = np.cumsum([0, *data.lengths])
-    spans = zip(ends[:-1], ends[1:], strict=True)
-    means = (infomax.infomax_mean(unmixing, bias, reduced[:, a:b])[None] for a, b in spans)
+    spans = [reduced[:, a:b] for a, b in pairwise(ends)]
+    means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
     return _clipped_mean(means, bound, _units(data))
 
 
@@ -185,9 +186,7 @@ class Ica:
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
         improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
-        unmixing, last = yield from improve[parameters.optimizer](
-            parameters, shape, basis / scales
-        )
+        unmixing, last = yield from improve[parameters.optimizer](parameters, shape, basis / scales)
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         return Result(
             {"mixing": mixing, "unmixing": unmixing @ (basis / scales).T, **subspace.arrays},
@@ -279,5 +278,3 @@ def _default_bound(parameters: IcaParameters, shape: Shape) -> float:
     factor = {"tanh": 0.28, "volatility": 0.5}[_score(parameters, shape)]
     rotation = max(factor * size / math.sqrt(length), 0.1)
     return rotation if parameters.optimizer == "rotation" else rotation + 0.3 * math.sqrt(size)
-
-

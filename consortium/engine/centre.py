@@ -183,7 +183,10 @@ class Centre:
     def _same(self, stored: Round) -> None:
         session = self._open_session
         pending = session.pending
-        if pending is None or (stored.stage, stored.statistic) != (pending.stage, pending.statistic):
+        if pending is None or (stored.stage, stored.statistic) != (
+            pending.stage,
+            pending.statistic,
+        ):
             raise ProtocolError(
                 f"Round {stored.number} of the transcript belongs to another study; "
                 "choose another output folder."

@@ -64,7 +64,9 @@ class DirectoryExchange:
                 f"{name} can't be read ({error.strerror}); check the exchange's rights."
             ) from error
         if len(data) > limit:
-            raise ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")
+            raise ExchangeError(
+                f"{name} holds more than the {limit} bytes it may; it was not read."
+            )
         return data
 
     def children(self, prefix: str) -> list[str]:

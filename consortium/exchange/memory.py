@@ -21,7 +21,9 @@ class MemoryExchange:
         """See `Exchange.get`."""
         data = self._stored.get(check_name(name))
         if data is not None and len(data) > limit:
-            raise ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")
+            raise ExchangeError(
+                f"{name} holds more than the {limit} bytes it may; it was not read."
+            )
         return data
 
     def children(self, prefix: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Numerics that algorithms share: arrays in, arrays out."""

@@ -24,4 +24,5 @@ def clip_columns(matrix: Array, norm: float) -> Array:
 def column_scales(matrix: Array, norm: float) -> Array:
     """Factors (length N, at most 1) that bring each column's norm down to ``norm``."""
     sizes = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
-    return norm / np.maximum(sizes, norm)
+    scales: Array = norm / np.maximum(sizes, norm)
+    return scales

@@ -30,15 +30,17 @@ _CHUNK = 4096  # columns that stay in the processor's cache
 
 def tanh_score(sources: Array) -> Array:
     """ψ(z) = tanh z."""
-    return np.tanh(sources)
+    score: Array = np.tanh(sources)
+    return score
 
 
 def volatility_score(sources: Array) -> Array:
     """ψ(z_t) = z_t / (0.3 + mean of z² over 15 volumes) along the last axis."""
     window = min(_WINDOW, sources.shape[-1])
-    local = uniform_filter1d(np.square(sources), window, axis=-1, mode="nearest")
+    local: Array = uniform_filter1d(np.square(sources), window, axis=-1, mode="nearest")
     local += _FLOOR
-    return np.divide(sources, local, out=local)
+    np.divide(sources, local, out=local)
+    return local
 
 
 SCORES: dict[Score, Callable[[Array], Array]] = {
@@ -55,10 +57,11 @@ def antisymmetric(matrix: Array) -> Array:
 
 
 def skew(coordinates: Array, size: int) -> Array:
-    """Antisymmetric matrix with ``coordinates`` above the diagonal: inverse of `antisymmetric` / 2."""
+    """Antisymmetric matrix with ``coordinates`` above the diagonal."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = coordinates
-    return matrix - matrix.T
+    whole: Array = matrix - matrix.T
+    return whole
 
 
 def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
@@ -99,7 +102,8 @@ def infomax_mean(unmixing: Array, bias: Array, data: Array) -> Array:
     """Mean over one subject's volumes of ŷ (z; 1)ᵀ; R x (R+1)."""
     z = unmixing @ data + bias[:, None]
     y = np.tanh(-0.5 * z)
-    return np.hstack([y @ z.T, y.sum(axis=1, keepdims=True)]) / data.shape[1]
+    mean: Array = np.hstack([y @ z.T, y.sum(axis=1, keepdims=True)]) / data.shape[1]
+    return mean
 
 
 def subject_moments(

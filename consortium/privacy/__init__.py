@@ -1,0 +1,1 @@
+"""All that a guarantee rests on: bounds, noise, loss, calibration, audit."""

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.privacy.lattice import Lattice
-from consortium.privacy.loss import SiteNoise, coalition_losses
-from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.bounds import Bound
+from consortium.privacy.lattice import Lattice
+from consortium.privacy.loss import SiteNoise
+from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
 
 Array = NDArray[Any]
@@ -70,7 +70,9 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
     """
     shift = mechanism.sensitivities[0] / mechanism.weights[0]
     views = [_view(mechanism, value, trials, keys) for value in (0.0, shift)]
-    covariance = np.atleast_2d(np.cov(np.hstack([v - v.mean(axis=1, keepdims=True) for v in views])))
+    covariance = np.atleast_2d(
+        np.cov(np.hstack([v - v.mean(axis=1, keepdims=True) for v in views]))
+    )
     direction = np.zeros(len(covariance))
     direction[0] = mechanism.sensitivities[0] / mechanism.lattice.step
     if mechanism.scheme == "secure-sum":
@@ -82,7 +84,9 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
     return empirical, float(np.sqrt((2.0 + empirical**2 / 4.0) / trials))
 
 
-def examine(scheme: str, sites: int, colluding: int, boost: float, trials: int, keys: Keys) -> Finding:
+def examine(
+    scheme: str, sites: int, colluding: int, boost: float, trials: int, keys: Keys
+) -> Finding:
     """Audit the symmetric setting at Δ/τ = 1: σ² = κτ², γ² = τ²/S (``local``: γ = τ).
 
     Parameters
@@ -128,7 +132,9 @@ def worst_coalition(noise: SiteNoise, site: int, colluding: int) -> list[int]:
     return others[:colluding]
 
 
-def exact_from_covariance(noise: SiteNoise, sensitivity: float, site: int, members: list[int]) -> float:
+def exact_from_covariance(
+    noise: SiteNoise, sensitivity: float, site: int, members: list[int]
+) -> float:
     """μ of one site for the scheme ``cape``, from the full covariance of the view.
 
     A second road to `coalition_losses`: the honest messages and the honest part of

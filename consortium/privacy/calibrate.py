@@ -88,7 +88,8 @@ def _demands(
             f"{missing} colluding or missing sites leave none of {len(targets)} honest; "
             "lower colluding_sites or dropouts, or choose scheme: local."
         )
-    return (np.asarray(sensitivities, dtype=float) / np.asarray(targets, dtype=float)) ** 2
+    demands: Floats = (np.asarray(sensitivities, float) / np.asarray(targets, float)) ** 2
+    return demands
 
 
 def _least_variances(demands: Floats, missing: int) -> Floats:
@@ -103,7 +104,8 @@ def _least_variances(demands: Floats, missing: int) -> Floats:
     solution = linprog(**_program(demands / scale, others), method="highs")
     if not solution.success:
         raise PrivacyError("No noise levels meet the sites' targets; make the targets more alike.")
-    return np.maximum(solution.x[:count], 0.0) * scale
+    least: Floats = np.maximum(solution.x[:count], 0.0) * scale
+    return least
 
 
 def _program(demands: Floats, others: int) -> dict[str, object]:

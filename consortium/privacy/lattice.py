@@ -67,7 +67,8 @@ class Lattice:
     def decode(self, ring: Array) -> Array:
         """Map a sum in the ring to real numbers: the inverse of `wrap`, times the step."""
         signed = np.int32 if self.bits == 32 else np.int64
-        return ring.astype(self.dtype).view(signed) * self.step
+        numbers: Array = ring.astype(self.dtype).view(signed).astype(np.float64)
+        return numbers * self.step
 
     def rounding(self, entries: int) -> float:
         """What rounding adds to the sensitivity of a vector."""

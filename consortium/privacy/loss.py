@@ -132,4 +132,5 @@ def _least_honest_sums(values: Floats, missing: int) -> Floats:
     among[order[:missing]] = True
     total = float(values.sum())
     removed = np.where(among, top.sum() - values, top[:missing].sum())
-    return np.maximum(total - removed, values)
+    least: Floats = np.maximum(total - removed, values)
+    return least

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from functools import partial
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
@@ -100,7 +101,7 @@ class GaussianSampler:
         return np.where(negative, -value, value)[kept]
 
     def _table(self, words: Words) -> Integers:
-        """k with P(k) ∝ exp(−k²/2), by inversion with 63 bits each."""
+        """K with P(k) ∝ exp(−k²/2), by inversion with 63 bits each."""
         k = np.searchsorted(_CELLS, words, side="left").astype(np.int64)
         unsure = np.flatnonzero(_CELLS[np.minimum(k, _LAST_K)] == words)
         for place in unsure:  # the word's cell holds the boundary: about one in 2^59
@@ -110,7 +111,7 @@ class GaussianSampler:
     def _exact_k(self, word: int, least: int) -> int:
         bits, value = 63, word
         for k in range(least, 64):
-            bits, value, below = self._is_below(bits, value, lambda digits, k=k: _share(k, digits))
+            bits, value, below = self._is_below(bits, value, partial(_share, k))
             if below:
                 return k
         return 64  # pragma: no cover - probability below 2^-2900
@@ -141,9 +142,8 @@ class GaussianSampler:
         kept: NDArray[np.bool_] = uniform < chance
         for place in np.flatnonzero(np.abs(uniform - chance) < _MARGIN):
             a, b = int(j[place]), int(k[place])
-            _, _, kept[place] = self._is_below(
-                64, int(words[place]), lambda digits, a=a, b=b: _weight(a, b, sigma, digits)
-            )
+            weight = partial(_weight, a, b, sigma)
+            _, _, kept[place] = self._is_below(64, int(words[place]), weight)
         return kept
 
     def _is_below(
@@ -174,7 +174,8 @@ def _share(k: int, digits: int) -> Decimal:
     """P(K <= k), truncating the normalization where it no longer shows."""
     with localcontext() as context:
         context.prec = digits + 10
-        weights, index = [], 0
+        weights: list[Decimal] = []
+        index = 0
         while index <= k or weights[-1] > Decimal(10) ** -(digits + 5):
             weights.append((Decimal(-index * index) / 2).exp())
             index += 1

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from consortium import __version__
 from consortium.plan import Plan
-from consortium.privacy.accountant import cross_check, person_loss
+from consortium.privacy.accountant import person_loss
+from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.privacy.noise import SAMPLER
 from consortium.report.privacy import (

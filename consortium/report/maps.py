@@ -27,7 +27,14 @@ from consortium.study import Study
 
 BIDS_VERSION = "1.11.0"
 GENERATOR = "cape-consortium"
-NOT_IN_BIDS = ("*_components.*", "*_mask.*", "privacy_report.json", "report.html", "transcript/")
+NOT_IN_BIDS = (
+    "*_components.*",
+    "*_mask.*",
+    "privacy_report.json",
+    "report.html",
+    "run.json",
+    "transcript",  # no slash: the validator would not match the folder itself
+)
 """What the validator shall pass over, as lines of ``.bidsignore``."""
 
 
@@ -123,7 +130,8 @@ def _description(study: Study) -> dict[str, Any]:
     }
 
 
-def _resolution(grid: Grid) -> str:
+def voxel_text(grid: Grid) -> str:
+    """Write the edges of a voxel for people: 4 x 4 x 4 mm."""
     edges = " x ".join(f"{edge:g}" for edge in np.round(voxel_sizes(grid.affine), 3))
     return f"{edges} mm"
 
@@ -134,7 +142,7 @@ def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, A
         "Description": "Group component maps over the consortium's sites, one volume each.",
         "Units": "robust z-score",
         "SpatialReference": study.data.space,
-        "Resolution": _resolution(grid),
+        "Resolution": voxel_text(grid),
         "FourthDimension": "component, in descending order of explained share",
         "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
         "values is positive",
@@ -159,7 +167,7 @@ def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
         "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
         "Type": "Brain",
         "SpatialReference": study.data.space,
-        "Resolution": _resolution(grid),
+        "Resolution": voxel_text(grid),
         "Voxels": grid.features,
         "GridDigest": grid.digest,
     }

@@ -15,11 +15,12 @@ from consortium.algorithms import REGISTRY
 from consortium.report.components import Components
 from consortium.report.files import write_text
 from consortium.report.grid import Grid
-from consortium.report.maps import map_stem
+from consortium.report.maps import map_stem, voxel_text
 from consortium.report.pictures import draw_components
 from consortium.report.privacy import PrivacyReport
-from consortium.report.prose import UNITS, count, methods, reading, verdict
-from consortium.report.statement import clauses, number, percent, power_of_ten
+from consortium.report.prose import UNITS, methods, reading, verdict
+from consortium.report.statement import clauses
+from consortium.report.wording import count, number, percent, power_of_ten
 from consortium.study import Study
 
 NAME = "report.html"
@@ -102,7 +103,7 @@ def write_page(
             verdict=verdict(components, report),
             clauses=clauses(report),
             methods=methods(study, grid, report),
-            reading=reading(threshold),
+            reading=reading(threshold, voxel_text(grid)),
             cards=_cards(grid, components, threshold, watch),
             threshold=threshold,
             maps=f"tpl-{study.data.space}/func/{map_stem(study, grid)}_components.nii.gz",

@@ -8,7 +8,7 @@ from consortium.algorithms import REGISTRY
 from consortium.report.components import Components
 from consortium.report.grid import Grid
 from consortium.report.privacy import PrivacyReport
-from consortium.report.statement import number, power_of_ten
+from consortium.report.wording import count, number, power_of_ten
 from consortium.study import DataSection, Study
 
 SCHEMES = {
@@ -41,16 +41,12 @@ READING = (
     ),
     (
         "Slices cut at the map's peak, in millimetres of the template space; the left of the "
-        "picture is the left of the brain. The image file holds every voxel, without a threshold."
+        "picture is the left of the brain. Pictures are interpolated between the voxels of the "
+        "study's grid, {edges}; the image file holds the voxels as they are, without a threshold."
     ),
 )
-"""How to read the maps; ``threshold`` and ``beyond`` are filled in."""
+"""How to read the maps; ``threshold``, ``beyond`` and ``edges`` are filled in."""
 UNITS = {"subject": "person", "timepoint": "volume"}
-
-
-def count(many: int, what: str) -> str:
-    """Join a number and its noun: 1 person, 1,204 persons."""
-    return f"{many:,} {what}{'' if many == 1 else 's'}"
 
 
 def verdict(components: Components, report: PrivacyReport) -> str:
@@ -79,10 +75,12 @@ def methods(study: Study, grid: Grid, report: PrivacyReport) -> list[str]:
     return [_loading(study.data, grid), _analysis(study, report)]
 
 
-def reading(threshold: float) -> list[str]:
+def reading(threshold: float, edges: str) -> list[str]:
     """Tell how to read the maps."""
     beyond = 200 * NormalDist().cdf(-threshold)
-    return [paragraph.format(threshold=threshold, beyond=beyond) for paragraph in READING]
+    return [
+        paragraph.format(threshold=threshold, beyond=beyond, edges=edges) for paragraph in READING
+    ]
 
 
 def _loading(data: DataSection, grid: Grid) -> str:

@@ -12,10 +12,10 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from consortium.report.privacy import SEEDED, Guarantee, PrivacyReport
+from consortium.report.wording import number, percent, power_of_ten
 
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 AGREEMENT = 1e-6
 """Relative rounding within which the promised and the spent loss are equal."""
 
@@ -71,26 +71,6 @@ def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
 def best_guess(mu: float) -> float:
     """Success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
     return NormalDist().cdf(mu / 2)
-
-
-def number(value: float) -> str:
-    """Write a number for people: three digits, and infinity as a word."""
-    return "infinite" if value == float("inf") else f"{value:.3g}"
-
-
-def power_of_ten(value: float) -> str:
-    """Write a small number for people: 0.00001 as 10⁻⁵, 0.00002 as 2·10⁻⁵."""
-    mantissa, exponent = f"{value:.2e}".split("e")
-    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
-    mantissa = mantissa.rstrip("0").rstrip(".")
-    return raised if mantissa == "1" else f"{mantissa}·{raised}"
-
-
-def percent(share: float) -> str:
-    """Write a share in percent; 100 % is kept for certainty."""
-    if 0.9995 <= share < 1:
-        return "more than 99.9 %"
-    return f"{100 * share:.3g} %"
 
 
 def _no_protection() -> Clause:

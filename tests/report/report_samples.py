@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.privacy.accountant import cross_check, person_loss
+from consortium.privacy.accountant import person_loss
 from consortium.privacy.bounds import Bound
+from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.report.grid import Grid
 from consortium.report.privacy import (

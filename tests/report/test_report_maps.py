@@ -88,7 +88,13 @@ def test_description_names_the_generator(paths):
 
 def test_what_bids_does_not_know_is_ignored(paths):
     lines = paths.ignore.read_text().splitlines()
-    assert {"*_components.*", "*_mask.*", "privacy_report.json", "report.html"} <= set(lines)
+    assert {
+        "*_components.*",
+        "*_mask.*",
+        "privacy_report.json",
+        "report.html",
+        "transcript",
+    } <= set(lines)
 
 
 def test_sidecar_describes_every_volume(paths, components):

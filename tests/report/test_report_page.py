@@ -20,7 +20,7 @@ from consortium.report.grid import template_grid
 from consortium.report.page import write_page
 from consortium.report.pictures import draw_components
 from consortium.report.prose import verdict
-from consortium.report.statement import number
+from consortium.report.wording import number
 
 HOSTILE = "Networks <script>alert('x')</script> \" onload=\"alert(1)"
 PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0))

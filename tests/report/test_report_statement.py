@@ -12,14 +12,8 @@ from report_samples import guarantee, sample_report, sample_study
 from scipy.stats import norm
 
 from consortium.privacy.gdp import epsilon_of
-from consortium.report.statement import (
-    best_guess,
-    detection_power,
-    number,
-    percent,
-    power_of_ten,
-    statement,
-)
+from consortium.report.statement import best_guess, detection_power, statement
+from consortium.report.wording import count, number, percent, power_of_ten
 
 STUDY = sample_study()
 
@@ -107,3 +101,4 @@ def test_only_certainty_is_written_as_100_percent():
     assert percent(1.0) == "100 %"
     assert percent(0.05) == "5 %"
     assert number(math.inf) == "infinite"
+    assert (count(1, "site"), count(1204, "person")) == ("1 site", "1,204 persons")

@@ -1,0 +1,44 @@
+"""An independent second opinion on a composition of Gaussian releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import dp_accounting
+from dp_accounting.pld import PLDAccountant
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """ε as another library computes it."""
+
+    library: str
+    version: str
+    epsilon: float
+
+
+def cross_check(losses: Iterable[float], delta: float) -> CrossCheck:
+    """Compose the releases with dp-accounting's privacy loss distributions.
+
+    Parameters
+    ----------
+    losses : iterable of float
+        μ of every release; equal ones are composed together.
+    delta : float
+    """
+    counts: dict[float, int] = {}
+    for mu in losses:
+        counts[mu] = counts.get(mu, 0) + 1
+    epsilon = 0.0
+    if any(math.isinf(mu) for mu in counts):
+        epsilon = math.inf
+    elif counts:
+        accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+        for mu, count in counts.items():
+            if mu > 0:
+                accountant.compose(dp_accounting.GaussianDpEvent(1.0 / mu), count)
+        epsilon = float(accountant.get_epsilon(delta))
+    return CrossCheck("dp-accounting", version("dp-accounting"), epsilon)

@@ -1,0 +1,32 @@
+"""Numbers as people write them, the same on the page and on the command line."""
+
+from __future__ import annotations
+
+import math
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def count(many: int, what: str) -> str:
+    """Join a number and its noun: 1 person, 1,204 persons."""
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def number(value: float) -> str:
+    """Write a number for people: three digits, and infinity as a word."""
+    return "infinite" if math.isinf(value) else f"{value:.3g}"
+
+
+def power_of_ten(value: float) -> str:
+    """Write a small number for people: 0.00001 as 10⁻⁵, 0.00002 as 2·10⁻⁵."""
+    mantissa, exponent = f"{value:.2e}".split("e")
+    raised = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    return raised if mantissa == "1" else f"{mantissa}·{raised}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent; 100 % is kept for certainty."""
+    if 0.9995 <= share < 1:
+        return "more than 99.9 %"
+    return f"{100 * share:.3g} %"
