@@ -104,7 +104,7 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
     grid = study_grid(study.data, errand.study.parent)
     exchange = DirectoryExchange(errand.exchange)
     with only_one(errand.out), _bar(console) as bar:
-        record = claim_run(errand.out, study, exchange)
+        record = claim_run(errand.out, study, exchange, keys)
         setting = Setting(record.run, study, keys, grid.digest, grid.features)
         identity = load_identity(errand.keys)
         if keys["centre"] != identity.public:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium.engine.encoding import read_announcement
 from consortium.engine.transcript import write_atomically
+from consortium.engine.wire import END, MOST_NOTICE, Names
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
+from consortium.secagg import CENTRE, unseal
 from consortium.study import Study
 
 _RECORD, _LOCK = "run.json", ".lock"
@@ -32,8 +35,12 @@ class RunRecord:
     study: str
 
 
-def claim_run(folder: Path, study: Study, exchange: Exchange) -> RunRecord:
-    """Take up the folder's unfinished run of this study, or name a new one.
+def claim_run(
+    folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
+) -> RunRecord:
+    """Take up the folder's run of this study, or name a new one if there is none or it failed.
+
+    A complete run is taken up, too: its outputs are then written again from its transcript.
 
     Raises
     ------
@@ -46,7 +53,7 @@ def claim_run(folder: Path, study: Study, exchange: Exchange) -> RunRecord:
             raise OutputError(
                 f"{folder} holds another study; choose another output folder with --out."
             )
-        if exchange.get(f"runs/{known.run}/end", 1 << 20) is None:
+        if not _given_up(exchange, known.run, keys):
             return known
         archive = folder / "transcript"
         if archive.exists():
@@ -56,6 +63,14 @@ def claim_run(folder: Path, study: Study, exchange: Exchange) -> RunRecord:
     content = json.dumps({"run": record.run, "study": record.study})
     write_atomically(folder / _RECORD, content.encode())
     return record
+
+
+def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
+    message = exchange.get(Names(run).end(), MOST_NOTICE)
+    if message is None:
+        return False
+    notice = unseal(message, keys, run=run, kind=END, limit=MOST_NOTICE, sender=CENTRE)
+    return read_announcement(notice.body).get("outcome") != "complete"
 
 
 def read_run(folder: Path) -> RunRecord | None:

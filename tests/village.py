@@ -32,7 +32,8 @@ STUDY = """\
 study: small
 sites: [north, east, south, west]
 data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
-privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+privacy:
+  {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: ica
 analysis: {components: 2, rounds: 2}
 timing: {join: 4, answer: 4}
@@ -114,7 +115,8 @@ class Village:
         """A site's agent, built from its folder if it isn't there."""
         if name not in self.agents:
             tell = lambda line: self.log.append((name, line))  # noqa: E731
-            self.agents[name] = Agent(self.place.site(name), self.ticks.clock(), lambda: "now", tell)
+            clock = self.ticks.clock()
+            self.agents[name] = Agent(self.place.site(name), clock, lambda: "now", tell)
         return self.agents[name]
 
     def pump(self) -> None:
@@ -128,8 +130,8 @@ class Village:
         errand: Errand = self.place.errand
         errand.out.mkdir(exist_ok=True)
         exchange = DirectoryExchange(errand.exchange)
-        record = claim_run(errand.out, self.study, exchange)
         keys = keys_of(self.study, load_roster(errand.roster), "roster")
+        record = claim_run(errand.out, self.study, exchange, keys)
         setting = Setting(record.run, self.study, keys, self.grid.digest, self.grid.features)
         return Centre(
             setting,

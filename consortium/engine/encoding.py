@@ -7,6 +7,7 @@ stored beside it once, however many rounds use it.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -135,11 +136,9 @@ def query_context(plan: Plan, number: int, data: bytes) -> bytes:
 
 
 def _size(shape: tuple[int, ...]) -> int:
-    size = 8
-    for length in shape:
-        size *= max(length, 0)
-    if len(shape) > 3 or size > MOST_ARRAY:
-        raise ProtocolError(f"A query's array of shape {shape[:4]} is too large; discard it.")
+    size = 8 * math.prod(shape[:3])
+    if len(shape) > 3 or min(shape, default=1) < 1 or size > MOST_ARRAY:
+        raise ProtocolError(f"A query's array can't have the shape {shape[:4]}; discard it.")
     return size
 
 

@@ -61,7 +61,7 @@ class Transcript:
                 values = np.load(path.with_suffix(".npy"), allow_pickle=False)
                 survivors = tuple(int(s) for s in record["survivors"])
                 yield Round(number, record["stage"], record["statistic"], survivors, values)
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."
                 ) from error

@@ -25,6 +25,7 @@ CURVATURE: dict[Score, float] = {"tanh": 0.06, "volatility": 0.32}
 
 _WINDOW = 15  # volumes over which the local variance is taken
 _FLOOR = 0.3  # of the unit variance; keeps the score bounded in quiet stretches
+_TINY = float(np.finfo(np.float64).tiny)
 _CHUNK = 4096  # columns that stay in the processor's cache
 
 
@@ -67,16 +68,17 @@ def skew(coordinates: Array, size: int) -> Array:
 def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
     """Sum over volumes of the clipped c = ψ zᵀ − z ψᵀ, ψ = tanh; R(R−1)/2 entries.
 
-    ‖c‖² = ‖ψ‖²‖z‖² − (ψᵀz)² (Lagrange's identity), so that no volume's matrix is formed.
+    With r the part of z orthogonal to ψ, c = ψ rᵀ − r ψᵀ and ‖c‖ = ‖ψ‖‖r‖, so that no
+    volume's matrix is formed. ‖c‖² = ‖ψ‖²‖z‖² − (ψᵀz)² would be the same on paper, but cancels
+    where z is long and nearly parallel to ψ: an unmixing made for it would undo the clipping.
     """
     total = np.zeros((len(unmixing),) * 2, dtype=np.float64)
     for z in _sources(unmixing, data):
-        psi = np.tanh(z)
-        inner = np.einsum("ij,ij->j", psi, z)
-        squares = np.einsum("ij,ij->j", psi, psi) * np.einsum("ij,ij->j", z, z)
-        sizes = np.sqrt(np.maximum(squares - inner * inner, 0.0))
-        psi *= bound / np.maximum(sizes, bound)
-        total += psi @ z.T
+        psi = np.tanh(z).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            along = np.einsum("ij,ij->j", psi, z) / np.maximum(_squares(psi), _TINY)
+            rest = z - along * psi
+        total += _clipped_sum(psi, rest, bound)
     return antisymmetric(total)
 
 
@@ -90,11 +92,10 @@ def infomax_by_volume(unmixing: Array, bias: Array, data: Array, bound: float) -
     total = np.zeros((size, size + 1), dtype=np.float64)
     for z in _sources(unmixing, data):
         z += bias[:, None].astype(z.dtype)
-        y = np.tanh(z * z.dtype.type(-0.5))
-        squares = np.einsum("ij,ij->j", y, y) * (1.0 + np.einsum("ij,ij->j", z, z))
-        y *= (bound / np.maximum(np.sqrt(squares), bound)).astype(z.dtype)
-        total[:, :size] += y @ z.T
-        total[:, size] += y.sum(axis=1)
+        y = np.tanh(z * z.dtype.type(-0.5)).astype(np.float64)
+        extended = np.ones((size + 1, z.shape[1]))
+        extended[:size] = z
+        total += _clipped_sum(y, extended, bound)
     return total
 
 
@@ -127,6 +128,28 @@ def subject_steps(
         diagonal = np.arange(len(unmixing))
         moments[:, diagonal, diagonal] -= slopes.mean(axis=2).T
         yield moments
+
+
+def _clipped_sum(left: Array, right: Array, bound: float) -> Array:
+    """Sum over columns of left rightᵀ, each scaled down to ‖left‖‖right‖ <= ``bound``.
+
+    In float64: the rounding of a float32 sum depends on every volume in it, by more than the
+    sensitivity allows for. A column that overflowed counts as zero, since an error would tell
+    whoever chose the unmixing how large the data are.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.sqrt(_squares(left) * _squares(right))
+    finite = np.isfinite(sizes)
+    if not finite.all():
+        left, right, sizes = left[:, finite], right[:, finite], sizes[finite]
+    total: Array = (left * (bound / np.maximum(sizes, bound))) @ right.T
+    return total
+
+
+def _squares(columns: Array) -> Array:
+    """Squared norm of each column."""
+    squares: Array = np.einsum("ij,ij->j", columns, columns)
+    return squares
 
 
 def _sources(unmixing: Array, data: Array) -> Iterator[Array]:

@@ -35,11 +35,12 @@ def clipped_volumes(block: Array, bound: float) -> Array:
 def subject_scale(block: Array, bound: float) -> float:
     """Factor that makes X Xᵀ/T of one subject's block have Frobenius norm at most ``bound``.
 
-    The norm is that of the smaller of X Xᵀ and Xᵀ X.
+    The norm is that of the smaller of X Xᵀ and Xᵀ X, taken in float64: see `clipping`.
     """
     features, volumes = block.shape
-    gram = block.T @ block if volumes < features else block @ block.T
-    size = float(np.linalg.norm(gram.astype(np.float64))) / volumes
+    columns = np.asarray(block, dtype=np.float64, order="F")
+    half = dsyrk(1.0, columns, trans=volumes < features)  # the upper triangle, zeros below
+    size = float(np.sqrt(2.0 * np.vdot(half, half) - np.square(np.diag(half)).sum())) / volumes
     return min(1.0, bound / size) / volumes if size > 0 else 0.0
 
 

@@ -56,23 +56,24 @@ def calibrate(
         return SiteNoise(scheme, (0.0,) * count, (0.0,) * count)
     if scheme == "local":
         return SiteNoise(scheme, (0.0,) * count, tuple(np.sqrt(demands).tolist()))
-    local = _least_variances(demands, colluding + dropouts)
-    correlated = np.zeros(count)
-    if scheme == "cape":
-        correlated[:] = boost * local.sum()
-    draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)))
-    reached = coalition_losses(draft, sensitivities, colluding, dropouts=dropouts)
-    factor = float(np.max(reached / np.asarray(targets)))
-    return SiteNoise(
-        scheme,
-        tuple((np.sqrt(correlated) * factor).tolist()),
-        tuple((np.sqrt(local) * factor).tolist()),
-    )
+    candidates = []
+    for local in (_least_variances(demands, colluding + dropouts), np.full(count, demands.max())):
+        correlated = np.full(count, boost * local.sum() if scheme == "cape" else 0.0)
+        draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)))
+        reached = coalition_losses(draft, sensitivities, colluding, dropouts=dropouts)
+        candidates.append(_scaled(draft, float(np.max(reached / np.asarray(targets)))))
+    return min(candidates, key=SiteNoise.aggregate)
 
 
 def pooled_deviation(sensitivities: Sequence[float], target: float) -> float:
     """τ_pool: the noise that all the data in one place would need for the same μ."""
     return max(sensitivities) / target
+
+
+def _scaled(noise: SiteNoise, factor: float) -> SiteNoise:
+    correlated = tuple(float(sigma) * factor for sigma in noise.correlated)
+    local = tuple(float(gamma) * factor for gamma in noise.local)
+    return SiteNoise(noise.scheme, correlated, local)
 
 
 def _demands(

@@ -38,6 +38,8 @@ def delta_of(mu: float, epsilon: float) -> float:
     if math.isinf(mu):
         return 1.0
     first = float(log_ndtr(mu / 2 - epsilon / mu))
+    if math.isinf(first):
+        return 0.0
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return -math.exp(first) * math.expm1(min(second - first, 0.0))
 

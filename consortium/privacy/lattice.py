@@ -101,8 +101,8 @@ def plan_lattice(
     reach = 1.01 * (bound + tail * aggregate)
     for bits in (32, 64):
         step = _power_of_two(reach / (2 ** (bits - 1) - sites))
-        if bits == 64:  # noise stays below the sampler's largest σ, with a margin
-            step = max(step, _power_of_two(max(largest, aggregate, bound) / 2**42))
+        # Noise stays below the sampler's largest σ, with a margin.
+        step = max(step, _power_of_two(max(largest, aggregate, bound) / 2**42))
         if step * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
             return Lattice(step, 32 if bits == 32 else 64)
     raise RangeError(

@@ -123,14 +123,7 @@ def _least_honest_sums(values: Floats, missing: int) -> Floats:
     count = len(values)
     if missing < 0:
         raise PrivacyError(f"{missing} colluding sites can't be; give 0 or more.")
-    missing = min(missing, count - 1)
-    if missing == 0:
-        return np.full(count, float(values.sum()))
-    order = np.argsort(values)[::-1]
-    top = np.sort(values)[::-1][: missing + 1]
-    among = np.zeros(count, dtype=bool)
-    among[order[:missing]] = True
-    total = float(values.sum())
-    removed = np.where(among, top.sum() - values, top[:missing].sum())
-    least: Floats = np.maximum(total - removed, values)
+    kept = count - min(missing, count - 1)
+    ascending = np.sort(values)
+    least: Floats = ascending[: kept - 1].sum() + np.maximum(values, ascending[kept - 1])
     return least

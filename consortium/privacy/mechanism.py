@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.errors import RangeError
 from consortium.privacy.bounds import Bound
 from consortium.privacy.calibrate import calibrate
 from consortium.privacy.lattice import Lattice, plan_lattice
@@ -118,10 +119,15 @@ class Mechanism:
         Raises
         ------
         RangeError
-            If the statistic exceeds its bound or holds no numbers.
+            If the statistic exceeds its bound, holds no numbers, or has not `entries` of them.
         """
         weight = self.weights[site]
         values = np.asarray(statistic, dtype=np.float64).ravel() * weight
+        if len(values) != self.entries:  # a single draw would be repeated for many numbers
+            raise RangeError(
+                f"A site's statistic has {len(values)} numbers where {self.entries} are planned; "
+                "look at the shapes of the query's arguments."
+            )
         whole = self.lattice.encode(values, weight * self.bound.norm)
         whole += sampler.draw(self.local[site], self.entries)
         nothing = np.zeros(0, dtype=self.lattice.dtype)

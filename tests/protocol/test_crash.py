@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,8 +31,8 @@ class Reaper:
     def __init__(self, victim: str, fatal: int) -> None:
         self.victim, self.fatal, self.writes, self.now = victim, fatal, 0, "centre"
 
-    def wrap(self, method):  # noqa: ANN001, ANN201
-        def guarded(*args, **kwargs):  # noqa: ANN002, ANN003, ANN202
+    def wrap(self, method):
+        def guarded(*args, **kwargs):
             mine = self.now == self.victim
             if mine:
                 self.writes += 1
@@ -65,11 +64,11 @@ class MortalVillage(Village):
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, bytes]]]:
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
     root = tmp_path_factory.mktemp("crash")
     build(root / "original", text=STUDY.replace("rounds: 2", "rounds: 1"))
     unbroken = _copy(root / "original", root / "unbroken")
-    yield root, conduct(Village(unbroken).centre())
+    return root, conduct(Village(unbroken).centre())
 
 
 def _copy(source: Path, target: Path) -> Place:
@@ -108,12 +107,14 @@ def test_death_at_every_write(
             village = MortalVillage(place)
             village.reaper = reaper
             found = _conduct_mortally(village)
+            for _ in range(20):  # a site that was down at the end still hears of it
+                village.pump()
         assert found == expected, f"{victim} died at write {fatal}"
         _ledgers_are_sound(place)
         shutil.rmtree(place.root)
         if reaper.writes < fatal:
             break
-    assert fatal > (40 if victim == "east" else 25), "too few places to die were tried"
+    assert fatal > (40 if victim == "east" else 20), "too few places to die were tried"
 
 
 def _ledgers_are_sound(place: Place) -> None:
