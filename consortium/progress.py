@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from consortium.engine.encoding import read_announcement
 from consortium.engine.transcript import write_atomically
@@ -18,6 +20,7 @@ from consortium.secagg import CENTRE, unseal
 from consortium.study import Study
 
 _RECORD, _LOCK = "run.json", ".lock"
+_RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,16 @@ def claim_run(
         archive = folder / "transcript"
         if archive.exists():
             archive.replace(folder / f"transcript-{known.run}")
-    taken = [r for r in exchange.children("runs") if r.rsplit("-", 1)[0] == study.study]
-    record = RunRecord(f"{study.study}-{len(taken) + 1:04d}", study.digest)
+    record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
     content = json.dumps({"run": record.run, "study": record.study})
     write_atomically(folder / _RECORD, content.encode())
     return record
+
+
+def _last_number(exchange: Exchange, study: Study) -> int:
+    """Largest number of the study's runs: counting them would use a name again after a removal."""
+    named = (re.fullmatch(r"(.+)-([0-9]{4,9})", run) for run in exchange.children("runs"))
+    return max((int(m[2]) for m in named if m and m[1] == study.study), default=0)
 
 
 def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
@@ -86,7 +94,10 @@ def read_run(folder: Path) -> RunRecord | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return RunRecord(str(content["run"]), str(content["study"]))
+        record = RunRecord(str(content["run"]), str(content["study"]))
+        if not _RUN.fullmatch(record.run):
+            raise ValueError(record.run)
+        return record
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{path} is damaged; choose another output folder.") from error
 
@@ -98,15 +109,27 @@ def only_one(folder: Path) -> Iterator[None]:
     Raises
     ------
     OutputError
-        If one is at work there.
+        If one is at work there, or the folder can't be made or written to.
     """
+    with _lock(folder):
+        yield
+
+
+def _lock(folder: Path) -> IO[str]:
+    """Return the folder's lock, held until it is closed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-    except BlockingIOError as error:
+        lock = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise OutputError(
+            f"{folder} can't be written ({error.strerror}); choose another folder with --out."
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
         raise OutputError(f"{folder} is in use by another centre; wait for it to end.") from error
+    return lock
 
 
 @dataclass(frozen=True)

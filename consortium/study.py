@@ -14,6 +14,7 @@ from pydantic import (
     SerializeAsAny,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -150,17 +151,24 @@ class Study(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _typed_analysis(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or "algorithm" not in values:
-            return values
-        name = values["algorithm"]
-        if not isinstance(name, str) or name not in REGISTRY:
+    def _default_analysis(cls, values: Any) -> Any:
+        return {"analysis": {}, **values} if isinstance(values, dict) else values
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in REGISTRY:
             known = ", ".join(sorted(REGISTRY))
-            raise ValueError(f"algorithm: {name!r} is not known; choose one of {known}")
-        analysis = values.get("analysis", {})
-        if isinstance(analysis, dict):
-            values = {**values, "analysis": REGISTRY[name].Parameters.model_validate(analysis)}
-        return values
+            raise ValueError(f"{name[:40]!r} is not known; choose one of {known}")
+        return name
+
+    @field_validator("analysis", mode="before")
+    @classmethod
+    def _typed(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.data.get("algorithm")  # missing if it was refused, which is then reported
+        if isinstance(value, dict) and name is not None:
+            return REGISTRY[name].Parameters.model_validate(value)
+        return value
 
     @model_validator(mode="after")
     def _sound(self) -> Study:
@@ -186,6 +194,26 @@ class Study(Section):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without what a study file needs not have and a reader may overlook."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuse aliases: a few lines of them stand for billions of values."""
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem_mark=mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Refuse a field that is written twice: YAML would take the last one in silence."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(problem_mark=key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
 def parse_study(text: str, where: str = "study") -> Study:
     """Read a study from YAML text.
 
@@ -198,11 +226,14 @@ def parse_study(text: str, where: str = "study") -> Study:
     if len(text) > 1_000_000:
         raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        values = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a stricter SafeLoader
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         place = f", line {line + 1}" if line is not None else ""
-        raise StudyError(f"{where}{place} is not valid YAML; correct its syntax.") from error
+        raise StudyError(
+            f"{where}{place} is not plain YAML; correct its syntax, write each field once, and "
+            "use neither aliases nor tags."
+        ) from error
     if not isinstance(values, dict):
         raise StudyError(f"{where} holds no fields; write it as 'name: value' lines.")
     try:

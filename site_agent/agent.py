@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,6 @@ from consortium.engine.encoding import SiteNote, read_announcement
 from consortium.engine.wire import (
     ANNOUNCEMENT,
     MOST_ANNOUNCEMENT,
-    MOST_NOTICE,
     REFUSAL,
     Clock,
     Names,
@@ -39,6 +39,7 @@ from site_agent.loaders import SiteDataset
 from site_agent.store import Store
 
 STORE, CACHE = "messages.sqlite", "cache"
+_RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 
 @dataclass
@@ -118,7 +119,7 @@ class Agent:
     def round_trip(self) -> bool:
         """Look at every run once; True if anything was done."""
         done = False
-        for run in self.site.exchange.children("runs"):
+        for run in self._announced():
             if run not in self._runs:
                 done |= self._guarded(run, partial(self._meet, run))
             attendance = self._runs.get(run)
@@ -128,6 +129,15 @@ class Agent:
                     self.tell(f"{run} has ended: {attendance.ended.get('outcome')}")
         return done
 
+    def _announced(self) -> list[str]:
+        """Runs on the exchange; none while it can't be read."""
+        try:
+            found = self.site.exchange.children("runs")
+        except ExchangeError as error:
+            self._tell_once(str(error))
+            return []
+        return [run for run in found if _RUN.fullmatch(run)]
+
     def _guarded(self, run: str, act: Callable[[], bool]) -> bool:
         """Wait on trouble that may pass; refuse the run on any other."""
         try:
@@ -136,11 +146,17 @@ class Agent:
             self._tell_once(f"{run}: {error}")
             return False
         except ConsortiumError as error:
-            self._tell_once(f"{run}: {error}")
-            self.failures.append(error)
-            self._runs[run] = None
-            self._refuse(run, error)
-            return True
+            self._give_up(run, error)
+        except Exception as error:  # nothing that a centre sends may end the agent
+            trouble = f"{type(error).__name__}: {error}"
+            self._give_up(run, SiteError(f"{trouble}; this is a fault of the software, report it."))
+        return True
+
+    def _give_up(self, run: str, error: ConsortiumError) -> None:
+        self._tell_once(f"{run}: {error}")
+        self.failures.append(error)
+        self._runs[run] = None
+        self._refuse(run, error)
 
     def _meet(self, run: str) -> bool:
         """Take up a newly announced run, if it is an approved one."""
@@ -159,13 +175,13 @@ class Agent:
                 ).body
             except SignatureError:
                 continue
-            if read_announcement(body).get("study") == approval.study.model_dump(mode="json"):
+            if _agreed(read_announcement(body), approval):
                 self._runs[run] = self._attend(run, approval, body)
                 return True
         if run.rsplit("-", 1)[0] in {a.study.study for a in approvals(self.folder)}:
             raise StudyError(
-                "the announced study is not the one that was approved here, or another key signs "
-                "it; compare the study files and approve the new one if you agree."
+                "the announced study or roster is not the one that was approved here, or another "
+                "key signs it; compare the files and approve the new ones if you agree."
             )
         self._tell_once(f"{run} is not approved here; it is left alone.")
         self._runs[run] = None
@@ -175,7 +191,9 @@ class Agent:
         study = approval.study
         if self.config.name not in study.sites:
             return None
-        if self.site.store.load(run, "refused") is not None:
+        refused = self.site.store.load(run, "refused")
+        if refused is not None:
+            self._post_refusal(run, refused)
             return None
         grid = study_grid(study.data, approval.folder)
         data = SiteDataset(
@@ -194,15 +212,25 @@ class Agent:
     def _refuse(self, run: str, error: ConsortiumError) -> None:
         """Tell the centre that this site takes no further part; nothing of why but a code."""
         notice = json.dumps({"code": error.code, "reason": public_reason(error)}).encode()
-        name, key = self.config.name, self.site.identity.key
         try:
             self.site.store.save(run, "refused", notice)
-            message = seal(key, run, name, REFUSAL, 0, notice)
-            self.site.exchange.put(Names(run).refusal(name), message[:MOST_NOTICE])
+            self._post_refusal(run, notice)
         except ConsortiumError as trouble:
             self._tell_once(f"{run}: {trouble}")
+
+    def _post_refusal(self, run: str, notice: bytes) -> None:
+        name = self.config.name
+        message = seal(self.site.identity.key, run, name, REFUSAL, 0, notice)
+        self.site.exchange.put(Names(run).refusal(name), message)
 
     def _tell_once(self, line: str) -> None:
         if line not in self._told:
             self._told.add(line)
             self.tell(line)
+
+
+def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
+    """Whether study and roster are those that the site's people said yes to."""
+    keys = {name: key.hex() for name, key in approval.keys.items()}
+    study = approval.study.model_dump(mode="json")
+    return announced.get("study") == study and announced.get("keys") == keys

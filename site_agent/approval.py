@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.errors import ConfigurationError
+from consortium.engine.transcript import write_atomically
+from consortium.errors import ConfigurationError, OutputError, StudyError
 from consortium.roster import keys_of, load_roster
 from consortium.study import Study, load_study
 
@@ -44,19 +45,27 @@ def approve(folder: Path, study_path: Path, roster_path: Path) -> Approval:
     Raises
     ------
     StudyError
-        If a file can't be used.
+        If a file can't be used, or the study protects nobody.
+    ConfigurationError
+        If the record can't be written.
     """
     study = load_study(study_path)
+    if study.privacy.scheme == "none":
+        raise StudyError(
+            f"{study_path}: field 'privacy.scheme': 'none' protects nobody and is for simulations; "
+            "ask for a study with cape, secure-sum or local."
+        )
     keys = keys_of(study, load_roster(roster_path), str(roster_path))
     record = {
         "study": study.model_dump(mode="json"),
         "keys": {name: key.hex() for name, key in keys.items()},
         "folder": str(study_path.resolve().parent),
     }
-    target = folder / _FOLDER
-    target.mkdir(exist_ok=True)
-    path = target / f"{study.study}-{_digest(study, keys)[:16]}.json"
-    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    path = folder / _FOLDER / f"{study.study}-{_digest(study, keys)[:16]}.json"
+    try:
+        write_atomically(path, json.dumps(record, indent=1).encode())
+    except OutputError as error:
+        raise ConfigurationError(str(error)) from error
     return Approval(study, keys, study_path.resolve().parent)
 
 
@@ -74,11 +83,12 @@ def approvals(folder: Path) -> list[Approval]:
             record = json.loads(path.read_text(encoding="utf-8"))
             keys = {name: bytes.fromhex(text) for name, text in record["keys"].items()}
             study = Study.model_validate(record["study"])
+            source = Path(record["folder"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigurationError(
                 f"{path} is damaged; remove it and approve the study again."
             ) from error
-        found.append(Approval(study, keys, Path(record["folder"])))
+        found.append(Approval(study, keys, source))
     return found
 
 

@@ -11,8 +11,10 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Shape, SiteData
+from consortium.algorithms.base import Array, Query, Shape, SiteData
 from consortium.engine.centre import Setting
 from consortium.engine.encoding import (
     MOST_QUERY,
@@ -22,21 +24,31 @@ from consortium.engine.encoding import (
     encode_note,
     query_context,
     read_announcement,
+    sketch_query,
 )
 from consortium.engine.session import check_planned
-from consortium.engine.wire import END, MOST_NOTICE, QUERY, Names, run_secret
-from consortium.errors import DataError, LedgerError, ProtocolError, StudyError
+from consortium.engine.wire import END, MOST_NOTICE, QUERY, run_secret
+from consortium.errors import (
+    ConsortiumError,
+    DataError,
+    ExchangeError,
+    LedgerError,
+    PrivacyError,
+    ProtocolError,
+    StudyError,
+)
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
-from consortium.plan import Plan, count_rounds, make_plan
+from consortium.plan import Plan, Stage, count_rounds, make_plan
 from consortium.privacy.gdp import mu_of
+from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import CENTRE, OVERHEAD, Party, unseal
+from consortium.secagg import Party
+from consortium.secagg.messages import Limits as MessageLimits
 from site_agent.config import Limits
 from site_agent.ledger import Charge, Ledger
+from site_agent.post import Post
 from site_agent.store import Store
-
-MOST_BUNDLE = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -91,13 +103,18 @@ class Attendance:
         self._setting = setting
         self._data = data
         self._note = note
-        self._names = Names(setting.run)
+        self._post = Post(setting, site.store, site.exchange)
+        self._names = self._post.names
         self._secret = run_secret(site.identity.root, setting.run, "site")
+        if setting.study.privacy.scheme == "none":
+            raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
+        rounds = count_rounds(setting.study, setting.features)
+        self._sizes = MessageLimits(len(setting.study.sites), rounds)
         self._party = Party(
             run=setting.run,
             name=site.name,
             roster=setting.roster,
-            rounds=count_rounds(setting.study, setting.features),
+            rounds=rounds,
             identity=site.identity.key,
             secret=self._secret,
         )
@@ -117,22 +134,33 @@ class Attendance:
         """
         if self.ended is not None:
             return False
-        if self._step is not None:
-            if not self._step():
-                return self._read_end()
-            self._step = next(self._steps, None)
-            return True
-        return self._answer_unmasking() or self._answer_query() or self._read_end()
+        try:
+            self._post.deliver()
+            done = self._act()
+            self._post.deliver()
+        except (ExchangeError, ProtocolError):
+            if self._read_end():  # whatever is amiss, the run's end is heard
+                return True
+            raise
+        return done or self._read_end()
+
+    def _act(self) -> bool:
+        if self._step is None:
+            return self._answer_unmasking() or self._answer_query()
+        if not self._step():
+            return False
+        self._step = next(self._steps, None)
+        return True
 
     # -- set-up ---------------------------------------------------------------------------
 
     def _advertise(self) -> bool:
         message = self._party.advertise(encode_note(self._note))
-        self._send(self._names.setup("advertise", self._site.name), "advertise", message)
+        self._post.send(self._names.setup("advertise", self._site.name), "advertise", message)
         return True
 
     def _share(self) -> bool:
-        bundle = self._receive(self._names.setup("keys"), "keys", MOST_BUNDLE)
+        bundle = self._post.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
         message = self._party.receive_keys(bundle)
@@ -140,17 +168,17 @@ class Attendance:
         mu, unit = plan.site_loss(self._index), self._setting.study.privacy.unit
         owed = mu if not self._started else 0.0  # a started run has its rounds in the ledger
         self._site.ledger.check(self._site.dataset, unit, owed, self._limit)
-        self._site.store.save(self._setting.run, "keys", bundle)
-        self._send(self._names.setup("share", self._site.name), "share", message)
+        self._post.keep("keys", bundle)
+        self._post.send(self._names.setup("share", self._site.name), "share", message)
         self._site.tell(f"joined {self._setting.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
         return True
 
     def _take_shares(self) -> bool:
-        bundle = self._receive(self._names.setup("shares"), "shares", MOST_BUNDLE)
+        bundle = self._post.receive(self._names.setup("shares"), "shares", self._sizes.shares)
         if bundle is None:
             return False
         self._party.receive_shares(bundle)
-        self._site.store.save(self._setting.run, "shares", bundle)
+        self._post.keep("shares", bundle)
         return True
 
     def _shape(self) -> Shape:
@@ -171,48 +199,81 @@ class Attendance:
         plan, number = self._plan, len(self._stages) + 1
         if number > plan.rounds:
             return False
-        message = self._receive(self._names.round(number, QUERY), f"{number}/query", MOST_QUERY)
+        message = self._post.receive(
+            self._names.round(number, QUERY), f"{number}/query", MOST_QUERY
+        )
         if message is None:
             return False
-        body = self._signed(message, QUERY, number)
-        query = decode_query(body, self._fetch)
-        stage = check_planned(plan, query, self._stages)
+        body = self._post.signed(message, QUERY, number, MOST_QUERY)
+        query, stage = self._read_query(body)
         context = query_context(plan, number, body)
-        self._site.store.save(self._setting.run, f"{number}/query", message)
-        place = self._names.round(number, "contribution", self._site.name)
-        stored = self._site.store.load(self._setting.run, f"{number}/contribution")
+        self._post.keep(f"{number}/query", message)
+        unmask = self._names.round(number, "unmask")
+        stored = self._post.stored(f"{number}/contribution")
         if stored is not None:
-            self._party.restore(number, context, True, self._stored_request(number))
-            self._site.ledger.spend(self._charge(number, stage.name), self._site.now())
-            self._site.exchange.put(place, stored)
-        elif self._site.exchange.get(self._names.round(number, "unmask"), MOST_NOTICE) is None:
-            mechanism = stage.mechanism
-            charge = self._charge(number, stage.name)
-            local = REGISTRY[self._setting.study.algorithm].statistics[query.statistic]
-            statistic = local(self._data, query, mechanism.bound)
-            self._site.ledger.reserve(charge, self._limit, self._site.now())
-            sampler = GaussianSampler(self._noise_key(context, statistic.tobytes()))
-            share = mechanism.protect(self._index, statistic, sampler)
-            opened = share.opened if mechanism.opened_entries else None
-            contribution = self._party.contribute(number, context, share.masked, opened)
-            self._send(place, f"{number}/contribution", contribution)
-            self._site.ledger.spend(charge, self._site.now())
+            self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
+            self._contributed(number, stage, stored)
+        elif self._post.peek(unmask, self._sizes.request) is None:
+            self._contributed(number, stage, self._contribute(number, context, query, stage))
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
             self._site.tell(f"round {number} was closed without this site; it goes on")
-            self._stages.append(stage.name)
-            return True
         self._stages.append(stage.name)
-        self._open = number if stage.mechanism.masked_entries else None
         return True
+
+    def _read_query(self, body: bytes) -> tuple[Query, Stage]:
+        """Judge a query by its outline before its arrays are fetched."""
+        try:
+            stage = check_planned(self._plan, sketch_query(body), self._stages)
+            return decode_query(body, self._post.array), stage
+        except ProtocolError as error:  # the centre signed it: to wait for another is no use
+            raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
+
+    def _contribute(self, number: int, context: bytes, query: Query, stage: Stage) -> bytes:
+        """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
+        mechanism = stage.mechanism
+        statistic = self._statistic(query, mechanism)
+        self._site.ledger.reserve(self._charge(number, stage.name), self._limit, self._site.now())
+        sampler = GaussianSampler(self._noise_key(context, statistic.tobytes()))
+        share = mechanism.protect(self._index, statistic, sampler)
+        opened = share.opened if mechanism.opened_entries else None
+        return self._party.contribute(number, context, share.masked, opened)
+
+    def _contributed(self, number: int, stage: Stage, message: bytes) -> None:
+        place = self._names.round(number, "contribution", self._site.name)
+        self._post.send(place, f"{number}/contribution", message)
+        self._site.ledger.spend(self._charge(number, stage.name), self._site.now())
+        self._open = number if stage.mechanism.masked_entries else None
+
+    def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
+        """The site's own numbers; its algorithm is trusted with the data, the query is not."""
+        local = REGISTRY[self._setting.study.algorithm].statistics[query.statistic]
+        try:
+            statistic = np.asarray(local(self._data, query, mechanism.bound), dtype=np.float64)
+        except ConsortiumError as error:
+            if isinstance(error, ProtocolError):
+                raise PrivacyError(f"A query is refused: {error}") from error
+            raise
+        except Exception as error:
+            raise PrivacyError(
+                f"'{query.statistic}' can't be computed for the centre's query "
+                f"({type(error).__name__}: {error}); tell the people of the study."
+            ) from error
+        norm = float(np.linalg.norm(statistic))
+        if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
+            raise PrivacyError(
+                f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
+                f"{mechanism.entries} of at most {mechanism.bound.norm:g} are planned; "
+                "tell the people of the study."
+            )
+        return statistic
 
     def _answer_unmasking(self) -> bool:
         number = self._open
         if number is None:
             return False
-        request = self._receive(
-            self._names.round(number, "unmask"), f"{number}/unmask", MOST_NOTICE
-        )
+        place = self._names.round(number, "unmask")
+        request = self._post.receive(place, f"{number}/unmask", self._sizes.request)
         if request is None:
             return False
         try:
@@ -220,9 +281,9 @@ class Attendance:
         except ProtocolError as error:  # altered, or a list without this site: no answer
             self._complain(str(error))
             return False
-        self._site.store.save(self._setting.run, f"{number}/unmask", request)
+        self._post.keep(f"{number}/unmask", request)
         place = self._names.round(number, "unmasking", self._site.name)
-        self._send(place, f"{number}/unmasking", message)
+        self._post.send(place, f"{number}/unmasking", message)
         self._open = None
         return True
 
@@ -252,42 +313,11 @@ class Attendance:
             self._site.tell(text)
             self._complaint = text
 
-    # -- messages -------------------------------------------------------------------------
-
-    def _receive(self, place: str, name: str, limit: int) -> bytes | None:
-        """A message as it was first read; later changes on the exchange are not seen."""
-        stored = self._site.store.load(self._setting.run, name)
-        return stored if stored is not None else self._site.exchange.get(place, limit + OVERHEAD)
-
-    def _send(self, place: str, name: str, message: bytes) -> None:
-        self._site.store.save(self._setting.run, name, message)
-        self._site.exchange.put(place, message)
-
-    def _signed(self, message: bytes, kind: str, number: int) -> bytes:
-        return unseal(
-            message,
-            self._setting.keys,
-            run=self._setting.run,
-            kind=kind,
-            limit=MOST_QUERY + OVERHEAD,
-            sender=CENTRE,
-            round=number,
-        ).body
-
-    def _fetch(self, digest: str, size: int) -> bytes:
-        data = self._site.exchange.get(self._names.array(digest), size)
-        if data is None:
-            raise ProtocolError("A query names an array that is not on the exchange yet; wait.")
-        return data
-
-    def _stored_request(self, number: int) -> bytes | None:
-        return self._site.store.load(self._setting.run, f"{number}/unmask")
-
     def _read_end(self) -> bool:
-        message = self._site.exchange.get(self._names.end(), MOST_NOTICE)
+        message = self._post.peek(self._names.end(), MOST_NOTICE)
         if message is None:
             return False
-        self.ended = read_announcement(self._signed(message, END, 0))
+        self.ended = read_announcement(self._post.signed(message, END, 0, MOST_NOTICE))
         return True
 
     # -- facts ----------------------------------------------------------------------------
@@ -304,7 +334,7 @@ class Attendance:
 
     @property
     def _started(self) -> bool:
-        return self._site.store.load(self._setting.run, "keys") is not None
+        return self._post.stored("keys") is not None
 
     @property
     def _limit(self) -> float:

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from consortium.errors import ConsortiumError
+from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.identity import create_identity, load_identity
 from consortium.privacy.gdp import epsilon_of
 from consortium.study import Study
@@ -41,8 +41,8 @@ def init(
     folder: Folder = Path(),
 ) -> None:
     """Make the site's keys and its configuration."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = SiteConfig(name=name, dataset=dataset.resolve(), exchange=exchange.resolve())
+    config = SiteConfig.create(name, dataset, exchange)
+    _make(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     config.save(folder)
     out.print(f"Keys and site.yaml are in {folder}. Give this line to the coordinator:")
@@ -120,6 +120,15 @@ def show_ledger(
             f"{dataset}, unit {unit}: μ = {mu:.4f}, "
             f"ε = {epsilon:.3f} of {allowed:g} allowed at δ = {delta:g}"
         )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} can't be made ({error.strerror}); choose another folder with --folder."
+        ) from error
 
 
 def _promise(study: Study) -> str:

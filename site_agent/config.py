@@ -41,6 +41,20 @@ class SiteConfig(BaseModel):
     )
 
     @classmethod
+    def create(cls, name: str, dataset: Path, exchange: Path) -> Self:
+        """Make a configuration from what a user typed.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is not one that a study can use.
+        """
+        try:
+            return cls(name=name, dataset=dataset.resolve(), exchange=exchange.resolve())
+        except ValidationError as error:
+            raise ConfigurationError(_first_problem(error)) from error
+
+    @classmethod
     def load(cls, folder: Path) -> Self:
         """Read ``site.yaml`` of a site's folder; relative paths are meant from there.
 
@@ -53,14 +67,12 @@ class SiteConfig(BaseModel):
         try:
             values = yaml.safe_load(path.read_text(encoding="utf-8"))
             config = cls.model_validate(values)
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigurationError(
                 f"{path} can't be read; make it with 'site-agent init'."
             ) from error
         except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            field = ".".join(map(str, problem["loc"])) or "it"
-            raise ConfigurationError(f"{path}: field '{field}': {problem['msg']}.") from error
+            raise ConfigurationError(f"{path}: {_first_problem(error)}") from error
         return config.model_copy(
             update={"dataset": folder / config.dataset, "exchange": folder / config.exchange}
         )
@@ -73,3 +85,9 @@ class SiteConfig(BaseModel):
             lines.append(f"# {field.description}")
             lines.append(yaml.safe_dump({name: value}, sort_keys=False).rstrip())
         (folder / CONFIG).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    field = ".".join(map(str, problem["loc"])) or "it"
+    return f"field '{field}': {problem['msg']}; correct it."

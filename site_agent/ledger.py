@@ -94,7 +94,10 @@ class Ledger:
         ------
         BudgetError
             With what is spent, asked and allowed, as μ.
+        LedgerError
+            If a line of the ledger was altered.
         """
+        self.entries()  # an altered ledger allows nothing
         _check_limit(self.total(dataset, unit), mu, limit)
 
     def reserve(self, charge: Charge, limit: float, at: str) -> bool:
@@ -218,7 +221,8 @@ class Ledger:
 
 
 def _check_limit(total: float, mu: float, limit: float) -> None:
-    if total**2 + mu**2 > limit**2 * (1 + 1e-9):
+    # Put so that what is not a number is refused.
+    if not (mu >= 0.0 and total**2 + mu**2 <= limit**2 * (1 + 1e-9)):
         raise BudgetError(
             f"The ledger holds μ = {total:.4g} and this asks for {mu:.4g} more, over the limit of "
             f"{limit:.4g}; raise the limit in site.yaml or decline the study."

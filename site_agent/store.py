@@ -26,11 +26,21 @@ class Store:
     ----------
     path : Path
         The database; made if missing, readable by its owner only.
+
+    Raises
+    ------
+    LedgerError
+        If it can't be made or opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.touch(mode=0o600)
+        try:
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise LedgerError(
+                f"{path} can't be made ({error.strerror}); check the site's folder and rights."
+            ) from error
         with self._connect() as connection:
             connection.execute(_TABLE)
 

@@ -19,6 +19,7 @@ from consortium.privacy.bounds import Bound, Unit
 
 Array = NDArray[Any]
 Argument = Array | float | int | str
+Form = tuple[int, ...] | type[float] | type[int] | type[str]
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class PlannedRelease:
     """One or more equal releases that an algorithm may make, known before any data is read.
 
     ``share`` is the part of the whole budget (of μ²) that all ``rounds``
-    together may use; the shares of an algorithm add up to one.
+    together may use; the shares of an algorithm add up to one. ``arguments`` holds
+    the form of every argument that a query of this stage has: the shape of an array,
+    or the type of anything else. A site refuses a query of another form unread.
     """
 
     stage: str
@@ -61,6 +64,7 @@ class PlannedRelease:
     bound: Bound
     rounds: int
     share: float
+    arguments: Mapping[str, Form] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from scipy.linalg import expm, polar
 
 from consortium.algorithms.base import (
     Array,
+    Form,
     Local,
     PlannedRelease,
     Query,
@@ -36,7 +37,7 @@ from consortium.algorithms.base import (
     SiteData,
 )
 from consortium.algorithms.pca import Pca, PcaParameters
-from consortium.errors import StudyError
+from consortium.errors import ProtocolError, StudyError
 from consortium.kernels import infomax
 from consortium.privacy.bounds import Bound
 
@@ -93,20 +94,40 @@ def _units(data: SiteData) -> int:
 
 
 def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
-    """Mean over subjects of their statistics (rows), each clipped to the bound."""
+    """Mean over subjects of their statistics (rows), each clipped to the bound.
+
+    One that overflowed counts as zero, since an error would tell whoever chose the
+    whitening how large the data are.
+    """
     total: Array = np.zeros(1)
     for part in parts:
         rows = part.reshape(len(part), -1).astype(np.float64)
         sizes = np.linalg.norm(rows, axis=1)
-        total = total + (bound.norm / np.maximum(sizes, bound.norm)) @ rows
+        finite = np.isfinite(sizes)
+        total = total + (bound.norm / np.maximum(sizes[finite], bound.norm)) @ rows[finite]
     return total / units
 
 
 def _whitened(data: SiteData, query: Query) -> tuple[Array, Array]:
-    unmixing, whitening = query.arguments["unmixing"], query.arguments["whitening"]
-    assert isinstance(unmixing, np.ndarray)  # noqa: S101 - for the type checker
-    assert isinstance(whitening, np.ndarray)  # noqa: S101
+    whitening, unmixing = _argument(query, "whitening", 2), _argument(query, "unmixing", 2)
+    if len(whitening) != data.features or whitening.shape[1] != unmixing.shape[1]:
+        raise ProtocolError(
+            f"The query's whitening has shape {whitening.shape} and its unmixing "
+            f"{unmixing.shape}, which don't fit {data.features} features; discard it."
+        )
     return unmixing, data.reduced(whitening)
+
+
+def _argument(query: Query, name: str, dimensions: int) -> Array:
+    """Look up an array of the query, which a hostile centre may have left out."""
+    value = query.arguments.get(name)
+    if not isinstance(value, np.ndarray) or value.ndim != dimensions:
+        raise ProtocolError(f"The query's '{name}' is missing or misshapen; discard it.")
+    return value
+
+
+def _named_score(query: Query) -> infomax.Score:
+    return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
 
 
 def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -114,24 +135,23 @@ def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     unmixing, reduced = _whitened(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
-    score: infomax.Score = "tanh" if query.arguments["score"] == "tanh" else "volatility"
-    moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
     return _clipped_mean(map(infomax.antisymmetric, moments), bound, _units(data))
 
 
 def _fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = _whitened(data, query)
-    score: infomax.Score = "tanh" if query.arguments["score"] == "tanh" else "volatility"
-    steps = infomax.subject_steps(unmixing, reduced, data.lengths, score)
+    steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
     return _clipped_mean(steps, bound, _units(data))
 
 
 def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
     unmixing, reduced = _whitened(data, query)
-    bias = query.arguments["bias"]
-    assert isinstance(bias, np.ndarray)  # noqa: S101
+    bias = _argument(query, "bias", 1)
+    if len(bias) != len(unmixing):
+        raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
     ends = np.cumsum([0, *data.lengths])
@@ -176,6 +196,7 @@ class Ica:
                 Bound(parameters.bound or _default_bound(parameters, shape)),
                 _rounds(parameters),
                 1.0 - share,
+                _forms(parameters, shape),
             ),
         )
 
@@ -240,6 +261,12 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
 
 def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Array | str) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
+
+
+def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
+    size = parameters.components
+    forms: dict[str, Form] = {"unmixing": (size, size), "whitening": (shape.features, size)}
+    return forms | ({"bias": (size,)} if parameters.optimizer == "gradient" else {"score": str})
 
 
 def _pca(parameters: IcaParameters) -> PcaParameters:

@@ -36,13 +36,20 @@ from consortium.engine.wire import (
     Names,
     run_secret,
 )
-from consortium.errors import ConsortiumError, ProtocolError, SiteError, StudyError, ThresholdError
+from consortium.errors import (
+    BudgetError,
+    ConsortiumError,
+    ExchangeError,
+    ProtocolError,
+    SiteError,
+    StudyError,
+    ThresholdError,
+)
 from consortium.exchange.base import Exchange
 from consortium.plan import Plan, count_rounds, make_plan, masked_threshold
-from consortium.secagg import CENTRE, OVERHEAD, Hub, Roster, seal, unseal
+from consortium.secagg import CENTRE, OVERHEAD, Hub, Roster, RoundSum, seal, unseal
+from consortium.secagg.messages import Limits
 from consortium.study import Study
-
-MOST_MESSAGE = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -119,11 +126,14 @@ class Centre:
         self._transcript = Transcript(folder)
         self._clock = clock
         self._tell = tell
+        self._told: set[str] = set()
         study = setting.study
+        rounds = count_rounds(study, setting.features)
+        self._sizes = Limits(len(study.sites), rounds)
         self._hub = Hub(
             run=setting.run,
             roster=setting.roster,
-            rounds=count_rounds(study, setting.features),
+            rounds=rounds,
             identity=identity,
             secret=run_secret(identity.private_bytes_raw(), setting.run, "hub"),
         )
@@ -141,11 +151,11 @@ class Centre:
             If the study can't be carried out with these sites.
         """
         self._post(self._names.study(), ANNOUNCEMENT, 0, self.setting.announcement)
-        timing = self.setting.study.timing
-        self._gather("advertise", timing.join, self._hub.receive_advertisement)
+        sizes = self._sizes
+        self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.setting.study, self._shape())
         self._exchange.put(self._names.setup("keys"), self._hub.keys())
-        self._gather("share", timing.join, self._hub.receive_share)
+        self._gather("share", sizes.share, self._hub.receive_share)
         self._exchange.put(self._names.setup("shares"), self._hub.shares())
         self.session = Session(plan)
         for done in self._transcript.rounds():
@@ -153,14 +163,15 @@ class Centre:
             self.session.accept(done.values, done.survivors)
         return plan
 
-    def _gather(self, kind: str, seconds: float, receive: Callable[[bytes], str]) -> None:
+    def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
+        seconds = self.setting.study.timing.join
         places = {site: self._names.setup(kind, site) for site in self.setting.study.sites}
-        missing = self._collect(places, seconds, receive, enough=len(places))
+        missing = self._collect(places, limit, seconds, receive, enough=len(places))
         if missing:
             names = ", ".join(missing)
             raise SiteError(
-                f"{names}: no '{kind}' message within {seconds:g} s; start the site's agent and "
-                "run the study again."
+                f"{names}: no sound '{kind}' message within {seconds:g} s; start the site's agent "
+                "and run the study again."
             )
 
     def _shape(self) -> Shape:
@@ -182,10 +193,14 @@ class Centre:
 
     def _same(self, stored: Round) -> None:
         session = self._open_session
-        pending = session.pending
-        if pending is None or (stored.stage, stored.statistic) != (
-            pending.stage,
-            pending.statistic,
+        pending, sites = session.pending, len(self.setting.study.sites)
+        minimum, present = self.setting.roster.minimum, set(stored.survivors)
+        if (
+            pending is None
+            or (stored.stage, stored.statistic) != (pending.stage, pending.statistic)
+            or stored.values.shape != (session.stage.release.entries,)
+            or not present <= set(range(sites))
+            or not minimum <= len(present) == len(stored.survivors)
         ):
             raise ProtocolError(
                 f"Round {stored.number} of the transcript belongs to another study; "
@@ -214,10 +229,10 @@ class Centre:
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
         if masked:
-            self._unmask(number)
+            self._request(number)
         else:
             self._contributions(number)
-        total = self._hub.sum(number)
+        total = self._sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
             self._tell(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.setting.study.sites
@@ -231,7 +246,7 @@ class Centre:
         """Post the pending query, or find the one that was posted before a crash."""
         assert session.pending is not None  # noqa: S101 - `stage` has checked it
         name = self._names.round(session.number, QUERY)
-        stored = self._exchange.get(name, MOST_QUERY)
+        stored = self._exchange.get(name, MOST_QUERY + OVERHEAD)
         if stored is None:
             body, beside = encode_query(session.pending)
             for digest, data in beside.items():
@@ -242,35 +257,52 @@ class Centre:
         return query_context(session.plan, session.number, body)
 
     def _contributions(self, number: int) -> None:
-        study = self.setting.study
+        study, seconds = self.setting.study, self.setting.study.timing.answer
         places = self._places(number, "contribution")
-        self._collect(places, study.timing.answer, self._hub.receive_contribution, len(places))
+        limit = self._sizes.contribution(self._open_session.stage.message_bytes)
+        self._collect(places, limit, seconds, self._hub.receive_contribution, len(places))
         missing = [s for s in study.sites if s not in self._hub.contributed(number)]
         if len(missing) > study.privacy.dropouts:
             raise SiteError(
-                f"{', '.join(missing)}: no answer to round {number} within "
-                f"{study.timing.answer:g} s; start the site's agent and run the study again."
+                f"{', '.join(missing)}: no sound answer to round {number} within "
+                f"{seconds:g} s; start the site's agent and run the study again."
             )
         if missing:
             self._tell(f"round {number}: going on without {', '.join(missing)}")
 
-    def _unmask(self, number: int) -> None:
+    def _request(self, number: int) -> None:
+        """Close the round's contributions and post whose arrived."""
         name = self._names.round(number, "unmask")
-        stored = self._exchange.get(name, MOST_NOTICE)
+        stored = self._exchange.get(name, self._sizes.request)
         if stored is not None:  # posted before a crash: the lists must stay as they are
             self._hub.restore(number, stored)
         self._contributions(number)
         self._exchange.put(name, self._hub.request(number))
-        survivors = set(self._hub.contributed(number))
-        places = {s: p for s, p in self._places(number, "unmasking").items() if s in survivors}
-        seconds = self.setting.study.timing.answer
-        enough = self.setting.roster.threshold
-        missing = self._collect(places, seconds, self._hub.receive_unmasking, enough)
-        if len(survivors) - len(missing) < enough:
+
+    def _sum(self, number: int) -> RoundSum:
+        """Open the sum with as few answers as will do; with all of them if shares are wrong."""
+        survivors = self._hub.contributed(number)
+        self._unmasking(number, survivors, self.setting.roster.threshold)
+        try:
+            return self._hub.sum(number)
+        except ThresholdError as error:
+            self._tell(str(error))
+        self._unmasking(number, survivors, len(survivors))
+        return self._hub.sum(number)
+
+    def _unmasking(self, number: int, survivors: Sequence[str], enough: int) -> None:
+        answered = self._hub.answered(number)
+        places = self._places(number, "unmasking")
+        due = {site: places[site] for site in survivors if site not in answered}
+        seconds, limit = self.setting.study.timing.answer, self._sizes.unmasking
+        receive = self._hub.receive_unmasking
+        missing = self._collect(due, limit, seconds, receive, enough - len(answered))
+        needed = self.setting.roster.threshold
+        if len(survivors) - len(missing) < needed:
             self._hub.abandon(number)
             raise ThresholdError(
                 f"{', '.join(missing)}: gone while round {number} was being summed, and "
-                f"{enough} sites are needed to open it; the round is given up."
+                f"{needed} sites are needed to open it; the round is given up."
             )
 
     def _places(self, number: int, kind: str) -> dict[str, str]:
@@ -288,9 +320,14 @@ class Centre:
 
     def abort(self, error: ConsortiumError) -> None:
         """Tell the sites that the run is given up and why; says nothing of anybody's data."""
-        notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": str(error)[:2000]})
-        if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
-            self._post(self._names.end(), END, 0, notice.encode())
+        named = isinstance(error, (SiteError, ThresholdError, BudgetError))
+        reason = str(error)[:2000] if named else "the centre can't go on; its own log says why"
+        notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": reason})
+        try:
+            if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
+                self._post(self._names.end(), END, 0, notice.encode())
+        except ExchangeError as trouble:  # must not hide what ended the run
+            self._tell(str(trouble))
 
     # -- messages -------------------------------------------------------------------------
 
@@ -312,43 +349,58 @@ class Centre:
     def _collect(
         self,
         places: Mapping[str, str],
+        limit: int,
         seconds: float,
         receive: Callable[[bytes], str],
         enough: int,
     ) -> Sequence[str]:
         """Take messages until ``enough`` came or time is up; returns the sites still missing."""
-        missing, troubles = dict(places), dict[str, str]()
+        missing = dict(places)
         for _ in self._clock.polls(seconds):
-            for site, place in list(missing.items()):
-                data = self._exchange.get(place, MOST_MESSAGE)
-                if data is None:
-                    continue
+            for place in list(missing.values()):
                 try:
-                    receive(data)
-                    del missing[site]
-                except ProtocolError as error:  # altered on the way, or late: wait for a good one
-                    if troubles.get(site) != str(error):
-                        troubles[site] = str(error)
-                        self._tell(str(error))
+                    data = self._exchange.get(place, limit)
+                    if data is not None:
+                        missing.pop(receive(data), None)
+                except (ProtocolError, ExchangeError) as error:  # wait for a good one
+                    self._tell_once(f"{place}: {error}")
             if len(places) - len(missing) >= enough:
                 break
             self._check_refusals()
         return list(missing)
 
     def _check_refusals(self) -> None:
-        for site in self._exchange.children(f"runs/{self.setting.run}/refusal"):
-            data = self._exchange.get(self._names.refusal(site), MOST_NOTICE)
-            if data is None or site not in self.setting.study.sites:
+        """Stop if a site has said that it takes no further part."""
+        for site in self.setting.study.sites:
+            try:
+                notice = self._refusal(site)
+            except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+                self._tell_once(f"refusal of {site}: {error}")
                 continue
-            opened = unseal(
-                data,
-                self.setting.keys,
-                run=self.setting.run,
-                kind=REFUSAL,
-                limit=MOST_NOTICE,
-                sender=site,
-            )
-            notice = read_announcement(opened.body)
-            raise SiteError(
-                f"{site} takes no further part ({notice.get('code')}): {notice.get('reason')}"
-            )
+            if notice is not None:
+                code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
+                raise SiteError(f"{site} takes no further part ({code}): {reason}")
+
+    def _refusal(self, site: str) -> Mapping[str, object] | None:
+        data = self._exchange.get(self._names.refusal(site), MOST_NOTICE)
+        if data is None:
+            return None
+        opened = unseal(
+            data,
+            self.setting.keys,
+            run=self.setting.run,
+            kind=REFUSAL,
+            limit=MOST_NOTICE,
+            sender=site,
+        )
+        return read_announcement(opened.body)
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._tell(line)
+
+
+def _legible(text: object) -> str:
+    """What a site wrote, without anything that a terminal or a reader could trip over."""
+    return "".join(c for c in str(text)[:300] if c.isprintable())

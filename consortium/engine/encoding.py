@@ -70,7 +70,7 @@ def decode_note(data: bytes, site: str) -> SiteNote:
     """
     try:
         note = msgspec.msgpack.decode(data, type=SiteNote)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(f"The sizes that {site} states can't be read; update it.") from error
     if not 1 <= note.subjects <= note.samples < 1 << 40:
         raise ProtocolError(
@@ -98,6 +98,26 @@ def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
     return msgspec.msgpack.encode(_Query(query.stage, query.statistic, arguments)), beside
 
 
+def sketch_query(data: bytes) -> Query:
+    """Decode a query without its arrays, so that it can be judged before anything is fetched.
+
+    Every array has its shape, holds zeros and takes no memory.
+
+    Raises
+    ------
+    ProtocolError
+        If it is malformed.
+    """
+    body = _decode(data)
+    arguments = {
+        name: _plain(value, name)
+        if isinstance(value, _Plain)
+        else np.broadcast_to(np.float64(0.0), _sound_shape(value.shape))
+        for name, value in body.arguments.items()
+    }
+    return Query(body.stage, body.statistic, arguments)
+
+
 def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
     """Decode a query.
 
@@ -112,14 +132,11 @@ def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
     ProtocolError
         If it is malformed, or an array is not the one that was named.
     """
-    try:
-        body = msgspec.msgpack.decode(data, type=_Query)
-    except msgspec.DecodeError as error:
-        raise ProtocolError("A query can't be read; update the site or the centre.") from error
+    body = _decode(data)
     arguments: dict[str, Argument] = {}
     for name, value in body.arguments.items():
         if isinstance(value, _Plain):
-            arguments[name] = value.value
+            arguments[name] = _plain(value, name)
             continue
         size = _size(value.shape)
         content = value.data if isinstance(value, _Array) else fetch(value.digest, size)
@@ -135,11 +152,29 @@ def query_context(plan: Plan, number: int, data: bytes) -> bytes:
     return hashlib.sha256(label + data).digest()
 
 
+def _decode(data: bytes) -> _Query:
+    try:
+        return msgspec.msgpack.decode(data, type=_Query)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError("A query can't be read; update the site or the centre.") from error
+
+
+def _plain(argument: _Plain, name: str) -> float | int | str:
+    value = argument.value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ProtocolError(f"The query's '{name}' is no number; discard it.")
+    return value
+
+
 def _size(shape: tuple[int, ...]) -> int:
+    return 8 * math.prod(_sound_shape(shape))
+
+
+def _sound_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     size = 8 * math.prod(shape[:3])
     if len(shape) > 3 or min(shape, default=1) < 1 or size > MOST_ARRAY:
         raise ProtocolError(f"A query's array can't have the shape {shape[:4]}; discard it.")
-    return size
+    return shape
 
 
 def _array(content: bytes, shape: tuple[int, ...], name: str) -> Array:
@@ -161,6 +196,6 @@ def read_announcement(body: bytes) -> Mapping[str, Any]:
     """
     try:
         value = msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError("An announcement can't be read; update the centre.") from error
     return value

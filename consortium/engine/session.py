@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query, Release, Result
+from consortium.algorithms.base import Argument, Array, Form, Query, Release, Result
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.plan import Plan, Stage
 from consortium.privacy.accountant import Budget
@@ -127,13 +127,15 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     ----------
     plan : Plan
     query : Query
+        Of its arrays only the shapes are looked at.
     before : sequence of str
         Stages of all earlier rounds.
 
     Raises
     ------
     PrivacyError
-        If stage or statistic are not planned, or the stage's rounds are used up.
+        If stage, statistic or the form of an argument is not planned, or the stage's rounds are
+        used up.
     """
     stage = plan.stage(query.stage)
     if query.statistic != stage.release.statistic:
@@ -146,4 +148,16 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
             f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds; "
             "another release is refused."
         )
+    found = {name: _form(value) for name, value in query.arguments.items()}
+    due = stage.release.arguments
+    for name in sorted(found.keys() | due.keys()):
+        if found.get(name) != due.get(name):
+            raise PrivacyError(
+                f"The query's argument '{name[:40]}' is {found.get(name, 'missing')} where stage "
+                f"'{stage.name}' plans {due.get(name, 'none')}; the query is refused."
+            )
     return stage
+
+
+def _form(value: Argument) -> Form:
+    return value.shape if isinstance(value, np.ndarray) else type(value)

@@ -60,11 +60,14 @@ class Transcript:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 values = np.load(path.with_suffix(".npy"), allow_pickle=False)
                 survivors = tuple(int(s) for s in record["survivors"])
-                yield Round(number, record["stage"], record["statistic"], survivors, values)
+                if record["round"] != number or values.dtype != np.float64:
+                    raise ValueError(number)
+                done = Round(number, record["stage"], record["statistic"], survivors, values)
             except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."
                 ) from error
+            yield done
             number += 1
 
 

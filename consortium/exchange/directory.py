@@ -37,11 +37,11 @@ class DirectoryExchange:
         draft = target.with_name(f".{uuid.uuid4().hex}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(data)
             try:
+                draft.write_bytes(data)
                 os.link(draft, target)  # fails if the name is taken, unlike a rename
             finally:
-                draft.unlink()
+                draft.unlink(missing_ok=True)
         except FileExistsError:
             if self.get(name, len(data)) != data:
                 raise ExchangeError(
@@ -57,7 +57,7 @@ class DirectoryExchange:
         try:
             with (self._root / check_name(name)).open("rb") as file:
                 data = file.read(limit + 1)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ExchangeError(

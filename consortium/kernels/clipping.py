@@ -22,7 +22,7 @@ def clip_vector(vector: Array, norm: float) -> Array:
 
 
 def clip_columns(matrix: Array, norm: float) -> Array:
-    """Scale each column of a D x N matrix so that its Euclidean norm is at most ``norm``; float64."""
+    """Scale each column of a D x N matrix so that its Euclidean norm is at most ``norm``."""
     return matrix * column_scales(matrix, norm)
 
 

@@ -26,7 +26,7 @@ CURVATURE: dict[Score, float] = {"tanh": 0.06, "volatility": 0.32}
 _WINDOW = 15  # volumes over which the local variance is taken
 _FLOOR = 0.3  # of the unit variance; keeps the score bounded in quiet stretches
 _TINY = float(np.finfo(np.float64).tiny)
-_CHUNK = 4096  # columns that stay in the processor's cache
+_CHUNK = 8192  # columns that stay in the processor's cache
 
 
 def tanh_score(sources: Array) -> Array:

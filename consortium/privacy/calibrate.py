@@ -3,7 +3,9 @@
 With equal demands (the usual case: a mean weighted by site size asks the same
 of all) the answer is in closed form. With unequal ones the aggregate variance
 is minimized by a linear program over the γ_s²; it takes the place of the linear
-system of dissertation section 3.3.7, whose solution may be negative.
+system of dissertation section 3.3.7, whose solution may be negative. The program
+is exact for ``secure-sum`` and in the limit of a large κ; where κ is small the
+same noise at every site may be less in all, and is then taken.
 """
 
 from __future__ import annotations

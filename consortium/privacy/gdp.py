@@ -64,7 +64,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def mu_of(epsilon: float, delta: float) -> float:
-    """Largest μ whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
+    """Largest μ, at most 10⁴, whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
 
     Raises
     ------
@@ -74,6 +74,8 @@ def mu_of(epsilon: float, delta: float) -> float:
     _check(delta)
     if not math.isfinite(epsilon) or epsilon < 0:
         raise PrivacyError(f"ε = {epsilon} is no privacy promise; give a finite number, 0 or more.")
+    if delta_of(_MOST_MU, epsilon) <= delta:
+        return _MOST_MU
     root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)
     return float(root)
 

@@ -1,0 +1,115 @@
+"""ICA on the dissertation's simulation: the cost of a round, the whole run, and accuracy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from benchmarks.studies import SITES, ica_alone, simulation, study
+from benchmarks.timing import best, show
+from consortium.algorithms import REGISTRY
+from consortium.kernels.gain import gain_index
+from consortium.simulate import Simulation
+from consortium.synthetic.chapter import chapter
+
+SUBJECTS = 1024
+
+
+def one_round() -> None:
+    """A private round over four sites beside the bare products and tanh it must do."""
+    data, rows = chapter(1, subjects=SUBJECTS), []
+    for unit in ("timepoint", "subject"):
+        sim = simulation(data, study(unit, 8.0, rounds=60, score="tanh"))
+        sim.step()  # PCA
+        sim.step()  # the first ICA round reduces the data
+        whitening = sim.session.pending.arguments["whitening"]
+        blocks = [site.reduced(whitening) for site in sim._data]
+        unmixing = np.eye(20, dtype=np.float32)
+
+        def bare(blocks: list = blocks, unmixing: np.ndarray = unmixing) -> None:
+            for block in blocks:
+                z = unmixing @ block
+                np.tanh(z) @ z.T
+
+        wide = [block.astype(np.float64) for block in blocks]
+        single, double = best(bare, 15), best(lambda wide=wide: bare(wide, np.eye(20)), 15)
+        alone = best(lambda sim=sim: _statistics(sim), 15)
+        ours = best(sim.step, 15)
+        times = [f"{1e3 * seconds:.1f}" for seconds in (ours, alone, double, single)]
+        rows.append([unit, *times, f"{ours / double:.2f}", f"{ours / single:.2f}"])
+    show(
+        "One private ICA round, S = 4, N = 256,000, R = 20: statistic, noise, masks, unmasking",
+        ["unit", "round ms", "its statistic", "bare float64", "bare float32", "/ f64", "/ f32"],
+        rows,
+    )
+
+
+def _statistics(sim: Simulation) -> None:
+    stage, query = sim.session.stage, sim.session.pending
+    local = REGISTRY["ica"].statistics[query.statistic]
+    for site in sim._data:
+        local(site, query, stage.mechanism.bound)
+
+
+def whole_run() -> None:
+    """The non-private run to its end beside MNE's infomax on the pooled data."""
+    import mne
+
+    data = chapter(1, subjects=SUBJECTS)
+    sites, rows = [data.site(i, "subject") for i in range(len(SITES))], []
+    for score in ("volatility", "tanh"):
+        sim = simulation(data, study("subject", None, score=score))
+        sim.step()
+        sites[0].reduced(sim.session.pending.arguments["whitening"])
+        for site in sim._data:  # the same start as the peer: data reduced and whitened
+            site.reduced(sim.session.pending.arguments["whitening"])
+        seconds = best(sim.run, 1)
+        gain = gain_index(sim.session.result.arrays["unmixing"] @ data.mixing)
+        rows.append([f"ours, {score}", f"{seconds:.2f}", f"{gain:.4f}"])
+    whitening = sim.session.rounds and sim._data[0]._last[0]
+    pooled = np.hstack([site.reduced(whitening) for site in sim._data]).astype(float)
+    found: list[np.ndarray] = []
+
+    def peer() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(mne.preprocessing.infomax(pooled.T, random_state=0, verbose="error"))
+
+    seconds = best(peer, 1)
+    gain = gain_index(found[0] @ whitening.T @ data.mixing)
+    rows.append(["MNE infomax, pooled", f"{seconds:.2f}", f"{gain:.4f}"])
+    show(
+        "Whole ICA without privacy, whitened data to end, M = 1024",
+        ["", "seconds", "gain index"],
+        rows,
+    )
+
+
+def private() -> None:
+    """Gain index against ε of the ICA stage, PCA exact, guarantee against the coalition."""
+    data, rows = chapter(1, subjects=SUBJECTS), []
+    for unit, epsilons in (("timepoint", (1.0, 0.5, 0.1)), ("subject", (8.0, 4.0, 2.0, 1.0))):
+        for epsilon in epsilons:
+            gains = [ica_alone(data, unit, epsilon, seed) for seed in range(3)]
+            rows.append([unit, f"{epsilon:g}", ", ".join(f"{gain:.4f}" for gain in gains)])
+    show(
+        "Private ICA stage, M = 1024, δ = 1e-5, S = 4, one colluding site; three seeds",
+        ["unit", "ε against the coalition", "gain index"],
+        rows,
+    )
+
+
+def optimizers() -> None:
+    """The three optimizers at one budget."""
+    data, rows = chapter(1, subjects=SUBJECTS), []
+    for unit, optimizer, rounds, epsilon in (
+        ("timepoint", "rotation", 30, 1.0),
+        ("timepoint", "gradient", 150, 1.0),
+        ("subject", "rotation", 20, 4.0),
+        ("subject", "fixed-point", 8, 4.0),
+        ("subject", "gradient", 60, 4.0),
+    ):
+        gain = ica_alone(data, unit, epsilon, 0, optimizer=optimizer, rounds=rounds)
+        rows.append([unit, optimizer, str(rounds), f"{epsilon:g}", f"{gain:.4f}"])
+    show("Optimizers", ["unit", "optimizer", "rounds", "ε", "gain index"], rows)

@@ -1,0 +1,5 @@
+"""``python -m consortium``."""
+
+from consortium.cli import main
+
+main()

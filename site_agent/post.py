@@ -1,0 +1,97 @@
+"""A run's messages at a site: stored before they are sent, and read once."""
+
+from __future__ import annotations
+
+import hashlib
+
+from consortium.engine.centre import Setting
+from consortium.engine.wire import Names
+from consortium.errors import ExchangeError
+from consortium.exchange.base import Exchange
+from consortium.secagg import CENTRE, OVERHEAD, unseal
+from site_agent.store import Store
+
+
+class Post:
+    """What a site has received and has to send in one run.
+
+    Parameters
+    ----------
+    setting : Setting
+    store : Store
+    exchange : Exchange
+    """
+
+    def __init__(self, setting: Setting, store: Store, exchange: Exchange) -> None:
+        self.names = Names(setting.run)
+        self._run, self._keys = setting.run, setting.keys
+        self._store, self._exchange = store, exchange
+        self._outbox: list[tuple[str, bytes]] = []
+
+    def stored(self, name: str) -> bytes | None:
+        """Return a message that was received or made before, or None."""
+        return self._store.load(self._run, name)
+
+    def keep(self, name: str, message: bytes) -> None:
+        """Store a received message; from now on it is the only one of its name."""
+        self._store.save(self._run, name, message)
+
+    def receive(self, place: str, name: str, limit: int) -> bytes | None:
+        """Fetch a message as it was first kept; later changes on the exchange are not seen."""
+        stored = self.stored(name)
+        return stored if stored is not None else self._exchange.get(place, limit + OVERHEAD)
+
+    def peek(self, place: str, limit: int) -> bytes | None:
+        """Fetch what lies on the exchange now."""
+        return self._exchange.get(place, limit)
+
+    def send(self, place: str, name: str, message: bytes) -> None:
+        """Store a message of this site, to be put on the exchange by `deliver`."""
+        self.keep(name, message)
+        self._outbox.append((place, message))
+
+    def deliver(self) -> None:
+        """Put on the exchange what is due; what fails stays due.
+
+        Raises
+        ------
+        ExchangeError
+            If the exchange does not take it now.
+        """
+        while self._outbox:
+            self._exchange.put(*self._outbox[0])
+            del self._outbox[0]
+
+    def signed(self, message: bytes, kind: str, number: int, limit: int) -> bytes:
+        """Check that a message is the centre's for this run and round, and take out its body.
+
+        Raises
+        ------
+        ProtocolError
+            If it is not.
+        """
+        return unseal(
+            message,
+            self._keys,
+            run=self._run,
+            kind=kind,
+            limit=limit + OVERHEAD,
+            sender=CENTRE,
+            round=number,
+        ).body
+
+    def array(self, digest: str, size: int) -> bytes:
+        """Fetch a public array by its SHA-256.
+
+        Raises
+        ------
+        ExchangeError
+            If it is not there yet, or is another.
+        """
+        data = self._exchange.get(self.names.array(digest), size)
+        if data is None or hashlib.sha256(data).hexdigest() != digest:
+            raise ExchangeError(
+                f"The array {digest[:12]} of a query is missing or altered on the exchange; "
+                "it is waited for, so repair the exchange if that lasts."
+            )
+        return data

@@ -1,0 +1,184 @@
+"""The exact loss: closed forms, the adversary's whole view, every coalition by brute force."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.errors import PrivacyError
+from consortium.privacy.audit import exact_from_covariance
+from consortium.privacy.loss import SiteNoise, coalition_losses, outsider_losses, printed_loss
+
+
+def symmetric_noise(sites, boost=1.0):
+    return SiteNoise("cape", (math.sqrt(boost),) * sites, (1 / math.sqrt(sites),) * sites)
+
+
+@st.composite
+def asymmetric(draw, scheme="cape"):
+    """Noise and sensitivities of 2 to 6 sites that differ by up to two orders of magnitude."""
+    count = draw(st.integers(2, 6))
+    size = st.floats(0.1, 10.0)
+    lists = st.lists(size, min_size=count, max_size=count)
+    correlated = draw(lists) if scheme == "cape" else [0.0] * count
+    noise = SiteNoise(scheme, tuple(correlated), tuple(draw(lists)))
+    return noise, draw(lists), draw(st.integers(0, count - 1))
+
+
+def worst_by_enumeration(count, missing, site, loss):
+    others = [s for s in range(count) if s != site]
+    return max(loss(site, list(members)) for members in combinations(others, missing))
+
+
+def whole_view(noise, sensitivity, site, members):
+    """μ from everything that the coalition sees, with nothing simplified.
+
+    Its view is linear in the independent ê and g: every message, Σ ê, and its members' own
+    draws. The covariance is singular, hence the pseudo-inverse.
+    """
+    count = len(noise.local)
+    one = np.eye(count)
+    rows = [np.hstack([one, one]), np.hstack([np.ones((1, count)), np.zeros((1, count))])]
+    rows += [np.hstack([one[[m]], 0 * one[[m]]]) for m in members]
+    rows += [np.hstack([0 * one[[m]], one[[m]]]) for m in members]
+    view = np.vstack(rows) * np.hstack([noise.correlated, noise.local])
+    direction = np.zeros(len(view))
+    direction[site] = sensitivity
+    return float(np.linalg.norm(np.linalg.pinv(view, rcond=1e-11) @ direction))
+
+
+@pytest.mark.parametrize(
+    ("sites", "colluding", "exact", "printed"),
+    [(4, 1, 1.867, 1.474), (10, 3, 2.208, 1.296), (30, 9, 2.350, 1.109)],
+)
+def test_symmetric_setting(sites, colluding, exact, printed):
+    losses = coalition_losses(symmetric_noise(sites), [1.0] * sites, colluding)
+    closed = math.sqrt(sites / (sites + 1) * (1 + sites / (sites - colluding)))
+    assert losses == pytest.approx([closed] * sites)
+    assert losses[0] ** 2 == pytest.approx(exact, abs=5e-4)
+    assert printed_loss(sites, colluding) ** 2 == pytest.approx(printed, abs=6e-4)
+
+
+@pytest.mark.parametrize(("boost", "exact"), [(1, 2.208), (100, 1.437)])
+def test_more_correlated_noise_costs_no_accuracy_and_hides_more(boost, exact):
+    noise = symmetric_noise(10, boost)
+    losses = coalition_losses(noise, [1.0] * 10, 3)
+    assert losses[0] ** 2 == pytest.approx(exact, abs=5e-4)
+    assert losses[0] ** 2 == pytest.approx((1 + boost * 10 / 7) / (boost + 0.1))
+    assert noise.aggregate() == pytest.approx(1.0)
+
+
+@given(asymmetric())
+def test_secure_sum_is_the_limit_of_a_large_boost(case):
+    noise, sensitivities, colluding = case
+    boosted = SiteNoise("cape", tuple(1e6 for _ in noise.local), noise.local)
+    masked = SiteNoise("secure-sum", (0.0,) * len(noise.local), noise.local)
+    expected = coalition_losses(masked, sensitivities, colluding)
+    assert coalition_losses(boosted, sensitivities, colluding) == pytest.approx(expected, rel=1e-5)
+
+
+@settings(max_examples=60)
+@given(asymmetric(), st.integers(0, 2))
+def test_cape_equals_the_worst_of_all_coalitions(case, dropouts):
+    noise, sensitivities, colluding = case
+    count = len(sensitivities)
+    losses = coalition_losses(noise, sensitivities, colluding, dropouts=dropouts)
+    missing = min(colluding + dropouts, count - 1)
+
+    def view(site, members):
+        return exact_from_covariance(noise, sensitivities[site], site, members)
+
+    for site in range(count):
+        assert losses[site] == pytest.approx(worst_by_enumeration(count, missing, site, view))
+
+
+@settings(max_examples=60)
+@given(asymmetric())
+def test_conditional_covariance_equals_the_whole_view(case):
+    noise, sensitivities, colluding = case
+    members = list(range(1, colluding + 1))
+    expected = whole_view(noise, sensitivities[0], 0, members)
+    exact = exact_from_covariance(noise, sensitivities[0], 0, members)
+    assert exact == pytest.approx(expected, rel=1e-6)
+
+
+@given(asymmetric("secure-sum"), st.integers(0, 2))
+def test_secure_sum_equals_the_worst_of_all_coalitions(case, dropouts):
+    noise, sensitivities, colluding = case
+    count, variances = len(sensitivities), np.square(noise.local)
+    losses = coalition_losses(noise, sensitivities, colluding, dropouts=dropouts)
+    missing = min(colluding + dropouts, count - 1)
+
+    def view(site, members):
+        return sensitivities[site] / math.sqrt(np.delete(variances, members).sum())
+
+    for site in range(count):
+        assert losses[site] == pytest.approx(worst_by_enumeration(count, missing, site, view))
+
+
+@given(asymmetric("local"))
+def test_local_noise_hides_a_site_alone(case):
+    noise, sensitivities, colluding = case
+    expected = np.divide(sensitivities, noise.local)
+    assert coalition_losses(noise, sensitivities, colluding) == pytest.approx(expected)
+
+
+@given(asymmetric(), st.integers(0, 5), st.booleans(), st.floats(1.0, 5.0))
+def test_more_noise_anywhere_never_hurts(case, site, correlated, factor):
+    # Rounding a deviation up to whole grid steps rests on this.
+    noise, sensitivities, colluding = case
+    site %= len(sensitivities)
+    parts = [list(noise.correlated), list(noise.local)]
+    parts[0 if correlated else 1][site] *= factor
+    louder = SiteNoise("cape", tuple(parts[0]), tuple(parts[1]))
+    before = coalition_losses(noise, sensitivities, colluding)
+    assert np.all(coalition_losses(louder, sensitivities, colluding) <= before * (1 + 1e-12))
+
+
+@given(asymmetric(), st.randoms(use_true_random=False))
+def test_those_present_are_a_consortium_of_their_own(case, random):
+    noise, sensitivities, colluding = case
+    present = random.sample(range(len(sensitivities)), random.randint(1, len(sensitivities)))
+    correlated, local = (np.asarray(x)[present] for x in (noise.correlated, noise.local))
+    alone = SiteNoise("cape", tuple(correlated), tuple(local))
+    chosen = [sensitivities[s] for s in present]
+    assert coalition_losses(noise, sensitivities, colluding, present=present) == pytest.approx(
+        coalition_losses(alone, chosen, colluding)
+    )
+    assert noise.aggregate(present) == pytest.approx(alone.aggregate())
+
+
+@given(asymmetric())
+def test_an_outsider_learns_no_more_than_a_coalition(case):
+    noise, sensitivities, colluding = case
+    outside = outsider_losses(noise, sensitivities)
+    assert outside == pytest.approx(np.divide(sensitivities, noise.aggregate()))
+    assert np.all(outside <= coalition_losses(noise, sensitivities, colluding) * (1 + 1e-12))
+
+
+def test_a_huge_colluder_does_not_swallow_the_others_noise():
+    # 1e20 + 8192.1 rounds to a double 16384 above 1e20: a difference would double the noise.
+    noise = SiteNoise("secure-sum", (0.0,) * 3, (1e10, math.sqrt(8192.1), 1e-3))
+    losses = coalition_losses(noise, [1.0] * 3, 1)
+    assert losses[1:] == pytest.approx([1 / math.sqrt(8192.1)] * 2)
+    assert losses[0] == pytest.approx(1e-10)
+
+
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local", "none"])
+def test_no_noise_is_no_privacy_and_no_data_is_no_loss(scheme):
+    silent = SiteNoise(scheme, (0.0, 0.0), (0.0, 0.0))
+    assert coalition_losses(silent, [1.0, 0.0], 0).tolist() == [math.inf, 0.0]
+    assert outsider_losses(silent, [1.0, 0.0]).tolist() == [math.inf, 0.0]
+
+
+def test_correlated_noise_alone_is_no_privacy():
+    cancels = SiteNoise("cape", (5.0, 5.0), (0.0, 0.0))
+    assert coalition_losses(cancels, [1.0, 1.0], 0).tolist() == [math.inf, math.inf]
+
+
+def test_a_negative_coalition_is_refused():
+    with pytest.raises(PrivacyError, match="colluding"):
+        coalition_losses(symmetric_noise(3), [1.0] * 3, -1)

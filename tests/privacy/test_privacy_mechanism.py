@@ -1,0 +1,174 @@
+"""A planned release: promises kept by the very integers that are drawn, sums that are exact."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.errors import PrivacyError, RangeError
+from consortium.privacy.bounds import Bound
+from consortium.privacy.calibrate import pooled_deviation
+from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.noise import LARGEST_SIGMA, GaussianSampler
+
+SCHEMES = ("cape", "secure-sum", "local")
+
+
+def sampler(*purpose):
+    return GaussianSampler(hashlib.sha256(repr(purpose).encode()).digest())
+
+
+def planned(scheme, units=(10, 20, 30), **changes):
+    options = {"entries": 12, "bound": Bound(2.0), "units": units, "target": 0.5, "colluding": 1}
+    return plan_mechanism(scheme, **{**options, **changes})
+
+
+def add(parts, mechanism):
+    total = np.zeros(mechanism.masked_entries, dtype=mechanism.lattice.dtype)
+    for part in parts:
+        total += part
+    return total
+
+
+def one_round(mechanism, statistics, seed=0, present=None):
+    """Protect, sum and release, without the secure sum's masks, which cancel."""
+    sites = range(len(statistics)) if present is None else present
+    shares = [mechanism.protect(s, statistics[s], sampler(seed, s)) for s in sites]
+    hidden = add([share.masked for share in shares], mechanism)
+    return mechanism.release(hidden, [share.opened for share in shares])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(SCHEMES),
+    st.lists(st.integers(1, 500), min_size=2, max_size=8),
+    st.integers(1, 100_000),
+    st.floats(0.01, 20),
+    st.floats(0.01, 5),
+    st.booleans(),
+    st.data(),
+)
+def test_planned_integers_keep_the_target(scheme, units, entries, norm, target, cone, data):
+    missing = data.draw(st.integers(0, len(units) - 1))
+    colluding = data.draw(st.integers(0, missing))
+    boost = data.draw(st.sampled_from([0.5, 1.0, 1e4, 1e8]))
+    try:
+        mechanism = plan_mechanism(
+            scheme,
+            entries=entries,
+            bound=Bound(norm, cone),
+            units=units,
+            target=target,
+            colluding=colluding,
+            dropouts=missing - colluding,
+            boost=boost,
+        )
+    except RangeError:
+        return
+    losses = mechanism.coalition()
+    assert losses.max() <= target * (1 + 1e-9)
+    # Rounding to whole steps costs something only if a site's noise is a few steps.
+    assert losses.max() >= target * (1 - 3 / min(mechanism.local))
+    assert np.all(mechanism.outsider() <= losses * (1 + 1e-9))
+    assert max((*mechanism.correlated, *mechanism.local)) <= LARGEST_SIGMA
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_site_is_charged_its_weighted_sensitivity_and_the_rounding(scheme):
+    mechanism = planned(scheme)
+    step = mechanism.lattice.step
+    expected = 4.0 / 60 + step * np.sqrt(12)
+    assert mechanism.weights == pytest.approx((1 / 6, 1 / 3, 1 / 2))
+    assert mechanism.sensitivities == pytest.approx((expected,) * 3)
+    assert mechanism.sensitivities[0] > 4.0 / 60
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "none"])
+def test_without_noise_the_release_is_the_weighted_mean(scheme):
+    mechanism = planned(scheme)
+    silent = replace(mechanism, local=(0, 0, 0))  # correlated noise stays, and must cancel
+    generator = np.random.default_rng(3)
+    statistics = [generator.uniform(-0.5, 0.5, (3, 4)) for _ in range(3)]
+    expected = sum(w * f.ravel() for w, f in zip(mechanism.weights, statistics, strict=True))
+    error = np.abs(one_round(silent, statistics) - expected).max()
+    assert error <= 3 * mechanism.lattice.step / 2
+
+
+@pytest.mark.parametrize("boost", [1.0, 1e4])
+def test_correlated_noise_contributes_exactly_nothing(boost):
+    cape = planned("cape", boost=boost)
+    plain = replace(cape, scheme="secure-sum", correlated=(0, 0, 0))
+    statistics = [np.full(12, value) for value in (0.1, -0.3, 0.5)]
+    assert cape.correlated[0] > 0
+    for seed in range(20):
+        with_it = one_round(cape, statistics, seed)
+        assert np.array_equal(with_it, one_round(plain, statistics, seed))
+    assert not np.array_equal(one_round(cape, statistics, 0), one_round(cape, statistics, 1))
+
+
+def test_correlated_noise_of_survivors_cancels_too():
+    cape = planned("cape", units=(10, 10, 10, 10), dropouts=1)
+    plain = replace(cape, scheme="secure-sum")
+    statistics = [np.full(12, 0.2)] * 4
+    with_it = one_round(cape, statistics, present=[0, 2, 3])
+    assert np.array_equal(with_it, one_round(plain, statistics, present=[0, 2, 3]))
+
+
+def test_a_site_message_carries_the_correlated_noise_in_full():
+    # A boost so small that nothing wraps around the ring.
+    cape = planned("cape", entries=20_000, units=(10, 10, 10), boost=0.5)
+    share = cape.protect(0, np.zeros(20_000), sampler("message"))
+    (correlated, *_), (local, *_) = cape.noise.correlated, cape.noise.local
+    hidden, opened = cape.lattice.decode(share.masked), cape.lattice.decode(share.opened)
+    assert hidden.std() == pytest.approx(correlated, rel=0.03)
+    assert opened.std() == pytest.approx(np.hypot(correlated, local), rel=0.03)
+    assert (opened - hidden).std() == pytest.approx(local, rel=0.03)
+
+
+@pytest.mark.parametrize(("scheme", "ratio"), [("cape", 1), ("secure-sum", 1), ("local", 4)])
+def test_error_of_the_aggregate_is_that_of_pooled_data(scheme, ratio):
+    # 2000 rounds of 64 numbers: the variance is known to 0.4 %.
+    mechanism = planned(scheme, entries=64, units=(25,) * 4, colluding=0)
+    statistics = [np.linspace(-0.1, 0.1, 64)] * 4
+    errors = [one_round(mechanism, statistics, seed) - statistics[0] for seed in range(2000)]
+    pooled = pooled_deviation([Bound(2.0).sensitivity(100)], 0.5)
+    assert 0.98 <= np.var(errors) / (ratio * pooled**2) <= 1.02
+    assert abs(np.mean(errors)) < 5 * pooled * np.sqrt(ratio / (2000 * 64))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "none"])
+def test_what_the_plan_says_of_a_contribution_is_what_is_sent(scheme):
+    mechanism = planned(scheme)
+    share = mechanism.protect(1, np.zeros(12), sampler("shape"))
+    assert len(share.masked) == mechanism.masked_entries
+    assert len(share.opened) == mechanism.opened_entries
+    assert share.masked.dtype == share.opened.dtype == mechanism.lattice.dtype
+
+
+@pytest.mark.parametrize(("planned_entries", "sent"), [(1, 10), (10, 1), (10, 9), (1, 0)])
+def test_another_number_of_entries_is_refused(planned_entries, sent):
+    # One draw repeated for ten numbers would leave their differences bare.
+    mechanism = planned("cape", entries=planned_entries)
+    with pytest.raises(RangeError, match="planned"):
+        mechanism.protect(0, np.zeros(sent), sampler("wrong"))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 2.1, -2.1])
+def test_a_statistic_that_was_not_clipped_is_refused(wrong):
+    statistic = np.zeros(12)
+    statistic[5] = wrong
+    with pytest.raises(RangeError, match="bound"):
+        planned("cape").protect(0, statistic, sampler("wrong"))
+
+
+def test_a_boost_that_no_sampler_can_draw_is_refused_by_the_plan():
+    with pytest.raises(RangeError, match="64-bit"):
+        planned("cape", boost=1e30)
+
+
+def test_no_honest_site_is_refused_by_the_plan():
+    with pytest.raises(PrivacyError, match="honest"):
+        planned("cape", colluding=2, dropouts=1)
