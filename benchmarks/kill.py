@@ -48,6 +48,8 @@ def run(place: Place, victim: str | None, number: int) -> None:
     if victim is not None:
         before = place.errand.out / "transcript" / f"round-{number - 1:05d}.json"
         while number > 1 and not before.exists():
+            if parties["centre"].poll() is not None:
+                raise SystemExit(f"the centre ended early; look into {place.root}")
             time.sleep(0.005)
         time.sleep(random.uniform(0.0, 0.2))
         parties[victim].send_signal(signal.SIGKILL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +23,8 @@ from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
 from consortium.progress import read_run, standing
 from consortium.report.grid import study_grid
+from consortium.report.privacy import PrivacyReport, read_privacy_report
+from consortium.report.statement import statement, summary
 from consortium.study import load_study
 
 app = typer.Typer(
@@ -31,7 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-out = Console()
+out = Console(log_path=False, width=None if sys.stdout.isatty() else 140)
 StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
@@ -78,7 +79,7 @@ def run(
     """Carry a study out; after a crash the same command goes on where it stopped."""
     from consortium.conduct import Errand, carry_out
 
-    carry_out(Errand(study, roster, exchange, keys, folder), Clock(), out)
+    _tell(carry_out(Errand(study, roster, exchange, keys, folder), Clock(), out), folder)
 
 
 @app.command()
@@ -93,7 +94,7 @@ def simulate(
     """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
     from consortium.conduct import simulate_study
 
-    simulate_study(study, _folders(data), folder, seed, out)
+    _tell(simulate_study(study, _folders(data), folder, seed, out), folder)
 
 
 @app.command()
@@ -114,9 +115,6 @@ def status(
 @app.command()
 def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run.")]) -> None:
     """Print the privacy statement of a finished study."""
-    from consortium.report.privacy import read_privacy_report
-    from consortium.report.statement import statement
-
     for line in statement(read_privacy_report(folder / "privacy_report.json")):
         out.print(line + "\n")
 
@@ -160,6 +158,11 @@ def schema() -> None:
     from consortium.study import study_schema
 
     sys.stdout.write(json.dumps(study_schema(), indent=1) + "\n")
+
+
+def _tell(report: PrivacyReport, folder: Path) -> None:
+    out.print(f"Output: {folder} (open report.html)", soft_wrap=True)
+    out.print(summary(report), soft_wrap=True)
 
 
 def _sizes(text: str, sites: int) -> tuple[int, ...]:
@@ -243,10 +246,6 @@ def _show_audit(found: list[Finding]) -> None:
             "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'stands'}",
         )
     out.print(table)
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
 
 
 def main() -> None:

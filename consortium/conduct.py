@@ -162,20 +162,7 @@ def simulate_study(
     with _bar(console) as bar:
         result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
     publisher = Publisher(out, study, grid, f"{SEEDED} (seed {seed})")
-    report = publisher.publish(simulation.plan, simulation.session.rounds, result)
-    console.print(summary(report, result))
-    return report
-
-
-def summary(report: PrivacyReport, result: Result | None = None) -> str:
-    """One line: ε against the coalition and outsiders, and for whom."""
-    found = "" if result is None else f"{result.arrays[result.maps].shape[1]} maps, "
-    coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
-    return (
-        f"{found}ε = {coalition.epsilon:.3g} against the centre with {report.colluding_sites} "
-        f"colluding sites, {outsider.epsilon:.3g} against outsiders, at δ = {report.delta:g}, "
-        f"unit {report.unit}"
-    )
+    return publisher.publish(simulation.plan, simulation.session.rounds, result)
 
 
 def _most_volumes(plan: Plan) -> int:

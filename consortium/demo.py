@@ -23,12 +23,13 @@ import numpy as np
 from nilearn.image import resample_img
 from rich.console import Console
 
-from consortium.conduct import Errand, carry_out, summary
+from consortium.conduct import Errand, carry_out
 from consortium.engine.wire import Clock
 from consortium.errors import OutputError
 from consortium.identity import create_identity
 from consortium.report.grid import study_grid
 from consortium.report.maps import map_stem
+from consortium.report.statement import summary
 from consortium.roster import save_roster
 from consortium.study import Study, load_study
 from consortium.synthetic.bids import Recipe, make_consortium
@@ -106,8 +107,8 @@ def run_demo(
         report = carry_out(place.errand, Clock(), console)
     if not real:
         console.print(judge(place, study))
-    console.print(f"Output: {place.errand.out} (open report.html)", soft_wrap=True)
     maps = getattr(study.analysis, "components", 1)
+    console.print(f"Output: {place.errand.out} (open report.html)", soft_wrap=True)
     console.print(f"{maps} components found; {summary(report)}", soft_wrap=True)
 
 

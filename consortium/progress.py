@@ -149,12 +149,18 @@ class Standing:
     ended: bool
 
 
+def _outcome(exchange: Exchange, run: str) -> str:
+    """What the centre's last word says, unchecked: for people at the centre."""
+    message = exchange.get(Names(run).end(), MOST_NOTICE) or b""
+    return " (complete)" if b'"complete"' in message else " (given up)"
+
+
 def standing(exchange: Exchange, run: str, sites: tuple[str, ...]) -> Standing:
     """Where a run stands on the exchange."""
     place = f"runs/{run}"
     present = exchange.children(place)
     if "end" in present:
-        return Standing("ended", (), True)
+        return Standing("ended" + _outcome(exchange, run), (), True)
     rounds = [name for name in present if name.isdigit()]
     if not rounds:
         kind = "share" if "keys" in present else "advertise"

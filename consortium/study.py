@@ -43,10 +43,12 @@ class DataSection(Section):
         description="Name of the template space that the sites' images are aligned to.",
     )
     resolution: float = Field(
-        default=4.0,
+        default=12.0,
         gt=0,
         le=30,
-        description="Edge of a voxel of the study's grid in mm; images are resampled to it.",
+        description="Edge of a voxel of the study's grid in mm; images are resampled to it. A "
+        "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
+        "grid: 12 to 16 mm for some hundred subjects.",
     )
     mask: str = Field(
         default="template",
@@ -179,6 +181,11 @@ class Study(Section):
                 f"privacy: {privacy.colluding_sites} colluding and {privacy.dropouts} missing "
                 f"sites leave none of {len(self.sites)}; lower colluding_sites or dropouts"
             )
+        if REGISTRY[self.algorithm].needs_means and data.detrend != "none":
+            raise ValueError(
+                f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
+                f"{self.algorithm} asks for; set detrend: none"
+            )
         temporal = data.detrend != "none" or data.confounds or data.standardize != "none"
         if privacy.unit == "timepoint" and temporal:
             raise ValueError(
@@ -260,13 +267,22 @@ def load_study(path: Path) -> Study:
 def study_schema() -> dict[str, Any]:
     """JSON schema of the study file, with every analysis's own parameters."""
     schema = Study.model_json_schema()
-    parameters = {name: a.Parameters.model_json_schema() for name, a in sorted(REGISTRY.items())}
-    schema["$defs"]["analyses"] = parameters
+    schema["$defs"].pop("BaseModel", None)
+    schema["properties"].pop("analysis")
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"algorithm": {"const": name}}},
+            "then": {"properties": {"analysis": algorithm.Parameters.model_json_schema()}},
+        }
+        for name, algorithm in sorted(REGISTRY.items())
+    ]
     return schema
 
 
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False)[0]
+    problems = error.errors(include_url=False, include_input=False)
+    problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
+    problem = problems[0]
     field = ".".join(str(part) for part in problem["loc"])
     kind = problem["type"]
     if kind == "extra_forbidden":

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from consortium import errors
 from consortium.algorithms import REGISTRY
+from consortium.privacy.gdp import mu_of
 from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
+from consortium.report.statement import detection_power
 from consortium.secagg import states
 from consortium.secagg.threshold import most_dropouts, threshold
 from consortium.study import study_schema
@@ -65,9 +67,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in r)} |\n" for r in lines)
 
 
-# -- state tables -------------------------------------------------------------------------
-
-
 def diagram(moves: Mapping[tuple[Any, str], Any]) -> str:
     """Draw a table of `consortium.secagg.states` as a Mermaid state diagram."""
     events: dict[tuple[Enum, Enum], list[str]] = defaultdict(list)
@@ -80,9 +79,6 @@ def diagram(moves: Mapping[tuple[Any, str], Any]) -> str:
     for (state, following), names in events.items():
         lines.append(f"    {state.name} --> {following.name}: {', '.join(names)}")
     return "\n".join([*lines, "```", ""])
-
-
-# -- study file ---------------------------------------------------------------------------
 
 
 def _fields_page(schema: _Object) -> str:
@@ -102,7 +98,9 @@ def _fields_page(schema: _Object) -> str:
         section = _resolved(field, schema)
         if section.get("properties"):
             parts += [f"## `{name}`\n", _fields(section, schema)]
-    for name, section in schema["$defs"]["analyses"].items():
+    for case in schema["allOf"]:
+        name = case["if"]["properties"]["algorithm"]["const"]
+        section = case["then"]["properties"]["analysis"]
         parts += [f"## `analysis` with `algorithm: {name}`\n", _fields(section, schema)]
     return "\n".join(parts)
 
@@ -112,8 +110,9 @@ def _fields(section: _Object, schema: _Object) -> str:
     rows = []
     for name, field in section["properties"].items():
         kind, default = _kind(_resolved(field, schema)), field.get("default")
-        shown = "required" if name in required else "" if default is None else _value(default)
-        shown = "see below" if _resolved(field, schema).get("properties") else shown
+        optional = name not in required
+        shown = "required" if not optional else "" if default is None else _value(default)
+        shown = "see below" if optional and _resolved(field, schema).get("properties") else shown
         rows.append([f"`{name}`", kind, shown, str(field.get("description", ""))])
     return table(["field", "value", "default", "meaning"], rows)
 
@@ -144,9 +143,6 @@ def _value(default: object) -> str:
     return f"`{default:g}`" if number else f"`{default}`"
 
 
-# -- numbers ------------------------------------------------------------------------------
-
-
 def _losses() -> str:
     """μ² at Δ/τ = 1 in the symmetric setting, exact and as printed."""
     rows = []
@@ -166,38 +162,31 @@ def _loss(sites: int, colluding: int, boost: float) -> float:
     return float(coalition_losses(noise, [1.0] * sites, colluding).max())
 
 
+def _detection() -> str:
+    """Power of the best test for a person, as the privacy statement of a report has it."""
+    epsilons = (0.5, 1, 2, 4, 8)
+    powers = [detection_power(mu_of(epsilon, 1e-5)) for epsilon in epsilons]
+    head = ["ε (at δ = 10⁻⁵)", *(f"{epsilon:g}" for epsilon in epsilons)]
+    return table(head, [["found by the best test", *(f"{100 * power:.0f} %" for power in powers)]])
+
+
 def _dropouts() -> str:
     """Most drop-outs, and the answers that a round needs, for small consortia."""
     rows = []
-    for sites in (3, 4, 5, 6, 8, 10, 16, 20, 30):
-        cells = [_dropout_cell(sites, colluding) for colluding in range(4)]
+    for sites in (4, 5, 6, 8, 10, 16, 20, 30):
+        most = [most_dropouts(sites, colluding) for colluding in range(4)]
+        cells = [f"{lost} ({threshold(sites, c, lost)})" for c, lost in enumerate(most)]
         rows.append([str(sites), *cells])
     return table(["sites S", *(f"S_C = {c}" for c in range(4))], rows)
 
 
-def _dropout_cell(sites: int, colluding: int) -> str:
-    if colluding >= sites:
-        return "–"
-    most = most_dropouts(sites, colluding)
-    return f"{most} ({threshold(sites, colluding, most)})"
-
-
-# -- names --------------------------------------------------------------------------------
-
-
 def _errors() -> str:
-    rows = [
-        [f"`{kind.code}`", (kind.__doc__ or "").splitlines()[0]]
-        for kind in _descendants(errors.ConsortiumError)
-    ]
-    return table(["code", "what happened"], rows)
-
-
-def _descendants(kind: type[errors.ConsortiumError]) -> Iterator[type[errors.ConsortiumError]]:
-    for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
-            yield child
-            yield from _descendants(child)
+    """Codes that may cross a site's border."""
+    kinds = [k for k in vars(errors).values() if isinstance(k, type) and hasattr(k, "code")]
+    return table(
+        ["code", "what happened"],
+        [[f"`{k.code}`", (k.__doc__ or "").splitlines()[0]] for k in kinds[1:]],
+    )
 
 
 def _algorithms() -> str:
@@ -214,6 +203,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "hub": lambda: diagram(states.HUB),
     "hub-round": lambda: diagram(states.HUB_ROUND),
     "losses": _losses,
+    "detection": _detection,
     "dropouts": _dropouts,
     "errors": _errors,
     "algorithms": _algorithms,

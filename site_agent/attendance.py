@@ -135,13 +135,15 @@ class Attendance:
         if self.ended is not None:
             return False
         try:
-            self._post.deliver()
             done = self._act()
-            self._post.deliver()
         except (ExchangeError, ProtocolError):
             if self._read_end():  # whatever is amiss, the run's end is heard
                 return True
             raise
+        finally:
+            trouble = self._post.deliver()
+            if trouble is not None:
+                self._complain(str(trouble))
         return done or self._read_end()
 
     def _act(self) -> bool:

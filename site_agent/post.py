@@ -50,17 +50,20 @@ class Post:
         self.keep(name, message)
         self._outbox.append((place, message))
 
-    def deliver(self) -> None:
-        """Put on the exchange what is due; what fails stays due.
+    def deliver(self) -> ExchangeError | None:
+        """Put on the exchange what is due; what fails stays due, and the last failure is returned.
 
-        Raises
-        ------
-        ExchangeError
-            If the exchange does not take it now.
+        A message that can't be put, for ever perhaps, holds up no other.
         """
-        while self._outbox:
-            self._exchange.put(*self._outbox[0])
-            del self._outbox[0]
+        due, self._outbox = self._outbox, []
+        trouble = None
+        for place, message in due:
+            try:
+                self._exchange.put(place, message)
+            except ExchangeError as error:
+                self._outbox.append((place, message))
+                trouble = error
+        return trouble
 
     def signed(self, message: bytes, kind: str, number: int, limit: int) -> bytes:
         """Check that a message is the centre's for this run and round, and take out its body.

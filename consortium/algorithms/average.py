@@ -53,6 +53,7 @@ class Average:
 
     name = "average"
     title = "private average"
+    needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
 

@@ -150,6 +150,10 @@ class Algorithm(Protocol):
         """Name for people."""
 
     @property
+    def needs_means(self) -> bool:
+        """Whether it makes no sense on detrended data."""
+
+    @property
     def Parameters(self) -> type[BaseModel]:  # noqa: N802 - a class
         """Model of a study's ``analysis``."""
 

@@ -39,13 +39,17 @@ from consortium.algorithms.base import (
 from consortium.algorithms.pca import Pca, PcaParameters
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels import infomax
-from consortium.privacy.bounds import Bound
+from consortium.privacy.bounds import Bound, Unit
 
 Steps = Generator[Query, Release, tuple[Array, float]]
 """Rounds of an optimizer; returns the unmixing and the size of the last change."""
 
 Optimizer = Literal["rotation", "fixed-point", "gradient"]
-_ROUNDS: dict[Optimizer, int] = {"rotation": 20, "fixed-point": 8, "gradient": 150}
+_ROUNDS: dict[Optimizer, dict[Unit, int]] = {
+    "rotation": {"subject": 20, "timepoint": 30},
+    "fixed-point": {"subject": 8, "timepoint": 8},
+    "gradient": {"subject": 150, "timepoint": 150},
+}
 
 
 class IcaParameters(BaseModel):
@@ -72,7 +76,8 @@ class IcaParameters(BaseModel):
         default=None,
         ge=1,
         le=2000,
-        description="Rounds; by default 20 (rotation), 8 (fixed-point) or 150 (gradient).",
+        description="Rounds; by default 20 for rotation (30 with unit timepoint), 8 for "
+        "fixed-point and 150 for gradient.",
     )
     bound: float | None = Field(
         default=None,
@@ -83,10 +88,13 @@ class IcaParameters(BaseModel):
     first_step: float = Field(
         default=4.0, gt=0, description="Rotation: first step over a full Newton step."
     )
-    last_step: float = Field(
-        default=0.4, gt=0, description="Rotation: last step over a full Newton step."
-    )
     learning_rate: float = Field(default=0.5, gt=0, description="Gradient: ρ.")
+    decay: float = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="Rotation: last step over the first; steps shrink geometrically.",
+    )
 
 
 def _units(data: SiteData) -> int:
@@ -165,6 +173,7 @@ class Ica:
 
     name = "ica"
     title = "capeDJICA"
+    needs_means = False
     Parameters = IcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {
         **Pca.statistics,
@@ -194,7 +203,7 @@ class Ica:
                 statistic[parameters.optimizer],
                 entries,
                 Bound(parameters.bound or _default_bound(parameters, shape)),
-                _rounds(parameters),
+                _rounds(parameters, shape),
                 1.0 - share,
                 _forms(parameters, shape),
             ),
@@ -211,21 +220,20 @@ class Ica:
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         return Result(
             {"mixing": mixing, "unmixing": unmixing @ (basis / scales).T, **subspace.arrays},
-            {**subspace.numbers, "rounds": _rounds(parameters), "last_change": last},
+            {**subspace.numbers, "rounds": _rounds(parameters, shape), "last_change": last},
             maps="mixing",
         )
 
 
 def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """Descend over rotations with a step that shrinks geometrically."""
-    score, rounds = _score(parameters, shape), _rounds(parameters)
+    score = _score(parameters, shape)
     newton = 1.0 / (2.0 * infomax.CURVATURE[score])
-    ratio = parameters.last_step / parameters.first_step
     unmixing = np.eye(parameters.components)
     turn = np.zeros_like(unmixing)
-    for index in range(rounds):
+    for index in range(_rounds(parameters, shape)):
         release = yield _ask("rotation", unmixing, whitening, score=score)
-        speed = parameters.first_step * ratio ** (index / max(rounds - 1, 1))
+        speed = parameters.first_step * _shrink(parameters, shape, index)
         turn = -newton * speed * infomax.skew(release.values, parameters.components)
         turn /= max(1.0, float(np.linalg.norm(turn, 2)))  # at most a radian a round
         unmixing = expm(turn) @ unmixing
@@ -237,7 +245,7 @@ def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps
     score, size = _score(parameters, shape), parameters.components
     unmixing = np.eye(size)
     change = 0.0
-    for _ in range(_rounds(parameters)):
+    for _ in range(_rounds(parameters, shape)):
         release = yield _ask("fixed_point", unmixing, whitening, score=score)
         step = release.values.reshape(size, size)
         closest, _ = polar(-step @ unmixing)
@@ -248,15 +256,20 @@ def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps
 
 def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """The paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
-    del shape
-    size, rate = parameters.components, parameters.learning_rate
+    size = parameters.components
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
-    for _ in range(_rounds(parameters)):
+    rate = parameters.learning_rate
+    for _ in range(_rounds(parameters, shape)):
         release = yield _ask("infomax", unmixing, whitening, bias=bias)
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
         unmixing, bias = unmixing + change, bias + rate * moments[:, size]
     return unmixing, float(np.linalg.norm(change))
+
+
+def _shrink(parameters: IcaParameters, shape: Shape, index: int) -> float:
+    """Step of a round over the first one, so that the noise of many rounds averages out."""
+    return float(parameters.decay ** (index / max(_rounds(parameters, shape) - 1, 1)))
 
 
 def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Array | str) -> Query:
@@ -273,8 +286,8 @@ def _pca(parameters: IcaParameters) -> PcaParameters:
     return PcaParameters(components=parameters.components, bound=parameters.pca_bound)
 
 
-def _rounds(parameters: IcaParameters) -> int:
-    return parameters.rounds or _ROUNDS[parameters.optimizer]
+def _rounds(parameters: IcaParameters, shape: Shape) -> int:
+    return parameters.rounds or _ROUNDS[parameters.optimizer][shape.unit]
 
 
 def _score(parameters: IcaParameters, shape: Shape) -> infomax.Score:

@@ -37,6 +37,7 @@ from consortium.kernels.moments import (
 )
 from consortium.privacy.bounds import Bound
 
+_MOST_FEATURES = 6_000  # 18 million numbers: 144 MB a message and 288 MB in memory
 _DEFAULT_BOUND = {"subject": 0.5, "timepoint": 2.0}
 
 
@@ -73,6 +74,7 @@ class Pca:
 
     name = "pca"
     title = "capePCA"
+    needs_means = False
     Parameters = PcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {"second_moment": _second_moment}
 
@@ -82,6 +84,12 @@ class Pca:
             raise StudyError(
                 f"field 'analysis.components': {parameters.components} components can't be had "
                 f"from {shape.features} features; ask for fewer or refine the resolution."
+            )
+        if shape.features > _MOST_FEATURES:
+            raise StudyError(
+                f"field 'data.resolution': the grid has {shape.features} voxels, and a second "
+                f"moment is for {_MOST_FEATURES} at most; choose a coarser resolution or a "
+                "smaller mask."
             )
         bound = Bound(parameters.bound or _DEFAULT_BOUND[shape.unit], cone=True)
         entries = packed_size(shape.features)

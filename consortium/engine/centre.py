@@ -37,9 +37,9 @@ from consortium.engine.wire import (
     run_secret,
 )
 from consortium.errors import (
-    BudgetError,
     ConsortiumError,
     ExchangeError,
+    PrivacyError,
     ProtocolError,
     SiteError,
     StudyError,
@@ -320,7 +320,7 @@ class Centre:
 
     def abort(self, error: ConsortiumError) -> None:
         """Tell the sites that the run is given up and why; says nothing of anybody's data."""
-        named = isinstance(error, (SiteError, ThresholdError, BudgetError))
+        named = isinstance(error, SiteError | ProtocolError | PrivacyError | StudyError)
         reason = str(error)[:2000] if named else "the centre can't go on; its own log says why"
         notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": reason})
         try:

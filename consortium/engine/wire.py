@@ -13,6 +13,7 @@ ANNOUNCEMENT, QUERY, REFUSAL, END = "announcement", "query", "refusal", "end"
 MOST_ANNOUNCEMENT = 2 << 20
 MOST_NOTICE = 64 << 10
 _SLOWEST_POLL = 0.25
+_INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Clock:
     def polls(self, seconds: float) -> Iterator[float]:
         """Yield the seconds left, soon at first and then ever more slowly; end at the deadline."""
         start, step = self.now(), 0.002
-        while (left := seconds - (self.now() - start)) > 0:
+        while (left := seconds - (self.now() - start)) > _INSTANT:
             yield left
             self.pause(min(step, left))
             step = min(step * 1.3, _SLOWEST_POLL)

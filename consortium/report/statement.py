@@ -32,6 +32,16 @@ def statement(report: PrivacyReport) -> list[str]:
     return [f"{heading}: {text}" for heading, text in clauses(report)]
 
 
+def summary(report: PrivacyReport) -> str:
+    """One line: ε against the coalition and outsiders, and for whom."""
+    coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
+    return (
+        f"ε = {coalition.epsilon:.3g} against the centre with {report.colluding_sites} "
+        f"colluding sites, {outsider.epsilon:.3g} against outsiders, at δ = {report.delta:g}, "
+        f"unit {report.unit}"
+    )
+
+
 def clauses(report: PrivacyReport) -> list[Clause]:
     """Privacy statement as headings and paragraphs."""
     if report.scheme == "none":

@@ -1,0 +1,131 @@
+"""What every algorithm of the registry must keep, whatever it computes."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from memory_sites import CASES, drive, make_sites, pooled_mean, shape_of
+from pydantic import ValidationError
+
+from consortium.algorithms import REGISTRY
+from consortium.engine.encoding import encode_query
+from consortium.kernels.blocks import ArrayData
+
+cases = pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
+
+
+def loud(seed):
+    generator = np.random.default_rng(seed)
+    return lambda entries: generator.standard_normal(entries)
+
+
+def prepared(name, analysis, unit):
+    algorithm = REGISTRY[name]
+    return algorithm, algorithm.Parameters.model_validate(analysis), make_sites(unit)
+
+
+def form(query):
+    return {
+        name: value.shape if isinstance(value, np.ndarray) else type(value)
+        for name, value in query.arguments.items()
+    }
+
+
+def test_the_cases_cover_the_registry():
+    assert {name for name, _, _ in CASES} == set(REGISTRY)
+    for name, algorithm in REGISTRY.items():
+        asked = set()
+        for case, analysis, unit in CASES:
+            if case == name:
+                queries, _, _ = drive(*prepared(name, analysis, unit))
+                asked |= {query.statistic for query in queries}
+        assert asked == set(algorithm.statistics)
+        assert {unit for case, _, unit in CASES if case == name} == {"subject", "timepoint"}
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_name_title_and_parameters(name):
+    algorithm = REGISTRY[name]
+    assert algorithm.name == name
+    assert algorithm.title
+    for field, info in algorithm.Parameters.model_fields.items():
+        assert info.description, field
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        algorithm.Parameters.model_validate({"no-such-field": 1})
+
+
+@cases
+def test_the_planned_releases_share_one_budget(name, analysis, unit):
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    planned = algorithm.releases(parameters, shape_of(sites))
+    assert sum(release.share for release in planned) <= 1 + 1e-12
+    assert all(release.share > 0 for release in planned)
+    assert all(release.rounds >= 1 and release.entries >= 1 for release in planned)
+    assert len({release.stage for release in planned}) == len(planned)
+    assert all(release.statistic in algorithm.statistics for release in planned)
+
+
+@cases
+@pytest.mark.parametrize("noisy", [False, True])
+def test_only_what_is_planned_is_asked(name, analysis, unit, noisy):
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    noise = loud(1) if noisy else lambda entries: 0.0
+    queries, _, result = drive(algorithm, parameters, sites, noise)
+    for stage, rounds in Counter(query.stage for query in queries).items():
+        assert rounds <= planned[stage].rounds
+    for query in queries:
+        assert query.statistic == planned[query.stage].statistic
+        assert form(query) == planned[query.stage].arguments
+    assert result.arrays[result.maps].shape[0] == sites[0].features
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+
+
+@cases
+def test_statistics_have_the_planned_size_and_keep_their_bound(name, analysis, unit):
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    queries, _, _ = drive(algorithm, parameters, sites, loud(2))
+    for query in queries:
+        stage = planned[query.stage]
+        for site in sites:
+            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
+            assert statistic.size == stage.entries
+            assert statistic.dtype == np.float64
+            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
+
+
+@cases
+def test_a_site_answers_with_the_mean_over_its_units(name, analysis, unit):
+    # So that it does not matter how persons are spread over the sites.
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    together = [ArrayData([block for site in sites for block in site.blocks()], unit)]
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    queries, _, _ = drive(algorithm, parameters, sites)
+    for query in queries:
+        bound = planned[query.stage].bound
+        apart = pooled_mean(algorithm, query, bound, sites)
+        assert pooled_mean(algorithm, query, bound, together) == pytest.approx(apart, abs=1e-6)
+
+
+@cases
+def test_the_same_releases_lead_to_the_same_queries(name, analysis, unit):
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
+    again = algorithm.run(parameters, shape_of(sites))
+    assert encode_query(next(again)) == encode_query(queries[0])
+    for release, query in zip(releases, queries[1:], strict=False):
+        assert encode_query(again.send(release)) == encode_query(query)
+    with pytest.raises(StopIteration) as stop:
+        again.send(releases[-1])
+    for key, array in stop.value.value.arrays.items():
+        assert np.array_equal(array, result.arrays[key])
+
+
+@cases
+def test_data_are_not_changed(name, analysis, unit):
+    algorithm, parameters, sites = prepared(name, analysis, unit)
+    before = [block.copy() for site in sites for block in site.blocks()]
+    drive(algorithm, parameters, sites)
+    after = [block for site in sites for block in site.blocks()]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))

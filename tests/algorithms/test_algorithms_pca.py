@@ -1,0 +1,88 @@
+"""capePCA and the average: against plain NumPy, and the edge that noise alone would have."""
+
+import numpy as np
+import pytest
+from memory_sites import drive, make_sites, shape_of
+from scipy.linalg import subspace_angles
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Release, Shape
+from consortium.algorithms.pca import subspace
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+
+PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
+
+
+def blocks(sites):
+    return [block.astype(np.float64) for site in sites for block in site.blocks()]
+
+
+def pooled_moment(sites, bound):
+    """Mean over units of the clipped second moments, written out."""
+    if sites[0].unit == "subject":
+        moments = [x @ x.T / x.shape[1] for x in blocks(sites)]
+    else:
+        moments = [np.outer(v, v) for x in blocks(sites) for v in x.T]
+    return np.mean([m * min(1, bound / np.linalg.norm(m)) for m in moments], axis=0)
+
+
+@pytest.mark.parametrize("unit", ["subject", "timepoint"])
+@pytest.mark.parametrize("bound", [0.3, 100.0])
+def test_components_are_the_eigenvectors_of_the_pooled_clipped_moment(unit, bound):
+    sites = make_sites(unit)
+    parameters = PCA.Parameters(components=3, bound=bound)
+    _, _, result = drive(PCA, parameters, sites)
+    values, vectors = np.linalg.eigh(pooled_moment(sites, bound))
+    assert result.arrays["eigenvalues"] == pytest.approx(values[::-1][:3])
+    basis = result.arrays["basis"]
+    assert np.abs(basis.T @ vectors[:, ::-1][:, :3]) == pytest.approx(np.eye(3), abs=1e-6)
+    assert result.numbers["captured"] == pytest.approx(values[-3:].sum())
+    assert result.numbers["total"] == pytest.approx(values.sum())
+
+
+def test_scikit_learn_finds_the_same_components():
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    sites = make_sites("timepoint", seed=4)
+    _, _, result = drive(PCA, PCA.Parameters(components=2, bound=1e6), sites)
+    volumes = np.hstack(blocks(sites)).T
+    both = np.vstack([volumes, -volumes])  # so that the mean which PCA takes away is zero
+    theirs = decomposition.PCA(2).fit(both).components_.T
+    assert subspace_angles(result.arrays["basis"], theirs).max() < 1e-6
+
+
+def test_noise_alone_reaches_the_noise_edge():
+    generator = np.random.default_rng(0)
+    release = Release(0.1 * generator.standard_normal(packed_size(300)), 0.1)
+    result = subspace(release, 1)
+    assert result.arrays["eigenvalues"][0] == pytest.approx(result.numbers["noise_edge"], rel=0.05)
+
+
+def test_more_components_than_features_are_refused():
+    shape = Shape(5, (2, 2), (40, 40), "subject")
+    assert PCA.releases(PCA.Parameters(components=5), shape)[0].entries == 15
+    with pytest.raises(StudyError, match=r"analysis\.components"):
+        PCA.releases(PCA.Parameters(components=6), shape)
+
+
+def test_the_default_bound_depends_on_the_unit_alone():
+    for unit, norm in (("subject", 0.5), ("timepoint", 2.0)):
+        shape = Shape(5, (2, 2), (40, 40), unit)
+        (release,) = PCA.releases(PCA.Parameters(components=2), shape)
+        assert release.bound.norm == norm
+        assert release.bound.cone
+
+
+@pytest.mark.parametrize(("unit", "bound"), [("subject", 0.35), ("timepoint", 0.4)])
+def test_the_average_is_that_of_the_clipped_units(unit, bound):
+    sites = make_sites(unit)
+    parameters = AVERAGE.Parameters(bound=bound)
+    _, _, result = drive(AVERAGE, parameters, sites)
+    units = [x.mean(axis=1) for x in blocks(sites)]
+    if unit == "timepoint":
+        units = list(np.hstack(blocks(sites)).T)
+    clipped = [u * min(1, bound / np.linalg.norm(u)) for u in units]
+    assert any(np.linalg.norm(u) > bound for u in units)
+    assert any(np.linalg.norm(u) < bound for u in units)
+    assert result.arrays["mean"].ravel() == pytest.approx(np.mean(clipped, axis=0))
+    assert AVERAGE.releases(parameters, shape_of(sites))[0].share == 1.0

@@ -1,0 +1,216 @@
+"""One suite for every exchange: written once, whole or not at all, within its own walls."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consortium.errors import ExchangeError
+from consortium.exchange import DirectoryExchange, MemoryExchange
+from consortium.exchange.base import check_name
+
+WORD = st.from_regex(r"[a-z0-9][a-z0-9-]{0,10}", fullmatch=True)
+NAME = st.lists(WORD, min_size=1, max_size=6).map("/".join)
+HOSTILE = [
+    "",
+    "/",
+    "/etc/passwd",
+    "..",
+    "../escape",
+    "runs/../../escape",
+    "runs/./a",
+    "runs//a",
+    "runs/a/",
+    ".hidden",
+    "runs/.hidden",
+    "-dash",
+    "Upper",
+    "runs/A",
+    "white space",
+    "line\n",
+    "nul\0",
+    "a\0b",
+    "back\\slash",
+    "c:drive",
+    "tilde~",
+    "dot.ted",
+    "under_score",
+    "ümlaut",
+    "a/b/c/d/e/f/g",
+    "a" * 301,
+    "%2e%2e",
+]
+
+
+@pytest.fixture(params=["memory", "directory"])
+def exchange(request, tmp_path):
+    return MemoryExchange() if request.param == "memory" else DirectoryExchange(tmp_path / "place")
+
+
+def test_what_was_put_is_got(exchange):
+    exchange.put("runs/one/study", b"bytes")
+    exchange.put("runs/one/empty", b"")
+    assert exchange.get("runs/one/study", 5) == b"bytes"
+    assert exchange.get("runs/one/empty", 0) == b""
+    assert exchange.get("runs/one/other", 5) is None
+    assert exchange.get("runs/one/study/below", 5) is None
+
+
+def test_a_name_is_written_once(exchange):
+    exchange.put("runs/a", b"first")
+    exchange.put("runs/a", b"first")
+    for other in (b"second", b"", b"first and more", b"firs"):
+        with pytest.raises(ExchangeError, match="runs/a"):
+            exchange.put("runs/a", other)
+    assert exchange.get("runs/a", 100) == b"first"
+    assert exchange.children("runs") == ["a"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_that_could_lead_out_are_refused(exchange, tmp_path, name):
+    before = sorted(tmp_path.rglob("*"))
+    for attempt in (
+        lambda: exchange.put(name, b"x"),
+        lambda: exchange.get(name, 1),
+        lambda: exchange.children(name),
+    ):
+        with pytest.raises(ExchangeError, match="lower-case"):
+            attempt()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@given(NAME)
+def test_names_of_plain_words_are_accepted(name):
+    assert check_name(name) == name
+
+
+@given(st.text(max_size=30))
+def test_an_accepted_name_stays_inside(name):
+    try:
+        parts = check_name(name).split("/")
+    except ExchangeError:
+        return
+    assert all(part.strip(".") and part == part.lower() and part.isascii() for part in parts)
+
+
+def test_more_than_the_limit_is_refused(exchange):
+    exchange.put("a", b"12345")
+    assert exchange.get("a", 5) == b"12345"
+    with pytest.raises(ExchangeError, match="more than the 4 bytes"):
+        exchange.get("a", 4)
+
+
+def test_children_are_the_next_words(exchange):
+    for name in ("runs/b/one", "runs/a/one", "runs/a/two", "runs-2/c", "runs/c"):
+        exchange.put(name, b"")
+    assert exchange.children("runs") == ["a", "b", "c"]
+    assert exchange.children("runs/a") == ["one", "two"]
+    assert exchange.children("runs/c") == []
+    assert exchange.children("nothing") == []
+
+
+def test_of_many_writers_of_different_bytes_exactly_one_wins(exchange):
+    for attempt in range(20):
+        barrier, won, lost = threading.Barrier(8), [], []
+
+        def write(data, name=f"runs/{attempt}", barrier=barrier, won=won, lost=lost):
+            barrier.wait()
+            try:
+                exchange.put(name, data)
+                won.append(data)
+            except ExchangeError:
+                lost.append(data)
+
+        threads = [threading.Thread(target=write, args=(b"%d" % i * 5000,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert len(lost) == 7
+        assert exchange.get(f"runs/{attempt}", 5000) == won[0]
+
+
+def test_writers_of_the_same_bytes_all_win(exchange):
+    barrier, failures = threading.Barrier(6), []
+
+    def write():
+        barrier.wait()
+        try:
+            exchange.put("runs/same", b"x" * 10_000)
+        except ExchangeError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_reader_never_sees_half_a_message(exchange):
+    seen, size, done = set(), 4_000_000, threading.Event()
+
+    def read():
+        while not done.is_set():
+            data = exchange.get("runs/large", size)
+            if data is not None:
+                seen.add(len(data))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    exchange.put("runs/large", bytes(size))
+    while not seen:
+        pass
+    done.set()
+    reader.join()
+    assert seen == {size}
+
+
+def test_a_failed_write_leaves_nothing_that_shows(tmp_path, monkeypatch):
+    exchange = DirectoryExchange(tmp_path)
+
+    def full(path, data):
+        path.open("wb").write(data[:3])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    with pytest.raises(ExchangeError, match="No space left"):
+        exchange.put("runs/a", b"bytes")
+    monkeypatch.undo()
+    assert exchange.get("runs/a", 5) is None
+    assert list((tmp_path / "runs").iterdir()) == []
+    exchange.put("runs/a", b"bytes")
+
+
+def test_what_a_crash_left_is_not_listed(tmp_path):
+    exchange = DirectoryExchange(tmp_path)
+    exchange.put("runs/a", b"")
+    (tmp_path / "runs" / ".0123abcd").write_bytes(b"half")
+    assert exchange.children("runs") == ["a"]
+
+
+def test_two_parties_share_a_directory(tmp_path):
+    one, other = DirectoryExchange(tmp_path / "x"), DirectoryExchange(tmp_path / "x")
+    one.put("a", b"1")
+    assert other.get("a", 1) == b"1"
+    with pytest.raises(ExchangeError, match="written once"):
+        other.put("a", b"2")
+
+
+@pytest.mark.parametrize("act", ["put", "get"])
+def test_a_directory_under_a_message_s_name_is_told(tmp_path, act):
+    exchange = DirectoryExchange(tmp_path)
+    exchange.put("runs/a/b", b"")
+    with pytest.raises(ExchangeError, match="runs/a"):
+        exchange.put("runs/a", b"x") if act == "put" else exchange.get("runs/a", 1)
+
+
+def test_a_place_that_can_t_be_made_is_told(tmp_path):
+    with pytest.raises(ExchangeError, match="check its path"):
+        DirectoryExchange(tmp_path / "no" / "such" / "place")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ExchangeError, match="check its path"):
+        DirectoryExchange(tmp_path / "file")

@@ -1,0 +1,99 @@
+"""Studies and sites in memory, for tests of the algorithms and of the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.base import Release, Shape
+from consortium.kernels.blocks import ArrayData
+from consortium.study import Study
+
+SITES = ("north", "east", "south", "west")
+
+CASES = (
+    ("average", {}, "subject"),
+    ("average", {"bound": 0.3}, "timepoint"),
+    ("pca", {"components": 2}, "subject"),
+    ("pca", {"components": 6, "bound": 0.7}, "timepoint"),
+    ("ica", {"components": 3, "rounds": 3}, "subject"),
+    ("ica", {"components": 2, "rounds": 3, "score": "tanh"}, "subject"),
+    ("ica", {"components": 3, "rounds": 2, "optimizer": "fixed-point"}, "subject"),
+    ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "subject"),
+    ("ica", {"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
+    ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
+)
+"""Every algorithm with every statistic, in both units; a new algorithm adds its lines."""
+
+
+def make_study(algorithm="average", analysis=None, unit="subject", *, sites=SITES, **privacy):
+    """A valid study; timepoint studies turn off what mixes volumes."""
+    plain = {"standardize": "none"} if unit == "timepoint" else {}
+    if unit == "timepoint" or algorithm == "average":
+        plain["detrend"] = "none"
+    return Study.model_validate(
+        {
+            "study": "small",
+            "sites": list(sites),
+            "data": plain,
+            "privacy": {
+                "unit": unit,
+                "epsilon": 8.0,
+                "delta": 1e-5,
+                "colluding_sites": 1,
+                **privacy,
+            },
+            "algorithm": algorithm,
+            "analysis": analysis or {},
+        }
+    )
+
+
+def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dtype=np.float32):
+    """Sites whose subjects have different numbers of volumes."""
+    generator = np.random.default_rng(seed)
+    spread = generator.uniform(0.2, 1.0, (features, 1))
+    return [
+        ArrayData(
+            [
+                (spread * generator.standard_normal((features, 12 + m))).astype(dtype)
+                for m in range(count)
+            ],
+            unit,
+        )
+        for count in subjects
+    ]
+
+
+def shape_of(sites):
+    """Public sizes."""
+    return Shape(
+        sites[0].features,
+        tuple(len(site.lengths) for site in sites),
+        tuple(sum(site.lengths) for site in sites),
+        sites[0].unit,
+    )
+
+
+def pooled_mean(algorithm, query, bound, sites):
+    """The mean over all units of all sites, in plain NumPy."""
+    shape = shape_of(sites)
+    weights = np.array(shape.units) / sum(shape.units)
+    local = algorithm.statistics[query.statistic]
+    return sum(w * local(s, query, bound).ravel() for w, s in zip(weights, sites, strict=True))
+
+
+def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
+    """Run an algorithm without an engine; returns its queries, releases and result."""
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    run = algorithm.run(parameters, shape_of(sites))
+    queries, releases = [], []
+    try:
+        query = next(run)
+        while True:
+            queries.append(query)
+            stage = planned[query.stage]
+            values = pooled_mean(algorithm, query, stage.bound, sites)
+            releases.append(Release(values + noise(stage.entries), 0.0))
+            query = run.send(releases[-1])
+    except StopIteration as stop:
+        return queries, releases, stop.value
