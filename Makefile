@@ -9,8 +9,10 @@ READY := .venv/.ready
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
+# Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
+		$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -22,6 +22,7 @@ from consortium.engine.wire import (
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
+    PrivacyError,
     ProtocolError,
     SignatureError,
     SiteError,
@@ -38,7 +39,7 @@ from site_agent.ledger import LEDGER, Ledger
 from site_agent.loaders import SiteDataset
 from site_agent.store import Store
 
-STORE, CACHE = "messages.sqlite", "cache"
+STORE, CACHE, ENDED = "messages.sqlite", "cache", "ended"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 
@@ -126,8 +127,13 @@ class Agent:
             if attendance is not None and attendance.ended is None:
                 done |= self._guarded(run, attendance.advance)
                 if attendance.ended is not None:
+                    self._guarded(run, partial(self._note_end, run))
                     self.tell(f"{run} has ended: {attendance.ended.get('outcome')}")
         return done
+
+    def _note_end(self, run: str) -> bool:
+        self.site.store.save(run, ENDED, b"")
+        return True
 
     def _announced(self) -> list[str]:
         """Runs on the exchange; none while it can't be read."""
@@ -195,6 +201,9 @@ class Agent:
         if refused is not None:
             self._post_refusal(run, refused)
             return None
+        if self._is_past(run):
+            return None
+        self._check_runs(run, approval)
         grid = study_grid(study.data, approval.folder)
         data = SiteDataset(
             self.config.dataset, study.data, grid, study.privacy.unit, self.folder / CACHE
@@ -208,6 +217,23 @@ class Agent:
         note = SiteNote(len(data.lengths), sum(data.lengths), grid.digest, __version__)
         self.tell(f"takes part in {run} with {note.subjects} subjects")
         return Attendance(self.site, setting, data, note)
+
+    def _is_past(self, run: str) -> bool:
+        """Whether a run ended with this site, or without it."""
+        if self.site.store.load(run, ENDED) is not None:
+            return True
+        joined = self.site.store.load(run, "advertise") is not None
+        return not joined and "end" in self.site.exchange.children(f"runs/{run}")
+
+    def _check_runs(self, run: str, approval: Approval) -> None:
+        """Refuse a run beyond those that were approved."""
+        name = approval.study.study
+        others = self.site.ledger.runs(name) - {run}
+        if len(others) >= approval.runs:
+            raise PrivacyError(
+                f"'{name}' was approved for {approval.runs} runs and had them; another costs "
+                "again, so approve it again if you agree."
+            )
 
     def _refuse(self, run: str, error: ConsortiumError) -> None:
         """Tell the centre that this site takes no further part; nothing of why but a code."""

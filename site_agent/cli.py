@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-out = Console()
+out = Console(width=None if sys.stdout.isatty() else 140)
 Folder = Annotated[
     Path, typer.Option("--folder", "-f", help="The site's own folder.", envvar="SITE_FOLDER")
 ]
@@ -53,11 +53,12 @@ def init(
 def approve_command(
     study: Annotated[Path, typer.Argument(help="Study file.")],
     roster: Annotated[Path, typer.Option(help="Roster file of the consortium.")],
+    runs: Annotated[int, typer.Option(help="Runs from now on; each costs again.", min=1)] = 1,
     folder: Folder = Path(),
 ) -> None:
     """Say yes to exactly this study with exactly this roster."""
     SiteConfig.load(folder)
-    approval = approve(folder, study, roster)
+    approval = approve(folder, study, roster, runs=runs)
     out.print(f"Approved: {_promise(approval.study)}.")
 
 
@@ -103,9 +104,12 @@ def show_ledger(
     """Show what the data set has cost, and check that the ledger was not altered."""
     config, ledger = SiteConfig.load(folder), Ledger(folder / LEDGER)
     entries = [entry for entry in ledger.entries() if entry.event == "reserve"]
-    spent = {e.charge.round: e for e in ledger.entries() if e.event == "spend"}
+    spent = {(e.charge.run, e.charge.round) for e in ledger.entries() if e.event == "spend"}
     if as_json:
-        rows = [vars(e.charge) | {"at": e.at, "answered": e.charge.round in spent} for e in entries]
+        rows = [
+            vars(e.charge) | {"at": e.at, "answered": (e.charge.run, e.charge.round) in spent}
+            for e in entries
+        ]
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
         return
     table = Table("run", "round", "statistic", "unit", "μ", "reserved at")

@@ -87,6 +87,12 @@ class Ledger:
         with self._connect() as connection:
             return self._total(connection, dataset, unit)
 
+    def runs(self, study: str) -> set[str]:
+        """Runs of a study that something was reserved for, on any data set."""
+        with self._connect() as connection:
+            rows = connection.execute("SELECT DISTINCT run FROM entries WHERE study = ?", (study,))
+            return {str(run) for (run,) in rows}
+
     def check(self, dataset: str, unit: str, mu: float, limit: float) -> None:
         """Refuse a study whose whole loss ``mu`` would exceed the data set's limit.
 

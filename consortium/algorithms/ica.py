@@ -312,7 +312,9 @@ def _default_bound(parameters: IcaParameters, shape: Shape) -> float:
     size = parameters.components
     length = sum(shape.samples) / sum(shape.subjects)
     if parameters.optimizer == "gradient":
-        return 0.5 * size if shape.unit == "timepoint" else 0.5 * math.sqrt(size) + 1.0
+        # At rest E[ŷzᵀ] = −I, whose trace R no mean of terms of norm R or less can reach: with
+        # a smaller bound a volume's clip makes W grow for ever.
+        return 1.5 * size if shape.unit == "timepoint" else 0.5 * math.sqrt(size) + 1.0
     if shape.unit == "timepoint":
         return 0.15 * size
     factor = {"tanh": 0.28, "volatility": 0.5}[_score(parameters, shape)]

@@ -63,7 +63,9 @@ def calibrate(
         correlated = np.full(count, boost * local.sum() if scheme == "cape" else 0.0)
         draft = SiteNoise(scheme, tuple(np.sqrt(correlated)), tuple(np.sqrt(local)))
         reached = coalition_losses(draft, sensitivities, colluding, dropouts=dropouts)
-        candidates.append(_scaled(draft, float(np.max(reached / np.asarray(targets)))))
+        factor = float(np.max(reached / np.asarray(targets)))
+        if math.isfinite(factor):  # the program may round a tiny site's noise to none
+            candidates.append(_scaled(draft, factor))
     return min(candidates, key=SiteNoise.aggregate)
 
 

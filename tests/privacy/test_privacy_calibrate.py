@@ -49,6 +49,15 @@ def test_no_more_noise_than_the_same_everywhere(scheme, case, boost):
     assert noise.aggregate() <= same.aggregate() * np.max(losses / targets) * (1 + 1e-9)
 
 
+def test_demands_too_unlike_for_the_linear_program_are_met_all_the_same():
+    # 1 to 10^7: the program leaves the small sites without any noise, within its tolerance.
+    sensitivities, targets = [1.0, 0.125, 8.0, 0.125], [1.0, 7.0, 0.125, 7.0]
+    for scheme in ("cape", "secure-sum"):
+        noise = calibrate(scheme, sensitivities, targets, colluding=0, dropouts=2)
+        losses = coalition_losses(noise, sensitivities, 0, dropouts=2)
+        assert np.max(losses / targets) == pytest.approx(1.0)
+
+
 @settings(max_examples=40)
 @given(demands(), st.integers(0, 2**32 - 1))
 def test_no_random_allotment_beats_the_linear_program(case, seed):

@@ -34,6 +34,7 @@ def sample_study(**changes: Any) -> Study:
         study: three-hospitals
         title: Resting networks
         sites: [aachen, bergen, cork]
+        data: {detrend: none}
         algorithm: average
         privacy: {epsilon: 4, delta: 1.0e-5, colluding_sites: 1}
         """
