@@ -5,48 +5,137 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+from dataclasses import asdict
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from consortium.algorithms.base import Shape
 from consortium.engine.wire import Clock
 from consortium.errors import ConsortiumError, StudyError
-from consortium.exchange import DirectoryExchange
-from consortium.identity import create_identity
-from consortium.plan import Plan, make_plan
-from consortium.privacy.audit import Finding, examine
-from consortium.privacy.gdp import epsilon_of
-from consortium.privacy.loss import printed_loss
-from consortium.progress import read_run, standing
+from consortium.exchange import open_exchange
+from consortium.files import make_folder
+from consortium.identity import create_identity, load_identity
+from consortium.joining import admit as take_up
+from consortium.joining import read_request
+from consortium.plan import make_plan
+from consortium.privacy.audit import examine
+from consortium.progress import read_run
 from consortium.report.grid import study_grid
 from consortium.report.privacy import PrivacyReport, read_privacy_report
 from consortium.report.statement import statement, summary
+from consortium.roster import fingerprint, found_roster, read_roster, save_roster
+from consortium.showing import plan_numbers, show_audit, show_plan, show_standing
+from consortium.signing import sign_study, signature_path
+from consortium.standing import standing
 from consortium.study import load_study
 
 app = typer.Typer(
-    help="Studies over several hospitals whose data stay where they are.",
+    help="Studies over several hospitals whose data stay where they are. A consortium begins with "
+    "init and admit; a study goes through plan, sign, run and report.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
 )
 out = Console(log_path=False, width=None if sys.stdout.isatty() else 140)
+MEMBERS, STUDIES, TRIALS = "Members", "A study", "Trying out"  # headings of the help
 StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
+RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
+KeysFolder = Annotated[Path, typer.Option(help="Folder with the consortium's keys, of 'init'.")]
+ExchangePlace = Annotated[
+    str, typer.Option(help="What the sites share: a directory, s3://… or sftp://…")
+]
+Credentials = Annotated[
+    Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
+]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 
-@app.command()
+@app.command(rich_help_panel=MEMBERS)
 def init(folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")]) -> None:
-    """Make the centre's keys."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Make a consortium: its keys and an empty roster."""
+    make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
-    out.print(f"centre: {identity.public.hex()}", soft_wrap=True)
+    roster = folder / "roster.yaml"
+    save_roster(roster, found_roster(identity.public), identity.key)
+    out.print(f"The keys are in {folder}, and the roster is {roster}.", soft_wrap=True)
+    out.print("Tell every site this key of the consortium:")
+    out.print(identity.public.hex(), soft_wrap=True)
 
 
-@app.command()
+@app.command(rich_help_panel=MEMBERS)
+def admit(
+    requests: Annotated[list[Path], typer.Argument(help="Files that 'site-agent join' wrote.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+    lost_key: Annotated[
+        bool, typer.Option(help="Accept a new key that the site's old one did not sign.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="The fingerprints were compared; don't ask.")
+    ] = False,
+) -> None:
+    """Put sites on the roster, once their fingerprints were compared by telephone."""
+    members, key = read_roster(roster), load_identity(keys).key
+    members.check_owner(key)
+    for path in requests:
+        request = read_request(path)
+        out.print(f"{request.site}: {fingerprint(request.key)}")
+        if not (yes or typer.confirm("Did the site read out this fingerprint?")):
+            raise StudyError(f"{request.site} was not admitted; ask it for its fingerprint.")
+        members = take_up(members, request, lost_key=lost_key)
+    save_roster(roster, members, key)
+    out.print(f"The roster has {len(members.sites)} sites, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def remove(
+    site: Annotated[str, typer.Argument(help="Name of the site.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+) -> None:
+    """Take a site off the roster; studies that name it must be signed anew without it."""
+    members = read_roster(roster).without_site(site)
+    save_roster(roster, members, load_identity(keys).key)
+    out.print(f"{site} is off the roster, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def rotate(
+    roster: RosterFile,
+    keys: KeysFolder,
+    new: Annotated[Path, typer.Option(help="New folder for the new keys.")],
+) -> None:
+    """Give the consortium new keys, vouched for by the old ones."""
+    members, old = read_roster(roster), load_identity(keys).key
+    members.check_owner(old)
+    make_folder(new)
+    identity = create_identity(new, secrets.token_bytes(64))
+    save_roster(roster, members.handed_over(old, identity.public), identity.key)
+    out.print(
+        f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
+        "every site the roster.",
+        soft_wrap=True,
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
+def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
+    """Sign a study for its sites: this file, this mask, these keys."""
+    signed = sign_study(study, read_roster(roster), load_identity(keys).key)
+    sites = ", ".join(signed.study.sites)
+    out.print(
+        f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "
+        f"and the roster to {sites}.",
+        soft_wrap=True,
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
 def plan(
     study: StudyFile,
     subjects: Annotated[
@@ -63,26 +152,58 @@ def plan(
     shape = Shape(grid.features, sizes, samples, parsed.privacy.unit)
     made = make_plan(parsed, shape)
     if as_json:
-        sys.stdout.write(json.dumps(_plan_numbers(made), indent=1) + "\n")
+        sys.stdout.write(json.dumps(plan_numbers(made), indent=1) + "\n")
     else:
-        _show_plan(made)
+        show_plan(made, out)
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def run(
     study: StudyFile,
-    roster: Annotated[Path, typer.Option(help="Roster file.")],
-    exchange: Annotated[Path, typer.Option(help="Directory that the sites share.")],
-    keys: Annotated[Path, typer.Option(help="Folder with the centre's keys.")],
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
     folder: OutFolder,
+    credentials: Credentials = None,
 ) -> None:
     """Carry a study out; after a crash the same command goes on where it stopped."""
     from consortium.conduct import Errand, carry_out
 
-    _tell(carry_out(Errand(study, roster, exchange, keys, folder), Clock(), out), folder)
+    errand = Errand(study, roster, exchange, keys, folder, credentials)
+    _tell(carry_out(errand, Clock(), out), folder)
 
 
-@app.command()
+@app.command(name="deploy", rich_help_panel=STUDIES)
+def deploy_command(
+    study: StudyFile,
+    cron: Annotated[str, typer.Option(help="When a run is due, such as '0 20 * * fri'.")],
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    folder: OutFolder,
+    credentials: Credentials = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of --cron.")] = "UTC",
+    dry_run: Annotated[
+        bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
+    ] = False,
+) -> None:
+    """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
+    from consortium.conduct import Errand
+    from flows.deployments import Desk, deploy
+    from flows.records import home, new_record, not_covered
+
+    errand = Errand(study, roster, exchange, keys, folder, credentials)
+    record = new_record(errand, cron, timezone)
+    if not dry_run:
+        deploy(record, Desk(home(), _today, Clock(), out))
+        return
+    reasons = not_covered(record, _today())
+    out.print("\n".join(reasons) or "Every site's approval covers the next run.", soft_wrap=True)
+    if reasons:
+        raise SystemExit(1)
+
+
+@app.command(rich_help_panel=TRIALS)
 def simulate(
     study: StudyFile,
     data: Annotated[
@@ -92,34 +213,39 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Decides every random number.")] = 0,
 ) -> None:
     """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
-    from consortium.conduct import simulate_study
+    from consortium.rehearsal import simulate_study
 
     _tell(simulate_study(study, _folders(data), folder, seed, out), folder)
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def status(
     folder: OutFolder,
     study: StudyFile,
-    exchange: Annotated[Path, typer.Option(help="Directory that the sites share.")],
+    exchange: ExchangePlace,
+    credentials: Credentials = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a run is waiting for."""
+    """Say of each site what is awaited, since when, and until when."""
     record = read_run(folder)
     if record is None:
         raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
-    found = standing(DirectoryExchange(exchange), record.run, load_study(study).sites)
-    waiting = f", waiting for {', '.join(found.waiting)}" if found.waiting else ""
-    out.print(f"{record.run}: {found.step}{waiting}")
+    place = open_exchange(exchange, credentials)
+    found = standing(place, record.run, load_study(study), folder)
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n")
+    else:
+        show_standing(found, out)
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run.")]) -> None:
     """Print the privacy statement of a finished study."""
     for line in statement(read_privacy_report(folder / "privacy_report.json")):
         out.print(line + "\n")
 
 
-@app.command()
+@app.command(rich_help_panel=TRIALS)
 def audit(
     trials: Annotated[int, typer.Option(help="Trials a row.", min=1000)] = 200_000,
     as_json: AsJson = False,
@@ -131,12 +257,12 @@ def audit(
     if as_json:
         sys.stdout.write(json.dumps([vars(f) | {"upheld": f.upheld} for f in found], indent=1))
     else:
-        _show_audit(found)
+        show_audit(found, out)
     if not all(finding.upheld for finding in found):
         raise SystemExit(1)
 
 
-@app.command()
+@app.command(rich_help_panel=TRIALS)
 def demo(
     folder: OutFolder = Path("build/demo"),
     subjects: Annotated[int, typer.Option(help="Subjects per hospital.", min=4)] = 100,
@@ -152,12 +278,16 @@ def demo(
     run_demo(folder, subjects=subjects, seed=seed, real=tuple(real or ()), console=out)
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
 def schema() -> None:
     """Print the JSON schema of the study file."""
     from consortium.study import study_schema
 
     sys.stdout.write(json.dumps(study_schema(), indent=1) + "\n")
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _tell(report: PrivacyReport, folder: Path) -> None:
@@ -185,67 +315,6 @@ def _folders(pairs: list[str]) -> dict[str, Path]:
             raise StudyError(f"--data {pair!r} names no folder; write --data site=FOLDER.")
         folders[name] = Path(folder)
     return folders
-
-
-def _plan_numbers(made: Plan) -> dict[str, object]:
-    delta = made.study.privacy.delta
-    return {
-        "features": made.shape.features,
-        "rounds": made.rounds,
-        "unit": made.shape.unit,
-        "coalition": {"mu": made.mu, "epsilon": made.epsilon},
-        "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
-        "stages": [
-            {
-                "stage": stage.name,
-                "statistic": stage.release.statistic,
-                "rounds": stage.release.rounds,
-                "entries": stage.release.entries,
-                "bound": stage.release.bound.norm,
-                "sigma_aggregate": stage.mechanism.noise.aggregate(),
-                "bits": stage.mechanism.lattice.bits,
-                "message_bytes": stage.message_bytes,
-            }
-            for stage in made.stages
-        ],
-    }
-
-
-def _show_plan(made: Plan) -> None:
-    table = Table("stage", "statistic", "rounds", "numbers", "bound", "noise σ", "bytes a round")
-    for s in made.stages:
-        r, sigma = s.release, s.mechanism.noise.aggregate()
-        row = (r.stage, r.statistic, r.rounds, r.entries, f"{r.bound.norm:.3g}", f"{sigma:.3g}")
-        table.add_row(*map(str, row), str(s.message_bytes))
-    out.print(table)
-    privacy = made.study.privacy
-    seen = epsilon_of(made.outsider_mu, privacy.delta)
-    out.print(
-        f"ε = {made.epsilon:.4g} against the centre and {privacy.colluding_sites} colluding sites, "
-        f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
-        f"{made.shape.features} voxels)"
-    )
-
-
-def _show_audit(found: list[Finding]) -> None:
-    table = Table(
-        "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"
-    )
-    for f in found:
-        printed = printed_loss(f.sites, f.colluding) if (f.scheme, f.boost) == ("cape", 1) else None
-        refuted = printed is not None and f.empirical > printed + 4 * f.error
-        table.add_row(
-            f.scheme,
-            str(f.sites),
-            str(f.colluding),
-            f"{f.boost:g}" if f.scheme == "cape" else "",
-            f"{f.promised:.4f}",
-            f"{f.empirical:.4f}",
-            f"{f.error:.4f}",
-            "upheld, tight" if f.upheld and f.tight else "upheld" if f.upheld else "REFUTED",
-            "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'stands'}",
-        )
-    out.print(table)
 
 
 def main() -> None:

@@ -26,19 +26,24 @@ from rich.console import Console
 from consortium.conduct import Errand, carry_out
 from consortium.engine.wire import Clock
 from consortium.errors import OutputError
-from consortium.identity import create_identity
+from consortium.identity import create_identity, load_identity
+from consortium.joining import JoinRequest, admit, read_request
 from consortium.report.grid import study_grid
 from consortium.report.maps import map_stem
 from consortium.report.statement import summary
-from consortium.roster import save_roster
+from consortium.roster import found_roster, save_roster
+from consortium.signing import sign_study
 from consortium.study import Study, load_study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.real import split_over_sites
 from consortium.synthetic.signals import Levels
-from site_agent.approval import approve
+from site_agent.approval import Terms, approve
 from site_agent.config import SiteConfig
+from site_agent.joining import join_consortium
+from site_agent.policy import Policy
 
 _MARK = ".consortium-demo"
+EXCHANGE = "exchange"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Place:
         return Errand(
             root / "study.yaml",
             root / "roster.yaml",
-            root / "exchange",
+            root / EXCHANGE,
             root / "centre",
             root / "output",
         )
@@ -131,14 +136,17 @@ def prepare_demo(
         _write_study(errand.study, _template())
         study = load_study(errand.study)
         _make_scans(place, study, subjects, seed, console)
-    errand.exchange.mkdir()
+    (root / EXCHANGE).mkdir()
     errand.keys.mkdir()
-    keys = {"centre": create_identity(errand.keys, secrets.token_bytes(64)).public}
+    consortium = create_identity(errand.keys, secrets.token_bytes(64))
+    members = found_roster(consortium.public)
     for name in study.sites:
-        keys[name] = _join(place, name)
-    save_roster(errand.roster, keys)
+        members = admit(members, _join(place, name, consortium.public))
+    save_roster(errand.roster, members, consortium.key)
+    sign_study(errand.study, members, consortium.key)
     for name in study.sites:
-        approve(place.site(name), errand.study, errand.roster)
+        folder = place.site(name)
+        approve(folder, name, load_identity(folder), errand.study, errand.roster, Terms())
     return place
 
 
@@ -240,15 +248,15 @@ def _real_study(place: Place, images: Sequence[Path]) -> Study:
     return load_study(place.errand.study)
 
 
-def _join(place: Place, name: str) -> bytes:
-    """Make one hospital's agent and return its public key."""
+def _join(place: Place, name: str, centre: bytes) -> JoinRequest:
+    """Make one hospital's agent and let it ask to be admitted."""
     folder = place.site(name)
     folder.mkdir(parents=True, exist_ok=True)
-    config = SiteConfig(
-        name=name, dataset=place.dataset(name).resolve(), exchange=place.errand.exchange.resolve()
-    )
-    config.save(folder)
-    return create_identity(folder, secrets.token_bytes(64)).public
+    SiteConfig.create(name, place.dataset(name), str(place.errand.exchange)).save(folder)
+    Policy().save(folder)
+    create_identity(folder, secrets.token_bytes(64))
+    path, _ = join_consortium(folder, name, centre.hex())
+    return read_request(path)
 
 
 def _template(name: str = "demo.yaml") -> str:

@@ -57,15 +57,15 @@ def create_identity(folder: Path, entropy: bytes) -> Identity:
     return load_identity(folder)
 
 
-def load_identity(folder: Path) -> Identity:
-    """Read the keys.
+def load_identity(folder: Path, name: str = KEYS) -> Identity:
+    """Read the keys, or earlier ones that were kept under another name.
 
     Raises
     ------
     ConfigurationError
         If they are missing, damaged, or readable by others.
     """
-    path = folder / KEYS
+    path = folder / name
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         data = path.read_bytes()

@@ -144,6 +144,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
             f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
             "wait for all, or correct the list of sites."
         )
+    masked_threshold(study.started_with(study.sites[: study.fewest]))
     masked_threshold(study)
     algorithm = REGISTRY[study.algorithm]
     limit = promised_mu(study)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO
 
 from consortium.engine.encoding import read_announcement
-from consortium.engine.transcript import write_atomically
 from consortium.engine.wire import END, MOST_NOTICE, Names
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
+from consortium.files import write_atomically
 from consortium.secagg import CENTRE, unseal
 from consortium.study import Study
 
@@ -103,71 +103,42 @@ def read_run(folder: Path) -> RunRecord | None:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Keep a second centre out of the same output folder.
+def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
+    """Keep a second centre, or agent, out of the same folder.
 
     Raises
     ------
     OutputError
         If one is at work there, or the folder can't be made or written to.
     """
-    with _lock(folder):
+    with _lock(folder, who):
         yield
 
 
-def _lock(folder: Path) -> IO[str]:
+def in_use(folder: Path) -> bool:
+    """Whether somebody is at work in a folder."""
+    try:
+        with (folder / _LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _lock(folder: Path, who: str) -> IO[str]:
     """Return the folder's lock, held until it is closed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _LOCK).open("w")
     except OSError as error:
         raise OutputError(
-            f"{folder} can't be written ({error.strerror}); choose another folder with --out."
+            f"{folder} can't be written ({error.strerror}); check its rights, or choose another."
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
-        raise OutputError(f"{folder} is in use by another centre; wait for it to end.") from error
+        raise OutputError(f"{folder} is in use by another {who}; wait for it to end.") from error
     return lock
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a run waits for.
-
-    Parameters
-    ----------
-    step : str
-    waiting : tuple of str
-        Sites whose message is due.
-    ended : bool
-    """
-
-    step: str
-    waiting: tuple[str, ...]
-    ended: bool
-
-
-def _outcome(exchange: Exchange, run: str) -> str:
-    """What the centre's last word says, unchecked: for people at the centre."""
-    message = exchange.get(Names(run).end(), MOST_NOTICE) or b""
-    return " (complete)" if b'"complete"' in message else " (given up)"
-
-
-def standing(exchange: Exchange, run: str, sites: tuple[str, ...]) -> Standing:
-    """Where a run stands on the exchange."""
-    place = f"runs/{run}"
-    present = exchange.children(place)
-    if "end" in present:
-        return Standing("ended" + _outcome(exchange, run), (), True)
-    rounds = [name for name in present if name.isdigit()]
-    if not rounds:
-        kind = "share" if "keys" in present else "advertise"
-        there = exchange.children(f"{place}/{kind}")
-        return Standing(f"set-up ({kind})", tuple(s for s in sites if s not in there), False)
-    last = f"{place}/{rounds[-1]}"
-    kind = "unmasking" if "unmask" in exchange.children(last) else "contribution"
-    there = exchange.children(f"{last}/{kind}")
-    missing = tuple(s for s in sites if s not in there)
-    return Standing(f"round {int(rounds[-1])} ({kind})", missing, False)

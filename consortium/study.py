@@ -6,7 +6,6 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -21,6 +20,7 @@ from pydantic import (
 
 from consortium.algorithms import REGISTRY
 from consortium.errors import StudyError
+from consortium.plain_yaml import MOST_TEXT, PlainLoader, PlainYamlError, parse_yaml
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -125,6 +125,12 @@ class TimingSection(Section):
     answer: float = Field(
         default=600.0, gt=0, description="Seconds that a site may take to answer one round."
     )
+    late: float = Field(
+        default=10.0,
+        gt=0,
+        description="Seconds that a site which missed a round is waited for in the next ones, "
+        "until it answers again.",
+    )
 
 
 class Study(Section):
@@ -137,6 +143,12 @@ class Study(Section):
     title: str = Field(default="", max_length=200, description="A line for people.")
     sites: tuple[Name, ...] = Field(
         min_length=1, max_length=1024, description="Names of the sites, as in the roster."
+    )
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="Fewest sites that a run may start with; all of them if not given. Sites that "
+        "are not there when `timing.join` has passed are left out of the run and told so.",
     )
     data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
@@ -175,11 +187,16 @@ class Study(Section):
     @model_validator(mode="after")
     def _sound(self) -> Study:
         privacy, data = self.privacy, self.data
+        if self.fewest > len(self.sites):
+            raise ValueError(
+                f"quorum: {self.quorum} sites can't be there of {len(self.sites)}; lower it"
+            )
         missing = privacy.colluding_sites + privacy.dropouts
-        if privacy.scheme != "none" and missing >= len(self.sites):
+        if privacy.scheme != "none" and missing >= self.fewest:
             raise ValueError(
                 f"privacy: {privacy.colluding_sites} colluding and {privacy.dropouts} missing "
-                f"sites leave none of {len(self.sites)}; lower colluding_sites or dropouts"
+                f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
+                "quorum"
             )
         if REGISTRY[self.algorithm].needs_means and data.detrend != "none":
             raise ValueError(
@@ -196,29 +213,32 @@ class Study(Section):
         return self
 
     @property
+    def fewest(self) -> int:
+        """Fewest sites that a run may start with."""
+        return len(self.sites) if self.quorum is None else self.quorum
+
+    def started_with(self, sites: tuple[str, ...]) -> Study:
+        """Return the study of a run that starts with some of the sites.
+
+        Raises
+        ------
+        StudyError
+            If they are too few, or not the study's in the study's order.
+        """
+        if len(sites) < self.fewest or sites != tuple(s for s in self.sites if s in sites):
+            raise StudyError(
+                f"A run of '{self.study}' can't start with {', '.join(sites) or 'no site'}; it "
+                f"needs {self.fewest} of {', '.join(self.sites)}."
+            )
+        return self.model_copy(update={"sites": sites})
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """YAML without what a study file needs not have and a reader may overlook."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse aliases: a few lines of them stand for billions of values."""
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem_mark=mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Refuse a field that is written twice: YAML would take the last one in silence."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.MarkedYAMLError(problem_mark=key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
+_PlainLoader = PlainLoader
 
 
 def parse_study(text: str, where: str = "study") -> Study:
@@ -230,13 +250,12 @@ def parse_study(text: str, where: str = "study") -> Study:
         If the text is not YAML, or a field is unknown, missing or out of range; the message
         names the field.
     """
-    if len(text) > 1_000_000:
+    if len(text) > MOST_TEXT:
         raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
     try:
-        values = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a stricter SafeLoader
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        place = f", line {line + 1}" if line is not None else ""
+        values = parse_yaml(text)
+    except PlainYamlError as error:
+        place = f", line {error.line}" if error.line is not None else ""
         raise StudyError(
             f"{where}{place} is not plain YAML; correct its syntax, write each field once, and "
             "use neither aliases nor tags."

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from consortium import __version__
-from consortium.engine.centre import Setting
+from consortium.consent import post_consent, read_consents
 from consortium.engine.encoding import SiteNote, read_announcement
+from consortium.engine.setting import Setting
+from consortium.engine.waiting import Noticeboard
 from consortium.engine.wire import (
     ANNOUNCEMENT,
     MOST_ANNOUNCEMENT,
@@ -22,22 +25,23 @@ from consortium.engine.wire import (
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
-    PrivacyError,
     ProtocolError,
     SignatureError,
     SiteError,
     StudyError,
 )
-from consortium.exchange import DirectoryExchange
 from consortium.identity import load_identity
+from consortium.progress import only_one
 from consortium.report.grid import study_grid
-from consortium.secagg import seal, unseal
+from consortium.secagg import CENTRE, seal, unseal
 from site_agent.approval import Approval, approvals
 from site_agent.attendance import Attendance, Site, public_reason
 from site_agent.config import SiteConfig
-from site_agent.ledger import LEDGER, Ledger
+from site_agent.ledger import Ledger
 from site_agent.loaders import SiteDataset
+from site_agent.policy import Policy
 from site_agent.store import Store
+from site_agent.witness import Witness
 
 STORE, CACHE, ENDED = "messages.sqlite", "cache", "ended"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -53,33 +57,39 @@ class Agent:
         The site's own folder, with ``site.yaml`` and keys.
     clock : Clock
     now : callable
-        The time as text, for the ledger.
+        The time of day, with its time zone.
     tell : callable
         Receives lines for the site's own log.
     """
 
     folder: Path
     clock: Clock
-    now: Callable[[], str]
+    now: Callable[[], datetime]
     tell: Callable[[str], None]
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         config = SiteConfig.load(self.folder)
         self.config = config
+        self.policy = Policy.load(self.folder)
+        identity = load_identity(self.folder)
+        ledger, exchange = Ledger(config.ledger), config.open_exchange()
         self.site = Site(
             config.name,
-            load_identity(self.folder),
+            identity,
             str(config.dataset.resolve()),
-            config.limits,
-            Ledger(self.folder / LEDGER),
+            self.policy,
+            ledger,
+            Witness(exchange, identity, config.name, ledger),
             Store(self.folder / STORE),
-            DirectoryExchange(config.exchange),
-            self.now,
+            exchange,
+            lambda: self.now().isoformat(timespec="seconds"),
             self.tell,
         )
         self._runs: dict[str, Attendance | None] = {}
         self._told: set[str] = set()
+        self._board = Noticeboard(self.folder, self.clock.wall)
+        self._greeted = False
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
         """Take part in runs until told to stop.
@@ -96,17 +106,67 @@ class Agent:
         ConsortiumError
             With ``once``: what ended this site's part before its time.
         """
-        while True:
-            for _ in self.clock.polls(idle):
-                if self.round_trip():
-                    break
-            else:
-                raise SiteError(
-                    f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
-                    "centre, or look at its state with 'consortium status'."
-                )
-            if once and self._over():
+        with only_one(self.folder, "agent"):
+            while True:
+                self._await_work(idle)
+                if once and self._over():
+                    return
+
+    def _await_work(self, idle: float) -> None:
+        start = self.clock.now()
+        self._greet()
+        for _ in self.clock.polls(idle, self.site.exchange.pace):
+            if self.round_trip():
+                self._board.clear()
                 return
+            self._show_wait(self.clock.now() - start)
+        raise SiteError(
+            f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
+            "centre, or look at its state with 'consortium status'."
+        )
+
+    def _show_wait(self, waited: float) -> None:
+        """Write down what each run waits for, and say so once the centre is overdue."""
+        for run, attendance in self._runs.items():
+            if attendance is None or attendance.ended is not None:
+                continue
+            timing = attendance.timing
+            left = timing.join + 2 * timing.answer - waited
+            self._board.show(run, waited, left, {"centre": attendance.awaited})
+            if left < 0:
+                self._tell_once(
+                    f"{run}: {attendance.awaited} is overdue; ask the coordinator whether the "
+                    "study goes on."
+                )
+
+    def _greet(self) -> None:
+        """Check the ledger against the exchange, and tell what was approved here; once."""
+        if self._greeted:
+            return
+        try:
+            self.site.witness.check()
+            self.tell_consents()
+            self._greeted = True
+        except ExchangeError as error:  # it is tried again before anything else is done
+            self._tell_once(str(error))
+
+    def tell_consents(self) -> None:
+        """Let the coordinator know what was approved here, unless it knows.
+
+        Raises
+        ------
+        ExchangeError
+            If the exchange can't be used.
+        """
+        name, exchange = self.config.name, self.site.exchange
+        for approval in approvals(self.folder, self.site.identity):
+            if name not in approval.study.sites:
+                continue
+            keys = {name: self.site.identity.public}
+            study = approval.study
+            consent = approval.consent(name)
+            if read_consents(exchange, study, keys)[name] != consent:
+                post_consent(exchange, self.site.identity.key, study.study, consent)
 
     def _over(self) -> bool:
         if self.failures:
@@ -119,6 +179,10 @@ class Agent:
 
     def round_trip(self) -> bool:
         """Look at every run once; True if anything was done."""
+        opens = self.policy.opens_at(self.now())
+        if opens is not None:
+            self._tell_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
+            return False
         done = False
         for run in self._announced():
             if run not in self._runs:
@@ -169,7 +233,8 @@ class Agent:
         message = self.site.exchange.get(Names(run).study(), MOST_ANNOUNCEMENT)
         if message is None:
             return False
-        for approval in approvals(self.folder):
+        approved = approvals(self.folder, self.site.identity)
+        for approval in approved:
             try:
                 body = unseal(
                     message,
@@ -184,7 +249,7 @@ class Agent:
             if _agreed(read_announcement(body), approval):
                 self._runs[run] = self._attend(run, approval, body)
                 return True
-        if run.rsplit("-", 1)[0] in {a.study.study for a in approvals(self.folder)}:
+        if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
             raise StudyError(
                 "the announced study or roster is not the one that was approved here, or another "
                 "key signs it; compare the files and approve the new ones if you agree."
@@ -203,12 +268,15 @@ class Agent:
             return None
         if self._is_past(run):
             return None
-        self._check_runs(run, approval)
+        self.site.witness.check()
+        if run not in self.site.ledger.runs(study.study, approval.keys[CENTRE].hex()):
+            today = self.now().date()
+            approval.check_new_run(self.site.ledger, self.site.dataset, today)
         grid = study_grid(study.data, approval.folder)
         data = SiteDataset(
             self.config.dataset, study.data, grid, study.privacy.unit, self.folder / CACHE
         )
-        setting = Setting(run, study, approval.keys, grid.digest, grid.features)
+        setting = Setting(run, study, approval.keys, grid.digest, grid.features, approval.file)
         if setting.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
@@ -222,18 +290,8 @@ class Agent:
         """Whether a run ended with this site, or without it."""
         if self.site.store.load(run, ENDED) is not None:
             return True
-        joined = self.site.store.load(run, "advertise") is not None
+        joined = self.site.store.load(run, "present") is not None
         return not joined and "end" in self.site.exchange.children(f"runs/{run}")
-
-    def _check_runs(self, run: str, approval: Approval) -> None:
-        """Refuse a run beyond those that were approved."""
-        name = approval.study.study
-        others = self.site.ledger.runs(name) - {run}
-        if len(others) >= approval.runs:
-            raise PrivacyError(
-                f"'{name}' was approved for {approval.runs} runs and had them; another costs "
-                "again, so approve it again if you agree."
-            )
 
     def _refuse(self, run: str, error: ConsortiumError) -> None:
         """Tell the centre that this site takes no further part; nothing of why but a code."""
@@ -258,5 +316,5 @@ class Agent:
 def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
     """Whether study and roster are those that the site's people said yes to."""
     keys = {name: key.hex() for name, key in approval.keys.items()}
-    study = approval.study.model_dump(mode="json")
-    return announced.get("study") == study and announced.get("keys") == keys
+    ours = (approval.study.model_dump(mode="json"), approval.file, keys)
+    return (announced.get("study"), announced.get("file"), announced.get("keys")) == ours

@@ -15,7 +15,6 @@ import numpy as np
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Query, Shape, SiteData
-from consortium.engine.centre import Setting
 from consortium.engine.encoding import (
     MOST_QUERY,
     SiteNote,
@@ -27,7 +26,8 @@ from consortium.engine.encoding import (
     sketch_query,
 )
 from consortium.engine.session import check_planned
-from consortium.engine.wire import END, MOST_NOTICE, QUERY, run_secret
+from consortium.engine.setting import Setting, read_start
+from consortium.engine.wire import END, MOST_NOTICE, PRESENT, QUERY, START, run_secret
 from consortium.errors import (
     ConsortiumError,
     DataError,
@@ -40,15 +40,16 @@ from consortium.errors import (
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
 from consortium.plan import Plan, Stage, count_rounds, make_plan
-from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import Party
+from consortium.secagg import CENTRE, OVERHEAD, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
-from site_agent.config import Limits
+from consortium.study import TimingSection
 from site_agent.ledger import Charge, Ledger
+from site_agent.policy import Policy, Spent
 from site_agent.post import Post
 from site_agent.store import Store
+from site_agent.witness import Witness
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,10 @@ class Site:
     identity : Identity
     dataset : str
         Name of the data set in the ledger.
-    limits : Limits
+    policy : Policy
     ledger : Ledger
+    witness : Witness
+        Of the ledger, on the exchange.
     store : Store
     exchange : Exchange
     now : callable
@@ -74,8 +77,9 @@ class Site:
     name: str
     identity: Identity
     dataset: str
-    limits: Limits
+    policy: Policy
     ledger: Ledger
+    witness: Witness
     store: Store
     exchange: Exchange
     now: Callable[[], str]
@@ -108,17 +112,8 @@ class Attendance:
         self._secret = run_secret(site.identity.root, setting.run, "site")
         if setting.study.privacy.scheme == "none":
             raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
-        rounds = count_rounds(setting.study, setting.features)
-        self._sizes = MessageLimits(len(setting.study.sites), rounds)
-        self._party = Party(
-            run=setting.run,
-            name=site.name,
-            roster=setting.roster,
-            rounds=rounds,
-            identity=site.identity.key,
-            secret=self._secret,
-        )
-        self._steps = iter((self._advertise, self._share, self._take_shares))
+        steps = (self._appear, self._start, self._advertise, self._share, self._take_shares)
+        self._steps = iter(steps)
         self._step: Callable[[], bool] | None = next(self._steps)
         self._stages: list[str] = []  # of the queries read so far
         self._open: int | None = None  # round that is contributed to and not yet unmasked
@@ -156,6 +151,39 @@ class Attendance:
 
     # -- set-up ---------------------------------------------------------------------------
 
+    def _appear(self) -> bool:
+        """Say that the site is there, if its rules and its ledger allow all that was promised."""
+        self._check_policy(None)
+        name, run = self._site.name, self._setting.run
+        message = seal(self._site.identity.key, run, name, PRESENT, 0, b"")
+        self._post.send(self._names.present(name), "present", message)
+        return True
+
+    def _start(self) -> bool:
+        """Hear with whom the run starts."""
+        message = self._post.receive(self._names.start(), "start", MOST_NOTICE)
+        if message is None:
+            return False
+        sites = read_start(self._post.signed(message, START, 0, MOST_NOTICE))
+        if self._site.name not in sites:
+            reason = "it started without this site, which was not there in time"
+            self.ended = {"outcome": "left out", "reason": reason}
+            return True
+        self._setting = self._setting.started_with(sites)
+        self._check_policy(None)
+        rounds = count_rounds(self._setting.study, self._setting.features)
+        self._sizes = MessageLimits(len(sites), rounds)
+        self._party = Party(
+            run=self._setting.run,
+            name=self._site.name,
+            roster=self._setting.roster,
+            rounds=rounds,
+            identity=self._site.identity.key,
+            secret=self._secret,
+        )
+        self._post.keep("start", message)
+        return True
+
     def _advertise(self) -> bool:
         message = self._party.advertise(encode_note(self._note))
         self._post.send(self._names.setup("advertise", self._site.name), "advertise", message)
@@ -167,13 +195,22 @@ class Attendance:
             return False
         message = self._party.receive_keys(bundle)
         self.plan = plan = make_plan(self._setting.study, self._shape())
-        mu, unit = plan.site_loss(self._index), self._setting.study.privacy.unit
-        owed = mu if not self._started else 0.0  # a started run has its rounds in the ledger
-        self._site.ledger.check(self._site.dataset, unit, owed, self._limit)
+        self._check_policy(plan)
         self._post.keep("keys", bundle)
         self._post.send(self._names.setup("share", self._site.name), "share", message)
         self._site.tell(f"joined {self._setting.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
         return True
+
+    def _check_policy(self, plan: Plan | None) -> None:
+        """Hold the study against the site's rules; a started run has its rounds in the ledger."""
+        site, study = self._site, self._setting.study
+        unit, centre = study.privacy.unit, self._setting.keys[CENTRE].hex()
+        spent = Spent(
+            site.ledger.study_total(site.dataset, unit, study.study, centre),
+            site.ledger.total(site.dataset, unit),
+        )
+        runs = 0 if self._started else 1
+        site.policy.check(study, plan, site=site.name, spent=spent, runs=runs)
 
     def _take_shares(self) -> bool:
         bundle = self._post.receive(self._names.setup("shares"), "shares", self._sizes.shares)
@@ -210,18 +247,26 @@ class Attendance:
         query, stage = self._read_query(body)
         context = query_context(plan, number, body)
         self._post.keep(f"{number}/query", message)
-        unmask = self._names.round(number, "unmask")
         stored = self._post.stored(f"{number}/contribution")
         if stored is not None:
             self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
-            self._contributed(number, stage, stored)
-        elif self._post.peek(unmask, self._sizes.request) is None:
-            self._contributed(number, stage, self._contribute(number, context, query, stage))
+            self._contributed(number, stage, context, stored)
+        elif not self._closed(number, stage):
+            message = self._contribute(number, context, query, stage)
+            self._contributed(number, stage, context, message)
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
             self._site.tell(f"round {number} was closed without this site; it goes on")
         self._stages.append(stage.name)
         return True
+
+    def _closed(self, number: int, stage: Stage) -> bool:
+        """Whether the centre has gone on without this site."""
+        if stage.mechanism.masked_entries:
+            place, limit = self._names.round(number, "unmask"), self._sizes.request
+        else:
+            place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
+        return self._post.peek(place, limit) is not None
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
         """Judge a query by its outline before its arrays are fetched."""
@@ -233,18 +278,24 @@ class Attendance:
 
     def _contribute(self, number: int, context: bytes, query: Query, stage: Stage) -> bytes:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
+        self._site.policy.check_statistic(query.statistic)
         mechanism = stage.mechanism
         statistic = self._statistic(query, mechanism)
-        self._site.ledger.reserve(self._charge(number, stage.name), self._limit, self._site.now())
+        charge = self._charge(number, stage, context)
+        limit = self._site.policy.limit(self._setting.study.privacy.unit)
+        self._site.ledger.reserve(charge, limit, self._site.now())
+        trouble = self._site.witness.post()
+        if trouble is not None:
+            self._complain(str(trouble))
         sampler = GaussianSampler(self._noise_key(context, statistic.tobytes()))
         share = mechanism.protect(self._index, statistic, sampler)
         opened = share.opened if mechanism.opened_entries else None
         return self._party.contribute(number, context, share.masked, opened)
 
-    def _contributed(self, number: int, stage: Stage, message: bytes) -> None:
+    def _contributed(self, number: int, stage: Stage, context: bytes, message: bytes) -> None:
         place = self._names.round(number, "contribution", self._site.name)
         self._post.send(place, f"{number}/contribution", message)
-        self._site.ledger.spend(self._charge(number, stage.name), self._site.now())
+        self._site.ledger.spend(self._charge(number, stage, context), self._site.now())
         self._open = number if stage.mechanism.masked_entries else None
 
     def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
@@ -297,17 +348,20 @@ class Attendance:
         digest = hashlib.sha256(statistic).hexdigest()
         return run_secret(self._secret, context.hex(), f"noise {digest}")
 
-    def _charge(self, number: int, name: str) -> Charge:
-        setting, stage = self._setting, self._plan.stage(name)
+    def _charge(self, number: int, stage: Stage, context: bytes) -> Charge:
+        setting = self._setting
         return Charge(
-            self._site.dataset,
-            setting.study.study,
-            setting.run,
-            number,
-            name,
-            stage.release.statistic,
-            setting.study.privacy.unit,
-            float(stage.mechanism.coalition()[self._index]),
+            dataset=self._site.dataset,
+            study=setting.study.study,
+            run=setting.run,
+            round=number,
+            stage=stage.name,
+            statistic=stage.release.statistic,
+            unit=setting.study.privacy.unit,
+            mu=float(stage.mechanism.coalition()[self._index]),
+            site=self._site.identity.public.hex(),
+            centre=setting.keys[CENTRE].hex(),
+            query=context.hex(),
         )
 
     def _complain(self, text: str) -> None:
@@ -339,9 +393,19 @@ class Attendance:
         return self._post.stored("keys") is not None
 
     @property
-    def _limit(self) -> float:
-        limits, unit = self._site.limits, self._setting.study.privacy.unit
-        return mu_of(limits.subject if unit == "subject" else limits.timepoint, limits.delta)
+    def awaited(self) -> str:
+        """What the site waits for, in words."""
+        if self._step is not None:
+            kind = getattr(self._step, "__name__", "").strip("_").replace("_", " ")
+            return f"the centre ({kind})"
+        if self._open is not None:
+            return f"the centre (sum of round {self._open})"
+        return f"the centre (round {len(self._stages) + 1})"
+
+    @property
+    def timing(self) -> TimingSection:
+        """The study's deadlines."""
+        return self._setting.study.timing
 
 
 def public_reason(error: Exception) -> str:

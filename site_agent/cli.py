@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import os
 import secrets
 import sys
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,19 +13,26 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from consortium.errors import ConfigurationError, ConsortiumError
+from consortium.engine.waiting import read_waiting
+from consortium.errors import ConsortiumError
+from consortium.files import make_folder
 from consortium.identity import create_identity, load_identity
-from consortium.privacy.gdp import epsilon_of
-from consortium.study import Study
-from site_agent.approval import approvals, approve
+from consortium.progress import in_use
+from consortium.roster import fingerprint
+from consortium.standing import moment
+from consortium.study import load_study
+from site_agent.approval import Approval, approvals
 from site_agent.config import SiteConfig
-from site_agent.ledger import LEDGER, Ledger
+from site_agent.ledger import Ledger
+from site_agent.policy import Policy
+from site_agent.trust import read_trust
 
 app = typer.Typer(
-    help="A hospital's agent: takes part in the studies that its people approved.",
+    help="A hospital's agent: takes part in the studies that its people approved. A site begins "
+    "with init and join; for each study, check and approve; the agent itself is start.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
 )
 out = Console(width=None if sys.stdout.isatty() else 140)
@@ -32,37 +40,97 @@ Folder = Annotated[
     Path, typer.Option("--folder", "-f", help="The site's own folder.", envvar="SITE_FOLDER")
 ]
 
+StudyFile = Annotated[Path, typer.Argument(help="Study file; its signature lies beside it.")]
+RosterFile = Annotated[Path, typer.Option(help="Roster file, from the coordinator.")]
+ONCE, STUDIES, DAILY = "Becoming a member", "A study", "The agent"  # headings of the help
 
-@app.command()
+
+@app.command(rich_help_panel=ONCE)
 def init(
     name: Annotated[str, typer.Option(help="Name of this site, as studies call it.")],
     dataset: Annotated[Path, typer.Option(help="BIDS folder with the preprocessed images.")],
-    exchange: Annotated[Path, typer.Option(help="Directory that the consortium shares.")],
+    exchange: Annotated[
+        str, typer.Option(help="Directory, s3://bucket/prefix or sftp://user@host/path.")
+    ],
+    credentials: Annotated[
+        Path | None, typer.Option(help="File with credentials for the exchange.")
+    ] = None,
     folder: Folder = Path(),
 ) -> None:
-    """Make the site's keys and its configuration."""
-    config = SiteConfig.create(name, dataset, exchange)
-    _make(folder)
+    """Make the site's keys, its configuration and its policy."""
+    config = SiteConfig.create(name, dataset, exchange, credentials)
+    make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     config.save(folder)
-    out.print(f"Keys and site.yaml are in {folder}. Give this line to the coordinator:")
-    out.print(f"{name}: {identity.public.hex()}", soft_wrap=True)
+    Policy().save(folder)
+    out.print(
+        f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change what "
+        "your site wants otherwise.",
+        soft_wrap=True,
+    )
+    out.print(f"This site's fingerprint is {fingerprint(identity.public)}.")
+    out.print("Now ask to be admitted with 'site-agent join --centre KEY'.")
 
 
-@app.command(name="approve")
-def approve_command(
-    study: Annotated[Path, typer.Argument(help="Study file.")],
-    roster: Annotated[Path, typer.Option(help="Roster file of the consortium.")],
-    runs: Annotated[int, typer.Option(help="Runs from now on; each costs again.", min=1)] = 1,
+@app.command(rich_help_panel=ONCE)
+def join(
+    centre: Annotated[
+        str, typer.Option(help="The consortium's key, 64 digits, from its coordinator.")
+    ] = "",
+    rotate: Annotated[
+        bool, typer.Option(help="Change this site's key; the old one signs, too.")
+    ] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Say yes to exactly this study with exactly this roster."""
-    SiteConfig.load(folder)
-    approval = approve(folder, study, roster, runs=runs)
-    out.print(f"Approved: {_promise(approval.study)}.")
+    """Write a signed request to be admitted, for the coordinator."""
+    from site_agent.joining import join_consortium, rotate_key
+
+    config = SiteConfig.load(folder)
+    act = rotate_key if rotate else join_consortium
+    path, request = act(folder, config.name, centre)
+    out.print(
+        f"Give {path} to the coordinator, and read out this fingerprint by telephone:",
+        soft_wrap=True,
+    )
+    out.print(fingerprint(request.key))
 
 
-@app.command()
+@app.command(rich_help_panel=STUDIES)
+def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
+    """Look at a study before saying yes: what it would load, ask and cost here."""
+    from site_agent.checking import inspect  # imports image libraries
+
+    found = inspect(folder, study, roster)
+    found.show(out)
+    if found.problems:
+        raise SystemExit(1)
+
+
+@app.command(name="approve", rich_help_panel=STUDIES)
+def approve_command(
+    study: StudyFile,
+    roster: RosterFile,
+    runs: Annotated[int, typer.Option(help="Runs from now on; each costs again.", min=1)] = 1,
+    until: Annotated[
+        datetime | None,
+        typer.Option(help="Last day on which a run may begin.", formats=["%Y-%m-%d"]),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Largest ε of all runs of this study together.", min=0)
+    ] = None,
+    folder: Folder = Path(),
+) -> None:
+    """Say yes to exactly this study with exactly these keys."""
+    from site_agent.checking import say_yes
+
+    day = until.date() if until else None
+    approval, trouble = say_yes(folder, study, roster, runs=runs, until=day, epsilon=epsilon)
+    out.print(f"Approved: {_promise(approval)}.", soft_wrap=True)
+    if trouble:
+        out.print(f"The coordinator is told when the agent starts ({trouble})", soft_wrap=True)
+
+
+@app.command(rich_help_panel=DAILY)
 def start(
     folder: Folder = Path(),
     once: Annotated[bool, typer.Option(help="Stop after the first run.")] = False,
@@ -84,68 +152,81 @@ def start(
         work()
 
 
-@app.command()
+@app.command(rich_help_panel=DAILY)
 def status(folder: Folder = Path()) -> None:
-    """Show the site's configuration and approved studies."""
-    config = SiteConfig.load(folder)
-    out.print(f"site      {config.name}")
-    out.print(f"key       {load_identity(folder).public.hex()}", soft_wrap=True)
-    out.print(f"data set  {config.dataset}", soft_wrap=True)
-    out.print(f"exchange  {config.exchange}", soft_wrap=True)
-    for approval in approvals(folder):
-        out.print(f"approved  {_promise(approval.study)}")
+    """Show the site's configuration, its approved studies and what its agent waits for."""
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    out.print(f"site       {config.name}")
+    out.print(
+        f"key        {identity.public.hex()} ({fingerprint(identity.public)})", soft_wrap=True
+    )
+    out.print(f"data set   {config.dataset}", soft_wrap=True)
+    out.print(f"exchange   {config.exchange}", soft_wrap=True)
+    trust = read_trust(folder)
+    joined = f"{fingerprint(trust.centre)}, roster {trust.serial}" if trust else "none joined yet"
+    out.print(f"consortium {joined}")
+    for approval in approvals(folder, identity):
+        out.print(f"approved   {_promise(approval)}", soft_wrap=True)
+    waiting = read_waiting(folder) if in_use(folder) else None
+    out.print(f"agent      {'running' if in_use(folder) else 'not running'}")
+    if waiting is not None:
+        who = ", ".join(f"{name}: {what}" for name, what in waiting.sites.items())
+        out.print(f"waits      {waiting.step}: {who}, since {moment(waiting.since)}")
 
 
-@app.command(name="ledger")
+@app.command(name="ledger", rich_help_panel=DAILY)
 def show_ledger(
     folder: Folder = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all lines and the hash chain as JSON.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page for the ethics board to this file.")
+    ] = None,
 ) -> None:
     """Show what the data set has cost, and check that the ledger was not altered."""
-    config, ledger = SiteConfig.load(folder), Ledger(folder / LEDGER)
-    entries = [entry for entry in ledger.entries() if entry.event == "reserve"]
-    spent = {(e.charge.run, e.charge.round) for e in ledger.entries() if e.event == "spend"}
-    if as_json:
-        rows = [
-            vars(e.charge) | {"at": e.at, "answered": (e.charge.run, e.charge.round) in spent}
-            for e in entries
-        ]
-        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
-        return
-    table = Table("run", "round", "statistic", "unit", "μ", "reserved at")
-    for entry in entries:
-        c = entry.charge
-        table.add_row(c.run, str(c.round), c.statistic, c.unit, f"{c.mu:.4f}", entry.at)
-    out.print(table)
-    for dataset, unit in sorted({(e.charge.dataset, e.charge.unit) for e in entries}):
-        mu, delta = ledger.total(dataset, unit), config.limits.delta
-        epsilon, allowed = epsilon_of(mu, delta), getattr(config.limits, unit)
-        out.print(
-            f"{dataset}, unit {unit}: μ = {mu:.4f}, "
-            f"ε = {epsilon:.3f} of {allowed:g} allowed at δ = {delta:g}"
-        )
+    from site_agent.books import print_accounts, write_books
+
+    config, policy = SiteConfig.load(folder), Policy.load(folder)
+    ledger = Ledger(config.ledger)
+    if as_json or page is not None:
+        write_books(ledger, policy, config, page, datetime.now(UTC))
+    else:
+        print_accounts(ledger, policy, config, out)
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{folder} can't be made ({error.strerror}); choose another folder with --folder."
-        ) from error
+@app.command(rich_help_panel=DAILY)
+def doctor(
+    folder: Folder = Path(),
+    study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
+) -> None:
+    """Test clock, keys, exchange, disk, ledger, versions and data; nothing leaves the site."""
+    from site_agent.doctor import Surroundings, examine
+
+    around = Surroundings(time.time, secrets.token_hex(8), os.environ)
+    checks = examine(folder, around, load_study(study) if study else None)
+    for check in checks:
+        out.print(f"{check.state:<5} {check.name}: {check.says} {check.remedy}", soft_wrap=True)
+    if any(check.state == "fail" for check in checks):
+        raise SystemExit(1)
 
 
-def _promise(study: Study) -> str:
+def _promise(approval: Approval) -> str:
+    study, terms = approval.study, approval.terms
     p = study.privacy
-    return f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
+    text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
+    text += f", {terms.runs} run{'' if terms.runs == 1 else 's'}"
+    if terms.epsilon is not None:
+        text += f", ε ≤ {terms.epsilon:g} in all"
+    return text + (f", until {terms.until}" if terms.until else "")
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _now() -> datetime:
+    return datetime.now().astimezone()
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(f"{_now()} {line}\n")
+    sys.stderr.write(f"{_now().isoformat(timespec='seconds')} {line}\n")
     sys.stderr.flush()
 
 

@@ -1,27 +1,23 @@
-"""A site's own configuration."""
+"""A site's own configuration: where its things are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from consortium.errors import ConfigurationError
+from consortium.exchange import Exchange, open_exchange
+from consortium.secagg import CENTRE
 from consortium.study import Name
+from site_agent.policy_file import first_problem, read_model, write_model
 
 CONFIG = "site.yaml"
-
-
-class Limits(BaseModel):
-    """The most that all studies together may cost this data set; the ledger holds to it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    subject: float = Field(default=20.0, gt=0, description="Total ε for unit subject.")
-    timepoint: float = Field(default=5.0, gt=0, description="Total ε for unit timepoint.")
-    delta: float = Field(default=1e-5, gt=0, lt=0.5, description="δ that belongs to both.")
+_TITLE = (
+    "Where this site's things are. What a study may ask of them is in policy.yaml. "
+    "Relative paths are meant from this folder."
+)
 
 
 class SiteConfig(BaseModel):
@@ -33,15 +29,29 @@ class SiteConfig(BaseModel):
     dataset: Path = Field(
         description="BIDS folder (or its derivatives) that is read; it is never written to."
     )
-    exchange: Path = Field(description="Directory that the consortium shares.")
-    limits: Limits = Field(default_factory=Limits, description=Limits.__doc__)
+    exchange: str = Field(
+        description="Where the consortium leaves its messages: a directory, s3://bucket/prefix or "
+        "sftp://user@host/path."
+    )
+    credentials: Path | None = Field(
+        default=None,
+        description="File (mode 600) with this site's credentials for the exchange; none for a "
+        "directory.",
+    )
+    ledger: Path = Field(
+        default=Path("ledger.sqlite"),
+        description="The ledger. Agents of one hospital that read the same data set, for several "
+        "consortia say, must share one ledger.",
+    )
     prefect: bool = Field(
         default=False,
         description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",
     )
 
     @classmethod
-    def create(cls, name: str, dataset: Path, exchange: Path) -> Self:
+    def create(
+        cls, name: str, dataset: Path, exchange: str, credentials: Path | None = None
+    ) -> Self:
         """Make a configuration from what a user typed.
 
         Raises
@@ -49,14 +59,24 @@ class SiteConfig(BaseModel):
         ConfigurationError
             If the name is not one that a study can use.
         """
+        if name == CENTRE:
+            raise ConfigurationError(
+                f"'{CENTRE}' is the coordinator's own name; choose another with --name."
+            )
+        place = exchange if "://" in exchange else str(Path(exchange).resolve())
         try:
-            return cls(name=name, dataset=dataset.resolve(), exchange=exchange.resolve())
+            return cls(
+                name=name,
+                dataset=dataset.resolve(),
+                exchange=place,
+                credentials=credentials and credentials.resolve(),
+            )
         except ValidationError as error:
-            raise ConfigurationError(_first_problem(error)) from error
+            raise ConfigurationError(first_problem(error)) from error
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read ``site.yaml`` of a site's folder; relative paths are meant from there.
+        """Read ``site.yaml`` of a site's folder.
 
         Raises
         ------
@@ -64,30 +84,29 @@ class SiteConfig(BaseModel):
             If it is missing, or a field is unknown, missing or out of range.
         """
         path = folder / CONFIG
-        try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
-            config = cls.model_validate(values)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigurationError(
-                f"{path} can't be read; make it with 'site-agent init'."
-            ) from error
-        except ValidationError as error:
-            raise ConfigurationError(f"{path}: {_first_problem(error)}") from error
+        if not path.exists():
+            raise ConfigurationError(f"{path} can't be read; make it with 'site-agent init'.")
+        config = read_model(path, cls)
+        place = config.exchange
         return config.model_copy(
-            update={"dataset": folder / config.dataset, "exchange": folder / config.exchange}
+            update={
+                "dataset": folder / config.dataset,
+                "exchange": place if "://" in place else str(folder / place),
+                "credentials": config.credentials and folder / config.credentials,
+                "ledger": folder / config.ledger,
+            }
         )
 
     def save(self, folder: Path) -> None:
-        """Write ``site.yaml`` with a comment on every field."""
-        lines = []
-        for name, value in self.model_dump(mode="json").items():
-            field = type(self).model_fields[name]
-            lines.append(f"# {field.description}")
-            lines.append(yaml.safe_dump({name: value}, sort_keys=False).rstrip())
-        (folder / CONFIG).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        """Write ``site.yaml`` with a comment on every field.
 
+        Raises
+        ------
+        ConfigurationError
+            If it can't be written.
+        """
+        write_model(folder / CONFIG, self, _TITLE)
 
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False)[0]
-    field = ".".join(map(str, problem["loc"])) or "it"
-    return f"field '{field}': {problem['msg']}; correct it."
+    def open_exchange(self) -> Exchange:
+        """Open the exchange; raises as `consortium.exchange.open_exchange`."""
+        return open_exchange(self.exchange, self.credentials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from consortium.engine.centre import Setting
+from consortium.engine.setting import Setting
 from consortium.engine.wire import Names
 from consortium.errors import ExchangeError
 from consortium.exchange.base import Exchange

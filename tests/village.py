@@ -7,26 +7,30 @@ any party can be thrown away and built again from its disk at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from consortium.conduct import Errand
-from consortium.demo import Place
-from consortium.engine.centre import Centre, Setting
+from consortium.demo import EXCHANGE, Place
+from consortium.engine.centre import Centre
+from consortium.engine.setting import Setting
 from consortium.engine.wire import Clock
-from consortium.exchange import DirectoryExchange
 from consortium.identity import create_identity, load_identity
 from consortium.progress import claim_run
 from consortium.report.grid import Grid, study_grid
-from consortium.roster import keys_of, load_roster, save_roster
+from consortium.roster import Membership, found_roster, read_roster, save_roster
+from consortium.signing import read_signed, sign_study
 from consortium.study import Study, load_study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.signals import Levels
 from site_agent.agent import Agent
-from site_agent.approval import approve
-from site_agent.config import Limits, SiteConfig
+from site_agent.approval import Terms, approve
+from site_agent.config import SiteConfig
+from site_agent.policy import Allowance, Policy
 
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SITES = ("north", "east", "south", "west")
 STUDY = """\
 study: small
@@ -68,19 +72,32 @@ def build(
     errand.study.write_text(text, encoding="utf-8")
     recipe = Recipe(SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
     make_consortium(root / "hospitals", recipe, workers=1)
-    errand.exchange.mkdir()
+    (root / EXCHANGE).mkdir()
     errand.keys.mkdir()
-    keys = {"centre": create_identity(errand.keys, _entropy("centre")).public}
+    members = found_roster(create_identity(errand.keys, _entropy("centre")).public)
     for name in SITES:
         folder = place.site(name)
         folder.mkdir(parents=True)
-        config = SiteConfig(name=name, dataset=place.dataset(name), exchange=errand.exchange)
-        config.save(folder)
-        keys[name] = create_identity(folder, _entropy(name)).public
-    save_roster(errand.roster, keys)
-    for name in SITES:
-        approve(place.site(name), errand.study, errand.roster)
+        SiteConfig.create(name, place.dataset(name), str(root / EXCHANGE)).save(folder)
+        members = members.with_site(name, create_identity(folder, _entropy(name)).public)
+    agree(place, members)
     return place
+
+
+def agree(place: Place, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES) -> None:
+    """Sign roster and study as they are now, and let sites say yes."""
+    errand, key = place.errand, load_identity(place.errand.keys).key
+    save_roster(errand.roster, members, key)
+    sign_study(errand.study, members, key)
+    for name in only:
+        say_yes(place, name, runs=runs)
+
+
+def say_yes(place: Place, name: str, *, runs: int = 1) -> None:
+    """Let one site approve the study as it is signed, for so many runs in all."""
+    folder, errand = place.site(name), place.errand
+    identity = load_identity(folder)
+    approve(folder, name, identity, errand.study, errand.roster, Terms(runs))
 
 
 def _entropy(name: str) -> bytes:
@@ -89,8 +106,8 @@ def _entropy(name: str) -> bytes:
 
 def limit(place: Place, name: str, epsilon: float) -> None:
     """Set a site's own limit for unit subject."""
-    config = SiteConfig.load(place.site(name))
-    config.model_copy(update={"limits": Limits(subject=epsilon)}).save(place.site(name))
+    allowance = Allowance(study=epsilon, total=epsilon)
+    Policy(subject=allowance).save(place.site(name))
 
 
 @dataclass
@@ -116,7 +133,7 @@ class Village:
         if name not in self.agents:
             tell = lambda line: self.log.append((name, line))  # noqa: E731
             clock = self.ticks.clock()
-            self.agents[name] = Agent(self.place.site(name), clock, lambda: "now", tell)
+            self.agents[name] = Agent(self.place.site(name), clock, lambda: NOON, tell)
         return self.agents[name]
 
     def pump(self) -> None:
@@ -129,15 +146,17 @@ class Village:
         """The centre, built from its folder."""
         errand: Errand = self.place.errand
         errand.out.mkdir(exist_ok=True)
-        exchange = DirectoryExchange(errand.exchange)
-        keys = keys_of(self.study, load_roster(errand.roster), "roster")
+        exchange = errand.open_exchange()
+        signed = read_signed(errand.study, read_roster(errand.roster))
+        keys = signed.keys
         record = claim_run(errand.out, self.study, exchange, keys)
-        setting = Setting(record.run, self.study, keys, self.grid.digest, self.grid.features)
+        grid = self.grid
+        setting = Setting(record.run, self.study, keys, grid.digest, grid.features, signed.file)
         return Centre(
             setting,
             load_identity(errand.keys).key,
             exchange,
-            errand.out / "transcript",
+            errand.out,
             self.ticks.clock(),
             lambda line: self.log.append(("centre", line)),
         )

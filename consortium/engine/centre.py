@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium import __version__
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.encoding import (
     MOST_QUERY,
@@ -22,16 +20,19 @@ from consortium.engine.encoding import (
     decode_note,
     encode_query,
     query_context,
-    read_announcement,
 )
+from consortium.engine.mailbox import Mailbox, Wanted
 from consortium.engine.session import Round, Session
-from consortium.engine.transcript import Transcript
+from consortium.engine.setting import Setting, read_start, start_notice
+from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.waiting import Noticeboard
 from consortium.engine.wire import (
     ANNOUNCEMENT,
     END,
     MOST_NOTICE,
+    PRESENT,
     QUERY,
-    REFUSAL,
+    START,
     Clock,
     Names,
     run_secret,
@@ -46,51 +47,9 @@ from consortium.errors import (
     ThresholdError,
 )
 from consortium.exchange.base import Exchange
-from consortium.plan import Plan, count_rounds, make_plan, masked_threshold
-from consortium.secagg import CENTRE, OVERHEAD, Hub, Roster, RoundSum, seal, unseal
+from consortium.plan import Plan, count_rounds, make_plan
+from consortium.secagg import OVERHEAD, Hub, RoundSum
 from consortium.secagg.messages import Limits
-from consortium.study import Study
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a run is about.
-
-    Parameters
-    ----------
-    run : str
-        Name of the run on the exchange.
-    study : Study
-    keys : mapping of str to bytes
-        Ed25519 public keys of the centre and every site.
-    grid : str
-        Digest of the study's mask and space.
-    features : int
-        D, voxels in the mask.
-    """
-
-    run: str
-    study: Study
-    keys: Mapping[str, bytes]
-    grid: str
-    features: int
-
-    @property
-    def roster(self) -> Roster:
-        """Who takes part and how many must stay."""
-        minimum = len(self.study.sites) - self.study.privacy.dropouts
-        return Roster(self.study.sites, self.keys, masked_threshold(self.study), minimum)
-
-    @property
-    def announcement(self) -> bytes:
-        """The study and the roster, as one JSON text."""
-        content = {
-            "study": self.study.model_dump(mode="json"),
-            "keys": {name: key.hex() for name, key in sorted(self.keys.items())},
-            "grid": self.grid,
-            "version": __version__,
-        }
-        return json.dumps(content, sort_keys=True).encode()
 
 
 class Centre:
@@ -103,7 +62,7 @@ class Centre:
         The consortium's key.
     exchange : Exchange
     folder : Path
-        Where the transcript is kept.
+        The output folder, where the transcript is kept.
     clock : Clock
     tell : callable
         Receives a line of progress now and then.
@@ -123,34 +82,27 @@ class Centre:
         self._identity = identity
         self._exchange = exchange
         self._names = Names(setting.run)
-        self._transcript = Transcript(folder)
-        self._clock = clock
+        self._transcript = Transcript(folder / TRANSCRIPT)
+        board = Noticeboard(folder, clock.wall)
+        self._mail = Mailbox(setting, identity, exchange, clock, board, tell)
         self._tell = tell
-        self._told: set[str] = set()
-        study = setting.study
-        rounds = count_rounds(study, setting.features)
-        self._sizes = Limits(len(study.sites), rounds)
-        self._hub = Hub(
-            run=setting.run,
-            roster=setting.roster,
-            rounds=rounds,
-            identity=identity,
-            secret=run_secret(identity.private_bytes_raw(), setting.run, "hub"),
-        )
+        self._late: set[str] = set()  # sites that missed the last round
 
     # -- set-up ---------------------------------------------------------------------------
 
     def open(self) -> Plan:
-        """Announce the run, let every site join, and replay the rounds of an earlier start.
+        """Announce the run, let the sites join, and replay the rounds of an earlier start.
 
         Raises
         ------
         SiteError
-            If a site is missing at the deadline, or refuses.
+            If too few sites are there at the deadline, or one is lost while keys are agreed.
         BudgetError, StudyError
             If the study can't be carried out with these sites.
         """
-        self._post(self._names.study(), ANNOUNCEMENT, 0, self.setting.announcement)
+        self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.setting.announcement)
+        self.setting = self.setting.started_with(self._muster())
+        self._hub = self._make_hub()
         sizes = self._sizes
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.setting.study, self._shape())
@@ -163,16 +115,50 @@ class Centre:
             self.session.accept(done.values, done.survivors)
         return plan
 
+    def _muster(self) -> tuple[str, ...]:
+        """Settle which sites the run starts with, once and for all."""
+        stored = self._exchange.get(self._names.start(), MOST_NOTICE)
+        if stored is not None:
+            return read_start(self._mail.own(stored, START, 0))
+        study = self.setting.study
+        places = {site: self._names.present(site) for site in study.sites}
+        missing = self._collect("present", places, MOST_NOTICE, self._greet, study.timing.join)
+        there = tuple(site for site in study.sites if site not in missing)
+        if len(there) < study.fewest:
+            raise self._shortage(missing, "not there", study.timing.join)
+        if missing:
+            self._tell(f"starting without {', '.join(missing)}")
+        self._mail.post(self._names.start(), START, 0, start_notice(there))
+        return there
+
+    def _greet(self, data: bytes) -> str:
+        return self._mail.notice(data, PRESENT)
+
+    def _make_hub(self) -> Hub:
+        setting, key = self.setting, self._identity
+        rounds = count_rounds(setting.study, setting.features)
+        self._sizes = Limits(len(setting.study.sites), rounds)
+        secret = run_secret(key.private_bytes_raw(), setting.run, "hub")
+        return Hub(
+            run=setting.run, roster=setting.roster, rounds=rounds, identity=key, secret=secret
+        )
+
     def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
         seconds = self.setting.study.timing.join
         places = {site: self._names.setup(kind, site) for site in self.setting.study.sites}
-        missing = self._collect(places, limit, seconds, receive, enough=len(places))
+        missing = self._collect(f"set-up ({kind})", places, limit, receive, seconds)
         if missing:
-            names = ", ".join(missing)
-            raise SiteError(
-                f"{names}: no sound '{kind}' message within {seconds:g} s; start the site's agent "
-                "and run the study again."
-            )
+            raise self._shortage(missing, f"no sound '{kind}' message", seconds)
+
+    def _shortage(self, sites: Sequence[str], what: str, seconds: float) -> SiteError:
+        """Name the sites for want of which the run ends; of those that refused, say why."""
+        reasons = [self._mail.refused[site] for site in sites if site in self._mail.refused]
+        silent = [site for site in sites if site not in self._mail.refused]
+        remedy = "ask the site's people"
+        if silent:
+            reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")
+            remedy = "start the site's agent"
+        return SiteError(f"{'; '.join(reasons)}; {remedy} and run the study again.")
 
     def _shape(self) -> Shape:
         notes: dict[str, SiteNote] = {}
@@ -251,24 +237,30 @@ class Centre:
             body, beside = encode_query(session.pending)
             for digest, data in beside.items():
                 self._exchange.put(self._names.array(digest), data)
-            self._post(name, QUERY, session.number, body)
+            self._mail.post(name, QUERY, session.number, body)
         else:
-            body = self._own(stored, QUERY, session.number)
+            body = self._mail.own(stored, QUERY, session.number)
         return query_context(session.plan, session.number, body)
 
     def _contributions(self, number: int) -> None:
         study, seconds = self.setting.study, self.setting.study.timing.answer
         places = self._places(number, "contribution")
         limit = self._sizes.contribution(self._open_session.stage.message_bytes)
-        self._collect(places, limit, seconds, self._hub.receive_contribution, len(places))
+        late = {site: min(seconds, study.timing.late) for site in self._late}
+        self._collect(
+            f"round {number} (contribution)",
+            places,
+            limit,
+            self._hub.receive_contribution,
+            seconds,
+            late=late,
+        )
         missing = [s for s in study.sites if s not in self._hub.contributed(number)]
         if len(missing) > study.privacy.dropouts:
-            raise SiteError(
-                f"{', '.join(missing)}: no sound answer to round {number} within "
-                f"{seconds:g} s; start the site's agent and run the study again."
-            )
+            raise self._shortage(missing, f"no sound answer to round {number}", seconds)
         if missing:
             self._tell(f"round {number}: going on without {', '.join(missing)}")
+        self._late = set(missing)
 
     def _request(self, number: int) -> None:
         """Close the round's contributions and post whose arrived."""
@@ -294,9 +286,14 @@ class Centre:
         answered = self._hub.answered(number)
         places = self._places(number, "unmasking")
         due = {site: places[site] for site in survivors if site not in answered}
-        seconds, limit = self.setting.study.timing.answer, self._sizes.unmasking
-        receive = self._hub.receive_unmasking
-        missing = self._collect(due, limit, seconds, receive, enough - len(answered))
+        missing = self._collect(
+            f"round {number} (unmasking)",
+            due,
+            self._sizes.unmasking,
+            self._hub.receive_unmasking,
+            self.setting.study.timing.answer,
+            enough=enough - len(answered),
+        )
         needed = self.setting.roster.threshold
         if len(survivors) - len(missing) < needed:
             self._hub.abandon(number)
@@ -304,6 +301,21 @@ class Centre:
                 f"{', '.join(missing)}: gone while round {number} was being summed, and "
                 f"{needed} sites are needed to open it; the round is given up."
             )
+
+    def _collect(
+        self,
+        step: str,
+        places: Mapping[str, str],
+        limit: int,
+        receive: Callable[[bytes], str],
+        seconds: float,
+        *,
+        enough: int | None = None,
+        late: Mapping[str, float] | None = None,
+    ) -> Sequence[str]:
+        patience = dict.fromkeys(places, seconds) | dict(late or {})
+        count = len(places) if enough is None else enough
+        return self._mail.collect(Wanted(step, places, limit, patience, receive, count))
 
     def _places(self, number: int, kind: str) -> dict[str, str]:
         return {s: self._names.round(number, kind, s) for s in self.setting.study.sites}
@@ -315,7 +327,7 @@ class Centre:
         result = self._open_session.result
         if result is None:
             raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
-        self._post(self._names.end(), END, 0, b'{"outcome": "complete"}')
+        self._mail.post(self._names.end(), END, 0, b'{"outcome": "complete"}')
         return result
 
     def abort(self, error: ConsortiumError) -> None:
@@ -325,82 +337,6 @@ class Centre:
         notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": reason})
         try:
             if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
-                self._post(self._names.end(), END, 0, notice.encode())
+                self._mail.post(self._names.end(), END, 0, notice.encode())
         except ExchangeError as trouble:  # must not hide what ended the run
             self._tell(str(trouble))
-
-    # -- messages -------------------------------------------------------------------------
-
-    def _post(self, name: str, kind: str, number: int, body: bytes) -> None:
-        message = seal(self._identity, self.setting.run, CENTRE, kind, number, body)
-        self._exchange.put(name, message)
-
-    def _own(self, data: bytes, kind: str, number: int) -> bytes:
-        return unseal(
-            data,
-            self.setting.keys,
-            run=self.setting.run,
-            kind=kind,
-            limit=MOST_QUERY + OVERHEAD,
-            sender=CENTRE,
-            round=number,
-        ).body
-
-    def _collect(
-        self,
-        places: Mapping[str, str],
-        limit: int,
-        seconds: float,
-        receive: Callable[[bytes], str],
-        enough: int,
-    ) -> Sequence[str]:
-        """Take messages until ``enough`` came or time is up; returns the sites still missing."""
-        missing = dict(places)
-        for _ in self._clock.polls(seconds):
-            for place in list(missing.values()):
-                try:
-                    data = self._exchange.get(place, limit)
-                    if data is not None:
-                        missing.pop(receive(data), None)
-                except (ProtocolError, ExchangeError) as error:  # wait for a good one
-                    self._tell_once(f"{place}: {error}")
-            if len(places) - len(missing) >= enough:
-                break
-            self._check_refusals()
-        return list(missing)
-
-    def _check_refusals(self) -> None:
-        """Stop if a site has said that it takes no further part."""
-        for site in self.setting.study.sites:
-            try:
-                notice = self._refusal(site)
-            except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-                self._tell_once(f"refusal of {site}: {error}")
-                continue
-            if notice is not None:
-                code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
-                raise SiteError(f"{site} takes no further part ({code}): {reason}")
-
-    def _refusal(self, site: str) -> Mapping[str, object] | None:
-        data = self._exchange.get(self._names.refusal(site), MOST_NOTICE)
-        if data is None:
-            return None
-        opened = unseal(
-            data,
-            self.setting.keys,
-            run=self.setting.run,
-            kind=REFUSAL,
-            limit=MOST_NOTICE,
-            sender=site,
-        )
-        return read_announcement(opened.body)
-
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._tell(line)
-
-
-def _legible(text: object) -> str:
-    """What a site wrote, without anything that a terminal or a reader could trip over."""
-    return "".join(c for c in str(text)[:300] if c.isprintable())

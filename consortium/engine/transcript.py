@@ -15,6 +15,9 @@ import numpy as np
 
 from consortium.engine.session import Round
 from consortium.errors import OutputError
+from consortium.files import write_atomically
+
+TRANSCRIPT = "transcript"
 
 
 class Transcript:
@@ -69,22 +72,3 @@ class Transcript:
                 ) from error
             yield done
             number += 1
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of it.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
-    """
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        raise OutputError(
-            f"{path} can't be written ({error.strerror}); check disk space and rights."
-        ) from error

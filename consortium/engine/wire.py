@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-ANNOUNCEMENT, QUERY, REFUSAL, END = "announcement", "query", "refusal", "end"
+ANNOUNCEMENT, PRESENT, START = "announcement", "present", "start"
+QUERY, REFUSAL, END = "query", "refusal", "end"
 MOST_ANNOUNCEMENT = 2 << 20
 MOST_NOTICE = 64 << 10
 _SLOWEST_POLL = 0.25
+_EAGERNESS = 0.05
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 
 
@@ -31,6 +33,14 @@ class Names:
         """The centre's announcement."""
         return f"runs/{self.run}/study"
 
+    def present(self, site: str) -> str:
+        """A site's word that it is there."""
+        return f"runs/{self.run}/present/{site}"
+
+    def start(self) -> str:
+        """The centre's word which sites the run starts with."""
+        return f"runs/{self.run}/start"
+
     def setup(self, kind: str, site: str | None = None) -> str:
         """A set-up message: of a site, or a bundle of the centre."""
         return f"runs/{self.run}/{kind}" + (f"/{site}" if site else "")
@@ -43,6 +53,10 @@ class Names:
         """A public array."""
         return f"runs/{self.run}/public/{digest}"
 
+    def refusals(self) -> str:
+        """Where refusals lie."""
+        return f"runs/{self.run}/refusal"
+
     def refusal(self, site: str) -> str:
         """Why a site takes no further part."""
         return f"runs/{self.run}/refusal/{site}"
@@ -54,18 +68,23 @@ class Names:
 
 @dataclass
 class Clock:
-    """Time as an argument: a monotonic clock and a way to pass it."""
+    """Time as an argument: a monotonic clock, a way to pass it, and the time of day (Unix)."""
 
     now: Callable[[], float] = field(default=time.monotonic)
     pause: Callable[[float], None] = field(default=time.sleep)
+    wall: Callable[[], float] = field(default=time.time)
 
-    def polls(self, seconds: float) -> Iterator[float]:
-        """Yield the seconds left, soon at first and then ever more slowly; end at the deadline."""
-        start, step = self.now(), 0.002
-        while (left := seconds - (self.now() - start)) > _INSTANT:
+    def polls(self, seconds: float, pace: float = 0.002) -> Iterator[float]:
+        """Yield the seconds left, again and again, until there are none.
+
+        A rest is a twentieth of the time waited so far, so that whoever waits is late by
+        little, and not below ``pace`` seconds or above a quarter of a second.
+        """
+        start = self.now()
+        while (left := seconds - (waited := self.now() - start)) > _INSTANT:
             yield left
+            step = min(max(waited * _EAGERNESS, pace), max(_SLOWEST_POLL, pace))
             self.pause(min(step, left))
-            step = min(step * 1.3, _SLOWEST_POLL)
 
 
 def run_secret(root: bytes, run: str, purpose: str) -> bytes:

@@ -3,5 +3,6 @@
 from consortium.exchange.base import Exchange
 from consortium.exchange.directory import DirectoryExchange
 from consortium.exchange.memory import MemoryExchange
+from consortium.exchange.place import open_exchange
 
-__all__ = ["DirectoryExchange", "Exchange", "MemoryExchange"]
+__all__ = ["DirectoryExchange", "Exchange", "MemoryExchange", "open_exchange"]

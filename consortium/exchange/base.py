@@ -15,7 +15,16 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
 
 
 class Exchange(Protocol):
-    """Bytes by name; names are slash-separated lower-case words."""
+    """Bytes by name; names are slash-separated lower-case words.
+
+    Attributes
+    ----------
+    pace : float
+        Seconds between two looks that are worth their cost here; whoever waits for a message
+        looks no more often.
+    """
+
+    pace: float
 
     def put(self, name: str, data: bytes) -> None:
         """Store bytes; storing the same bytes again changes nothing.
@@ -50,3 +59,13 @@ def check_name(name: str) -> str:
     if len(name) > 300 or not _NAME.fullmatch(name):
         raise ExchangeError(f"{name[:80]!r} can't name a message; use lower-case words and '/'.")
     return name
+
+
+def taken(name: str) -> ExchangeError:
+    """Make the error of a name that holds other bytes."""
+    return ExchangeError(f"{name} holds another message already; each is written once.")
+
+
+def oversized(name: str, limit: int) -> ExchangeError:
+    """Make the error of a message with too many bytes."""
+    return ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")

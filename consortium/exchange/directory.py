@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name
+from consortium.exchange.base import check_name, oversized, taken
 
 
 class DirectoryExchange:
@@ -23,6 +23,8 @@ class DirectoryExchange:
     ExchangeError
         If it can't be made.
     """
+
+    pace = 0.002
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -44,9 +46,7 @@ class DirectoryExchange:
                 draft.unlink(missing_ok=True)
         except FileExistsError:
             if self.get(name, len(data)) != data:
-                raise ExchangeError(
-                    f"{name} holds another message already; each is written once."
-                ) from None
+                raise taken(name) from None
         except OSError as error:
             raise ExchangeError(
                 f"{name} can't be written ({error.strerror}); check the exchange's disk and rights."
@@ -64,9 +64,7 @@ class DirectoryExchange:
                 f"{name} can't be read ({error.strerror}); check the exchange's rights."
             ) from error
         if len(data) > limit:
-            raise ExchangeError(
-                f"{name} holds more than the {limit} bytes it may; it was not read."
-            )
+            raise oversized(name, limit)
         return data
 
     def children(self, prefix: str) -> list[str]:

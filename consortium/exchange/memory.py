@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from consortium.errors import ExchangeError
-from consortium.exchange.base import check_name
+from consortium.exchange.base import check_name, oversized, taken
 
 
 class MemoryExchange:
     """Bytes in a dictionary."""
+
+    pace = 0.0005
 
     def __init__(self) -> None:
         self._stored: dict[str, bytes] = {}
@@ -15,15 +16,13 @@ class MemoryExchange:
     def put(self, name: str, data: bytes) -> None:
         """See `Exchange.put`."""
         if self._stored.setdefault(check_name(name), data) != data:
-            raise ExchangeError(f"{name} holds another message already; each is written once.")
+            raise taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""
         data = self._stored.get(check_name(name))
         if data is not None and len(data) > limit:
-            raise ExchangeError(
-                f"{name} holds more than the {limit} bytes it may; it was not read."
-            )
+            raise oversized(name, limit)
         return data
 
     def children(self, prefix: str) -> list[str]:

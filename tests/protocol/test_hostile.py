@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,17 +25,18 @@ from mischief import (
     sign,
     write,
 )
-from village import SITES, STUDY, Village, conduct
+from village import SITES, STUDY, Village, agree, conduct
 
 from consortium.algorithms.base import Query
 from consortium.algorithms.ica import Ica
 from consortium.engine.encoding import encode_query
+from consortium.engine.setting import start_notice
 from consortium.errors import ConsortiumError, SiteError
-from consortium.identity import create_identity
-from consortium.roster import load_roster, save_roster
+from consortium.identity import create_identity, load_identity
+from consortium.roster import load_roster, read_roster, save_roster
 from consortium.secagg import messages
 from consortium.secagg.messages import Keys, Request
-from site_agent.approval import approve
+from consortium.signing import sign_study
 
 SIZE = 2  # components of the village's study
 
@@ -257,7 +259,7 @@ def test_second_unmask_list_is_not_answered(restart: bool, tmp_path: Path, mail:
     path_of(place, NAMES.round(1, "unmasking", "east")).unlink()
     if restart:
         village.agents.clear()
-    pump(village)
+    pump(village, 12)
     again = path_of(place, NAMES.round(1, "unmasking", "east"))
     assert again.exists() == restart
     assert not restart or again.read_bytes() == first
@@ -272,7 +274,8 @@ def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
     with pytest.raises(SiteError):
         centre.open()
     village.absent = set()
-    pump(village, 2)  # every site has advertised
+    write(place, NAMES.start(), sign(place, "start", 0, start_notice(SITES)))
+    pump(village, 4)  # every site has advertised
     sent = [path_of(place, NAMES.setup("advertise", s)).read_bytes() for s in SITES]
     body = msgspec.msgpack.decode(sent[0])
     forged = messages.decode(messages.Advertisement, body[5], "north")
@@ -291,23 +294,27 @@ def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
 def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     errand = place.errand
-    keys = load_roster(errand.roster)
-    trusted = dict(keys)
+    trusted = load_roster(errand.roster)
+    members = read_roster(errand.roster)
     if change in ("roster", "centre"):
         (tmp_path / "thief").mkdir()
         thief = create_identity(tmp_path / "thief", bytes(range(64)))
-        keys["west" if change == "roster" else "centre"] = thief.public
-        save_roster(errand.roster, keys)
         if change == "centre":
+            members = replace(members, centre=thief.public)
             (tmp_path / "thief" / "keys").replace(errand.keys / "keys")
+        else:
+            members = members.with_site("west", thief.public)
     else:
         field = change.split(":")[0]
         text = errand.study.read_text()
         start = text.index(field)
         end = start + len(field) + 3
         errand.study.write_text(text[:start] + change + text[end:])
+    key = load_identity(errand.keys).key
+    save_roster(errand.roster, members, key)
+    sign_study(errand.study, members, key)
     village = Village(place)
-    with pytest.raises(SiteError, match=r"takes no further part|no sound 'advertise'"):
+    with pytest.raises(SiteError, match=r"takes no further part|not there within"):
         village.centre().open()
     for site in ("north", "east"):
         told = refusal(place, site, trusted)
@@ -315,18 +322,20 @@ def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
         assert told["code"] == "study"
         assert "not the one that was approved" in village.said(site)
         assert ledger(place, site) == []
-        assert not path_of(place, NAMES.setup("advertise", site)).exists()
+        assert not path_of(place, NAMES.present(site)).exists()
 
 
 def test_new_roster_is_approved_beside_the_old(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    keys = load_roster(place.errand.roster)
+    members = read_roster(place.errand.roster)
+    west = members.sites["west"]
     for number in range(4):  # whatever the order of the records
         folder = tmp_path / f"west-{number}"
         folder.mkdir()
         other = create_identity(folder, bytes([number] * 64))
-        save_roster(tmp_path / "old.yaml", {**keys, "west": other.public})
-        approve(place.site("north"), place.errand.study, tmp_path / "old.yaml")
+        members = members.with_site("west", other.public)
+        agree(place, members, only=["north"])
+    agree(place, members.with_site("west", west), only=["north"])
     conduct(Village(place).centre())
 
 
@@ -339,8 +348,7 @@ def test_run_name_used_again_by_another_study(tmp_path: Path, mail: Mail) -> Non
     place.errand.out.rename(tmp_path / "old-output")
     text = place.errand.study.read_text().replace("standardize: subject", "standardize: voxel")
     place.errand.study.write_text(text)
-    for site in SITES:
-        approve(place.site(site), place.errand.study, place.errand.roster)
+    agree(place, read_roster(place.errand.roster), runs=2)
     village = Village(place)
     with pytest.raises(ConsortiumError, match=r"north|east|south|west"):
         conduct(village.centre())
@@ -548,8 +556,7 @@ def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
     place = settle(tmp_path / "place", text=STUDY.replace("epsilon: 8", "epsilon: 2"))
     conduct(Village(place).centre())
     place.errand.out.rename(tmp_path / "first")
-    for site in SITES:
-        approve(place.site(site), place.errand.study, place.errand.roster)
+    agree(place, read_roster(place.errand.roster), runs=2)
     village = Village(place)
     centre = village.centre()
     assert centre.setting.run == "small-0002"
@@ -592,7 +599,7 @@ def test_exchange_that_fails_for_a_while_loses_nothing(
 
     monkeypatch.setattr(DirectoryExchange, "put", put)
     assert conduct(Village(place).centre()) == honest
-    assert len(tried) == 4 * (2 + 3 * 2)
+    assert len(tried) == 4 * (3 + 3 * 2)
 
 
 def test_exchange_that_can_not_be_listed_does_not_end_the_agent(

@@ -1,0 +1,165 @@
+"""The centre's post: what it puts on the exchange, and how long it waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.engine.encoding import MOST_QUERY, read_announcement
+from consortium.engine.setting import Setting
+from consortium.engine.waiting import Noticeboard
+from consortium.engine.wire import MOST_NOTICE, REFUSAL, Clock, Names
+from consortium.errors import ExchangeError, ProtocolError
+from consortium.exchange.base import Exchange
+from consortium.secagg import CENTRE, OVERHEAD, seal, unseal
+
+_REFUSALS_EVERY = 0.2  # s
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Messages of one kind that are awaited.
+
+    Parameters
+    ----------
+    step : str
+        For people.
+    places : mapping of str to str
+        Name on the exchange of each site's message.
+    limit : int
+        Bytes of the largest.
+    patience : mapping of str to float
+        Seconds that each site is given.
+    receive : callable
+        Takes a message and returns its sender; raises if it is unsound.
+    enough : int
+        Messages with which the wait is over.
+    """
+
+    step: str
+    places: Mapping[str, str]
+    limit: int
+    patience: Mapping[str, float]
+    receive: Callable[[bytes], str]
+    enough: int
+
+
+@dataclass
+class Mailbox:
+    """The centre's post in one run.
+
+    Parameters
+    ----------
+    setting : Setting
+    identity : Ed25519PrivateKey
+    exchange : Exchange
+    clock : Clock
+    board : Noticeboard
+    tell : callable
+        Receives a line of progress now and then.
+    """
+
+    setting: Setting
+    identity: Ed25519PrivateKey
+    exchange: Exchange
+    clock: Clock
+    board: Noticeboard
+    tell: Callable[[str], None]
+    refused: dict[str, str] = field(default_factory=dict)
+    """Sites that take no further part, with the reason they gave."""
+
+    def __post_init__(self) -> None:
+        self._names = Names(self.setting.run)
+        self._told: set[str] = set()
+        self._asked = -_REFUSALS_EVERY
+
+    def post(self, name: str, kind: str, number: int, body: bytes) -> None:
+        """Sign a message and put it on the exchange."""
+        message = seal(self.identity, self.setting.run, CENTRE, kind, number, body)
+        self.exchange.put(name, message)
+
+    def own(self, data: bytes, kind: str, number: int) -> bytes:
+        """Open a message that the centre posted before a crash."""
+        return self._unseal(data, kind, CENTRE, number, MOST_QUERY + OVERHEAD)
+
+    def notice(self, data: bytes, kind: str) -> str:
+        """Check a site's signed notice of one kind and return its sender."""
+        return unseal(
+            data, self.setting.keys, run=self.setting.run, kind=kind, limit=MOST_NOTICE
+        ).sender
+
+    def collect(self, wanted: Wanted) -> Sequence[str]:
+        """Take messages until enough came, or everybody's time is up; returns who is missing."""
+        missing, longest = dict(wanted.places), max(wanted.patience.values(), default=0.0)
+        for left in self.clock.polls(longest, self.exchange.pace):
+            self._take(missing, wanted)
+            if len(wanted.places) - len(missing) >= wanted.enough:
+                break
+            self._hear_refusals()
+            waited = longest - left
+            awaited = [s for s in missing if s not in self.refused and wanted.patience[s] > waited]
+            if not awaited:
+                break
+            self.board.show(wanted.step, waited, left, dict.fromkeys(awaited, ""))
+        self.board.clear()
+        return list(missing)
+
+    def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
+        for place in list(missing.values()):
+            try:
+                data = self.exchange.get(place, wanted.limit)
+                if data is not None:
+                    missing.pop(wanted.receive(data), None)
+            except (ProtocolError, ExchangeError) as error:  # wait for a good one
+                self.tell_once(f"{place}: {error}")
+
+    def _hear_refusals(self) -> None:
+        """Note which sites have said that they take no further part."""
+        now = self.clock.now()
+        if now - self._asked < _REFUSALS_EVERY:
+            return
+        self._asked = now
+        try:
+            there = self.exchange.children(self._names.refusals())
+        except ExchangeError as error:
+            self.tell_once(str(error))
+            return
+        for site in self.setting.study.sites:
+            if site in there and site not in self.refused:
+                self._hear_refusal(site)
+
+    def _hear_refusal(self, site: str) -> None:
+        try:
+            data = self.exchange.get(self._names.refusal(site), MOST_NOTICE)
+            body = self._unseal(data or b"", REFUSAL, site, 0, MOST_NOTICE)
+            notice = read_announcement(body)
+        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+            self.tell_once(f"refusal of {site}: {error}")
+            return
+        code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
+        self.refused[site] = f"{site} takes no further part ({code}): {reason}"
+        self.tell_once(self.refused[site])
+
+    def _unseal(self, data: bytes, kind: str, sender: str, number: int, limit: int) -> bytes:
+        return unseal(
+            data,
+            self.setting.keys,
+            run=self.setting.run,
+            kind=kind,
+            limit=limit,
+            sender=sender,
+            round=number,
+        ).body
+
+    def tell_once(self, line: str) -> None:
+        """Tell a line unless it was told before."""
+        if line not in self._told:
+            self._told.add(line)
+            self.tell(line)
+
+
+def _legible(text: object) -> str:
+    """What a site wrote, without anything that a terminal or a reader could trip over."""
+    return "".join(c for c in str(text)[:300] if c.isprintable())

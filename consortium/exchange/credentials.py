@@ -1,0 +1,128 @@
+"""What a party needs to enter an exchange that asks who it is: one YAML file, for its owner's eyes.
+
+Nothing that a file like this holds is ever shown: not in an error, not in a ``repr``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from consortium.errors import ConfigurationError
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class S3Credentials(BaseModel):
+    """For a bucket; what is left out is looked for where Amazon's own tools look."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    endpoint: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s/@]+/?$",
+        description="Address of the server, as https://host:port; none for Amazon's.",
+    )
+    key: SecretStr | None = Field(default=None, description="Access key id.")
+    secret: SecretStr | None = Field(default=None, description="Secret access key.")
+    region: str | None = Field(
+        default=None, pattern=r"^[a-z0-9-]+$", description="Region that the bucket is in."
+    )
+    ca_bundle: Path | None = Field(
+        default=None, description="PEM file of the authorities that may vouch for the server."
+    )
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.key is None) != (self.secret is None):
+            raise ValueError("'key' and 'secret' belong together")
+        return self
+
+
+class SftpCredentials(BaseModel):
+    """For an SFTP server, whose own key must be known before anything is said to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    known_hosts: Path = Field(
+        description="File with the server's public key, as ssh-keyscan prints it; compare the key "
+        "with the one that the server's owner tells."
+    )
+    key_file: Path | None = Field(
+        default=None, description="Private key to log in with, readable by its owner only."
+    )
+    passphrase: SecretStr | None = Field(
+        default=None, description="Opens the private key; it is never sent."
+    )
+    password: SecretStr | None = Field(
+        default=None, description="Of the account, for a server that takes no key."
+    )
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if (self.key_file is None) == (self.password is None):
+            raise ValueError("give either 'key_file' or 'password'")
+        if self.passphrase is not None and self.key_file is None:
+            raise ValueError("'passphrase' belongs to a 'key_file'")
+        return self
+
+
+def load_credentials(path: Path, model: type[_Model]) -> _Model:
+    """Read a credentials file; relative paths in it are meant from its folder.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is missing, others may read it, a field is unknown, missing or malformed, or a file
+        that it names is not there.
+    """
+    try:
+        found = model.model_validate(yaml.safe_load(_read_private(path)))
+    except yaml.YAMLError:  # its text quotes the file
+        raise ConfigurationError(f"{path} is not YAML; write lines 'field: value'.") from None
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(map(str, problem["loc"])) or "all"
+        fields = ", ".join(model.model_fields)
+        raise ConfigurationError(
+            f"{path}: field '{field[:40]}': {problem['msg']}; the fields are {fields}."
+        ) from None
+    named = {name: value for name, value in found if isinstance(value, Path)}
+    return found.model_copy(
+        update={name: _beside(path, name, value) for name, value in named.items()}
+    )
+
+
+def check_private(path: Path, status: os.stat_result) -> None:
+    """Refuse a file that others on this machine may read.
+
+    Raises
+    ------
+    ConfigurationError
+        If they may.
+    """
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise ConfigurationError(f"{path} may be read by others; run 'chmod 600' on it.")
+
+
+def _read_private(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            check_private(path, os.fstat(file.fileno()))
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError(
+            f"{path} can't be read; name the YAML file with the exchange's credentials."
+        ) from None
+
+
+def _beside(path: Path, field: str, value: Path) -> Path:
+    found = path.parent / value.expanduser()
+    if not found.is_file():
+        raise ConfigurationError(f"{path}: field '{field}': {found} is not a file; correct it.")
+    return found

@@ -1,0 +1,170 @@
+"""An exchange in a bucket of an S3-compatible object store.
+
+A message is one object, put by one conditional request: the server itself refuses a name that is
+taken, and an object is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
+from fsspec.asyn import sync
+
+from consortium.errors import ConfigurationError, ExchangeError
+from consortium.exchange.base import check_name, oversized, taken
+from consortium.exchange.credentials import S3Credentials
+from consortium.exchange.patience import allowance
+from consortium.exchange.s3_client import TROUBLE, cause_of, code_of, connect
+
+PATIENCE = 10.0
+_MOST_PAGES = 1_000
+_PROBE = ".written-once"  # no message can have this name
+_EXISTS = {"PreconditionFailed", "412"}
+_BUSY = {"ConditionalRequestConflict", "OperationAborted", "409"}  # another writer, just now
+_MISSING = {"NoSuchKey", "404"}
+_EMPTY = {"InvalidRange", "416"}  # no byte of an empty object can be asked for
+_REFUSED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}
+_ELSEWHERE = {"AuthorizationHeaderMalformed", "PermanentRedirect", "301"}
+
+
+class S3Exchange:
+    """One object per message below a prefix of a bucket.
+
+    Parameters
+    ----------
+    bucket : str
+    prefix : str
+        Without a slash at its ends; may be empty.
+    credentials : S3Credentials
+    patience : float
+        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+
+    Raises
+    ------
+    ConfigurationError
+        If the server does not honour conditional writes.
+    ExchangeError
+        If the bucket can't be written to.
+    """
+
+    pace = 0.05
+
+    def __init__(
+        self, bucket: str, prefix: str, credentials: S3Credentials, patience: float = PATIENCE
+    ) -> None:
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._patience = patience
+        what = f"s3://{bucket}/{self._prefix} can't be used as an exchange"
+        try:
+            self._files = connect(credentials, patience)
+        except (*TROUBLE, ValueError) as error:
+            raise self._trouble(what, error) from None
+        self._check_conditions(what)
+
+    def __repr__(self) -> str:
+        return f"S3Exchange('s3://{self._bucket}/{self._prefix}')"
+
+    def put(self, name: str, data: bytes) -> None:
+        """See `Exchange.put`."""
+        if self._create(check_name(name), data, f"{name} can't be written"):
+            return
+        if self.get(name, len(data)) != data:
+            raise taken(name)
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        """See `Exchange.get`."""
+        key = self._prefix + check_name(name)
+        wait = allowance(self._patience, limit)
+        try:
+            answer = self._request("get_object", Key=key, Range=f"bytes=0-{limit}")
+            data = sync(self._files.loop, _take, answer["Body"], limit + 1, timeout=wait)
+        except TROUBLE as error:
+            code = code_of(error)
+            if code in _MISSING:
+                return None
+            if code in _EMPTY:
+                return b""
+            raise self._trouble(f"{name} can't be read", error) from None
+        if len(data) > limit:
+            raise oversized(name, limit)
+        return bytes(data)
+
+    def children(self, prefix: str) -> list[str]:
+        """See `Exchange.children`."""
+        start = f"{self._prefix}{check_name(prefix)}/"
+        found: set[str] = set()
+        more: dict[str, Any] = {}
+        for _ in range(_MOST_PAGES):
+            try:
+                page = self._request("list_objects_v2", Prefix=start, Delimiter="/", **more)
+            except TROUBLE as error:
+                raise self._trouble(f"{prefix} can't be listed", error) from None
+            keys = [item["Key"] for item in page.get("Contents", ())]
+            keys += [item["Prefix"] for item in page.get("CommonPrefixes", ())]
+            found.update(key[len(start) :].rstrip("/") for key in keys)
+            if not page.get("IsTruncated"):
+                return sorted(name for name in found if name and not name.startswith("."))
+            more = {"ContinuationToken": page["NextContinuationToken"]}
+        raise ExchangeError(f"{prefix} holds too many names to list; empty the bucket's prefix.")
+
+    def _create(self, name: str, data: bytes, what: str) -> bool:
+        """Write an object if its name is free; False if it is not."""
+        for attempt in range(3):
+            try:
+                self._request(
+                    "put_object",
+                    size=len(data),
+                    Key=self._prefix + name,
+                    Body=data,
+                    IfNoneMatch="*",
+                )
+            except TROUBLE as error:
+                code = code_of(error)
+                if code in _EXISTS:
+                    return False
+                if code not in _BUSY or attempt == 2:
+                    raise self._trouble(what, error) from None
+            else:
+                return True
+        raise AssertionError("unreachable")
+
+    def _check_conditions(self, what: str) -> None:
+        """A store that ignores the condition would let its users write over each other."""
+        if self._create(_PROBE, b"1", what) and self._create(_PROBE, b"2", what):
+            raise ConfigurationError(
+                f"The server of bucket {self._bucket} ignores conditional writes (If-None-Match), "
+                "so messages could be lost; use a store that honours them."
+            )
+
+    def _request(self, method: str, size: int = 0, **arguments: Any) -> Any:
+        wait = allowance(self._patience, size)
+        return self._files.call_s3(method, Bucket=self._bucket, timeout=wait, **arguments)
+
+    def _trouble(self, what: str, error: BaseException) -> ExchangeError:
+        """Make one sentence of an answer; the server's own words may quote a key."""
+        code = code_of(error)
+        if code == "NoSuchBucket":
+            return ExchangeError(
+                f"{what}: there is no bucket '{self._bucket}'; make it or correct the place."
+            )
+        if code in _REFUSED or isinstance(error, NoCredentialsError):
+            reason = code or "no key and secret"
+            return ExchangeError(
+                f"{what} ({reason}); check key, secret and rights to list, read and write the "
+                f"bucket '{self._bucket}'."
+            )
+        if code in _ELSEWHERE:
+            return ExchangeError(f"{what} ({code}); name the bucket's region in the credentials.")
+        reason = code or cause_of(error)
+        return ExchangeError(f"{what} ({reason}); check the server and the way to it.")
+
+
+async def _take(body: Any, most: int) -> bytearray:
+    """Read at most so many bytes, whatever the server sends."""
+    data = bytearray()
+    async with body:
+        while len(data) < most and (part := await body.read(most - len(data))):
+            data += part
+    return data

@@ -1,0 +1,187 @@
+"""Who belongs to a consortium: everybody's public key by name, and how the keys may change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from consortium.errors import SignatureError, StudyError
+from consortium.secagg import CENTRE
+from consortium.secagg.crypto import pack
+
+Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Signature = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
+MOST_SITES = 1024
+MOST_HANDOVERS = 64
+_LABEL, _HANDOVER = "consortium roster 1", "consortium handover 1"
+
+
+class Handover(BaseModel):
+    """An earlier key of the consortium that vouches for the one after it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: Key
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A roster whose signature was checked.
+
+    Parameters
+    ----------
+    serial : int
+        Grows with every change.
+    centre : bytes
+        Public key of the consortium, 32 bytes.
+    sites : mapping of str to bytes
+        Public keys of the admitted sites.
+    handovers : tuple of Handover
+        Earlier keys of the consortium, oldest first.
+
+    Raises
+    ------
+    StudyError
+        If a member lacks a name or a key of its own, or there are too many.
+    """
+
+    serial: int
+    centre: bytes
+    sites: Mapping[str, bytes]
+    handovers: tuple[Handover, ...] = ()
+
+    def __post_init__(self) -> None:
+        if CENTRE in self.sites:
+            raise StudyError(
+                f"'{CENTRE}' is the coordinator's own name; give the site another with "
+                "'site-agent init --name'."
+            )
+        owners: dict[bytes, str] = {}
+        earlier = [("an earlier consortium", key) for key in self.succession[:-1]]
+        for name, key in (*earlier, *self.keys.items()):
+            if key in owners:
+                raise StudyError(
+                    f"{name} can't have the key of {owners[key]}; every member needs a key of its "
+                    "own, which 'init' draws."
+                )
+            owners[key] = name
+        if len(self.sites) > MOST_SITES or len(self.handovers) > MOST_HANDOVERS:
+            raise StudyError(
+                f"A roster has room for {MOST_SITES} sites and {MOST_HANDOVERS} earlier keys of "
+                "the consortium; found a new consortium with 'consortium init'."
+            )
+
+    @property
+    def succession(self) -> tuple[bytes, ...]:
+        """The consortium's keys, oldest first; the last one is the present one."""
+        return (*(bytes.fromhex(each.key) for each in self.handovers), self.centre)
+
+    @property
+    def keys(self) -> dict[str, bytes]:
+        """Everybody's key, the centre's included."""
+        return {CENTRE: self.centre, **self.sites}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is signed, in hexadecimal."""
+        return hashlib.sha256(self.signed()).hexdigest()
+
+    def signed(self) -> bytes:
+        """Bytes under the signature."""
+        members = [part for name, key in sorted(self.sites.items()) for part in (name, key)]
+        earlier = self.succession[:-1]
+        return pack(
+            *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members)
+        )
+
+    def with_site(self, name: str, key: bytes) -> Membership:
+        """Admit a site, or give it another key.
+
+        Raises
+        ------
+        StudyError
+            If another member has that key or name.
+        """
+        return replace(self, serial=self.serial + 1, sites={**self.sites, name: key})
+
+    def without_site(self, name: str) -> Membership:
+        """Remove a site.
+
+        Raises
+        ------
+        StudyError
+            If it is not on the roster.
+        """
+        if name not in self.sites:
+            there = ", ".join(sorted(self.sites)) or "no site yet"
+            raise StudyError(f"{name} is not on the roster, which has {there}; correct the name.")
+        rest = {each: key for each, key in self.sites.items() if each != name}
+        return replace(self, serial=self.serial + 1, sites=rest)
+
+    def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Membership:
+        """Give the consortium a new key, vouched for by the old one.
+
+        Raises
+        ------
+        SignatureError
+            If ``old`` is not the consortium's key.
+        StudyError
+            If somebody has the new key already.
+        """
+        self.check_owner(old)
+        voucher = Handover(key=self.centre.hex(), signature=old.sign(pack(_HANDOVER, new)).hex())
+        return replace(
+            self, serial=self.serial + 1, centre=new, handovers=(*self.handovers, voucher)
+        )
+
+    def check_owner(self, key: Ed25519PrivateKey) -> None:
+        """Refuse a key that is not the consortium's.
+
+        Raises
+        ------
+        SignatureError
+        """
+        public = key.public_key().public_bytes_raw()
+        if public != self.centre:
+            raise SignatureError(
+                f"The keys with the fingerprint {fingerprint(public)} are not those of the "
+                f"consortium, which the roster gives as {fingerprint(self.centre)}; name the right "
+                "folder with --keys."
+            )
+
+    def descends_from(self, pinned: bytes) -> bool:
+        """Whether the consortium's key is ``pinned``, or was handed over from it step by step."""
+        if pinned not in self.succession:
+            return False
+        start = self.succession.index(pinned)
+        steps = zip(self.handovers[start:], self.succession[start + 1 :], strict=True)
+        return all(
+            verifies(bytes.fromhex(e.key), e.signature, pack(_HANDOVER, new)) for e, new in steps
+        )
+
+
+def found_roster(centre: bytes) -> Membership:
+    """Return the empty roster of a new consortium."""
+    return Membership(1, centre, {})
+
+
+def fingerprint(key: bytes) -> str:
+    """First 96 bits of a key's SHA-256 in groups of four digits, for the telephone."""
+    digits = hashlib.sha256(key).hexdigest()[:24]
+    return "-".join(digits[place : place + 4] for place in range(0, 24, 4))
+
+
+def verifies(key: bytes, signature: str, data: bytes) -> bool:
+    """Whether a signature, in hexadecimal, is the key's for these bytes."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

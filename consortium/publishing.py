@@ -1,0 +1,84 @@
+"""A finished study's output folder, and the bar that shows how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from consortium.algorithms.base import Result
+from consortium.engine.session import Round
+from consortium.plan import Plan
+from consortium.report.account import account
+from consortium.report.components import tidy_components
+from consortium.report.grid import Grid
+from consortium.report.maps import write_derivatives
+from consortium.report.page import write_page
+from consortium.report.privacy import PrivacyReport, write_privacy_report
+from consortium.study import Study
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Writes the output folder.
+
+    Parameters
+    ----------
+    folder : Path
+    study : Study
+    grid : Grid
+    sampler : str, optional
+        Told in the report instead of the exact sampler.
+    """
+
+    folder: Path
+    study: Study
+    grid: Grid
+    sampler: str | None = None
+
+    def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
+        """Write maps, privacy report and page; the same inputs give the same maps."""
+        report = account(plan, rounds, _most_volumes(plan), self.sampler)
+        write_privacy_report(self.folder / "privacy_report.json", report)
+        if result.maps:
+            components = tidy_components(result.arrays[result.maps], self.grid)
+            write_derivatives(self.folder, self.study, self.grid, components, result.numbers)
+            write_page(
+                self.folder,
+                self.study,
+                self.grid,
+                components,
+                report,
+                numbers=result.numbers,
+                day=datetime.now(UTC).date(),
+            )
+        return report
+
+
+def _most_volumes(plan: Plan) -> int:
+    """A public bound on one person's volumes."""
+    fixed = plan.study.data.volumes
+    shape = plan.shape
+    sizes = zip(shape.samples, shape.subjects, strict=True)
+    least = plan.study.data.minimum_volumes
+    return fixed or max(total - least * (people - 1) for total, people in sizes)
+
+
+class RoundsBar:
+    """A progress bar as a context; calling it sets it."""
+
+    def __init__(self, console: Console) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=console)
+        self._task = self._progress.add_task("rounds", total=None)
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self._progress.__enter__()
+        return lambda done, total: self._progress.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.__exit__(None, None, None)

@@ -1,0 +1,42 @@
+"""A study with all its sites in one process, on data that one may see: the command ``simulate``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from consortium.errors import StudyError
+from consortium.publishing import Publisher, RoundsBar
+from consortium.report.grid import study_grid
+from consortium.report.privacy import SEEDED, PrivacyReport
+from consortium.simulate import Simulation
+from consortium.study import load_study
+from site_agent.loaders import SiteDataset
+
+
+def simulate_study(
+    study_path: Path, folders: Mapping[str, Path], out: Path, seed: int, console: Console
+) -> PrivacyReport:
+    """Run a study with all sites in this process.
+
+    Raises
+    ------
+    ConsortiumError
+        As a run would.
+    """
+    study = load_study(study_path)
+    missing = [site for site in study.sites if site not in folders]
+    if missing:
+        raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
+    grid, unit = study_grid(study.data, study_path.parent), study.privacy.unit
+    data = [
+        SiteDataset(folders[site], study.data, grid, unit, out / ".cache" / site)
+        for site in study.sites
+    ]
+    simulation = Simulation(study, data, seed)
+    with RoundsBar(console) as bar:
+        result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
+    publisher = Publisher(out, study, grid, f"{SEEDED} (seed {seed})")
+    return publisher.publish(simulation.plan, simulation.session.rounds, result)

@@ -1,0 +1,109 @@
+"""The lines of a ledger: values, each bound to the one before it by a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from consortium.errors import LedgerError
+
+START = "0" * 64
+"""What stands in the first line for the digest of the line before."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One round's price.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set in the ledger.
+    study, run : str
+    round : int
+    stage, statistic : str
+    unit : {'subject', 'timepoint'}
+    mu : float
+        Loss against the worst coalition that the study allows for.
+    site, centre : str
+        Public keys of who answers and of who asks, 64 hexadecimal digits each. Two consortia may
+        give their runs the same name, and two agents of one hospital may answer the same run;
+        each pair draws its own noise and pays for itself. Keys are kept whole: somebody who can
+        make keys at will finds two that begin with the same 16 digits.
+    query : str
+        Digest of the question, 64 hexadecimal digits: what was paid for one question does not
+        pay for another, whatever became of the stored answer.
+    """
+
+    dataset: str
+    study: str
+    run: str
+    round: int
+    stage: str
+    statistic: str
+    unit: str
+    mu: float
+    site: str
+    centre: str
+    query: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far a ledger has come: its number of lines, and the last one's digest."""
+
+    seq: int
+    digest: str
+
+
+EMPTY = Head(0, START)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line: ``event`` is 'reserve' or 'spend', ``at`` the time for people."""
+
+    seq: int
+    charge: Charge
+    event: str
+    at: str
+    previous: str
+    digest: str
+
+    @property
+    def head(self) -> Head:
+        """The ledger's head when this was its last line."""
+        return Head(self.seq, self.digest)
+
+
+def next_entry(head: Head, charge: Charge, event: str, at: str) -> Entry:
+    """Make the line that follows a head."""
+    digest = _digest(charge, event, at, head.digest)
+    return Entry(head.seq + 1, charge, event, at, head.digest, digest)
+
+
+def follow(head: Head, entries: Iterable[Entry], where: str) -> Iterator[Entry]:
+    """Yield lines as they follow one another from a head.
+
+    Raises
+    ------
+    LedgerError
+        If a line was changed, removed or put in.
+    """
+    for entry in entries:
+        if entry != next_entry(head, entry.charge, entry.event, entry.at):
+            raise LedgerError(
+                f"{where}: line {head.seq + 1} was altered; restore the ledger from a backup and "
+                "ask who changed it."
+            )
+        yield entry
+        head = entry.head
+
+
+def _digest(charge: Charge, event: str, at: str, previous: str) -> str:
+    """SHA-256 of the line as a JSON array: the charge's fields in their order, and the rest."""
+    # What no JSON holds was not written by a ledger, and must end as an altered line.
+    content = json.dumps([*asdict(charge).values(), event, at, previous], default=str)
+    return hashlib.sha256(content.encode()).hexdigest()

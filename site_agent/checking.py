@@ -1,0 +1,197 @@
+"""A study held against a site before its people say yes: what it would load, ask and cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from consortium.algorithms.base import Shape
+from consortium.consent import post_consent
+from consortium.errors import ConsortiumError, DataError
+from consortium.identity import load_identity
+from consortium.plan import Plan, make_plan
+from consortium.privacy.gdp import epsilon_of
+from consortium.report.grid import study_grid
+from consortium.secagg import CENTRE
+from consortium.signing import SignedStudy
+from site_agent.agent import CACHE
+from site_agent.approval import Approval, Terms, approve, read_for
+from site_agent.config import SiteConfig
+from site_agent.datasets import Skipped
+from site_agent.ledger import Ledger
+from site_agent.loaders import SiteDataset
+from site_agent.policy import Policy, Spent
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a study would mean for a site.
+
+    Parameters
+    ----------
+    signed : SignedStudy
+    lengths : tuple of int
+        Volumes of every person who qualifies.
+    skipped : tuple of Skipped
+        Who doesn't, and why.
+    plan : Plan or None
+        As if every site had as many persons and volumes as this one.
+    policy : Policy
+    spent : Spent
+        What the ledger holds, as μ.
+    price : float
+        μ of one run.
+    problems : tuple of str
+        Why the site would refuse; none if it would not.
+    """
+
+    signed: SignedStudy
+    lengths: tuple[int, ...]
+    skipped: tuple[Skipped, ...]
+    plan: Plan | None
+    policy: Policy
+    spent: Spent
+    price: float
+    problems: tuple[str, ...]
+
+    def show(self, out: Console) -> None:
+        """Print it for the site's people."""
+        out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
+        out.print(f"{len(self.lengths)} persons qualify, with {sum(self.lengths)} volumes.")
+        for reason, count in sorted(Counter(each.reason for each in self.skipped).items()):
+            out.print(f"{count} left out: {reason}")
+        for each in self.skipped:
+            out.print(f"  {each.label}: {each.detail}", soft_wrap=True)
+        if self.plan is not None:
+            self._show_releases(self.plan, out)
+            self._show_price(self.plan, out)
+        for problem in self.problems:
+            out.print(f"REFUSED: {problem}", soft_wrap=True)
+        if not self.problems:
+            out.print(
+                "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
+            )
+
+    def _show_releases(self, plan: Plan, out: Console) -> None:
+        table = Table("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
+        for stage in plan.stages:
+            release, sigma = stage.release, stage.mechanism.noise.aggregate()
+            table.add_row(
+                *(release.stage, release.statistic, str(release.rounds), str(release.entries)),
+                *(f"{release.bound.norm:.3g}", f"{sigma:.3g}"),
+            )
+        out.print(table)
+
+    def _show_price(self, plan: Plan, out: Console) -> None:
+        privacy, delta = self.signed.study.privacy, self.policy.delta
+        total = self.policy.allowance(privacy.unit).total
+        before = epsilon_of(self.spent.total, delta)
+        after = epsilon_of(math.hypot(self.spent.total, self.price), delta)
+        out.print(
+            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {privacy.colluding_sites}"
+            f" colluding sites, and ε ≤ {epsilon_of(plan.outsider_mu, privacy.delta):.4g} against "
+            f"outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, sites of equal size).",
+            soft_wrap=True,
+        )
+        out.print(
+            f"The ledger holds ε = {before:.4g} before and ε = {after:.4g} after one run, of "
+            f"{total:g} allowed at δ = {delta:g}; against outsiders it is never more.",
+            soft_wrap=True,
+        )
+
+
+def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
+    """Load what a study would load, and hold the study against the site's rules and ledger.
+
+    Raises
+    ------
+    ConsortiumError
+        If the study is not signed, not of this site's consortium, or a file can't be used.
+    """
+    config, policy = SiteConfig.load(folder), Policy.load(folder)
+    identity = load_identity(folder)
+    signed = read_for(folder, config.name, identity.public, study, roster)
+    asked = signed.study
+    grid = study_grid(asked.data, signed.folder)
+    data = SiteDataset(config.dataset, asked.data, grid, asked.privacy.unit, folder / CACHE)
+    survey, problems = data.survey, _load(data)
+    plan = None
+    if survey.lengths:
+        people, volumes = len(survey.lengths), sum(survey.lengths)
+        count = len(asked.sites)
+        shape = Shape(grid.features, (people,) * count, (volumes,) * count, asked.privacy.unit)
+        try:
+            plan = make_plan(asked, shape)
+        except ConsortiumError as error:
+            problems.append(str(error))
+    spent = spent_on(Ledger(config.ledger), config, signed)
+    problems += policy.problems(asked, plan, site=config.name, spent=spent)
+    price = plan.site_loss(0) if plan else 0.0
+    return Inspection(
+        signed, survey.lengths, survey.skipped, plan, policy, spent, price, tuple(problems)
+    )
+
+
+def spent_on(ledger: Ledger, config: SiteConfig, signed: SignedStudy) -> Spent:
+    """What the ledger holds for a study, and for its data set."""
+    dataset, unit = str(config.dataset.resolve()), signed.study.privacy.unit
+    centre = signed.keys[CENTRE].hex()
+    study = ledger.study_total(dataset, unit, signed.study.study, centre)
+    return Spent(study, ledger.total(dataset, unit))
+
+
+def say_yes(
+    folder: Path,
+    study: Path,
+    roster: Path,
+    *,
+    runs: int,
+    until: date | None,
+    epsilon: float | None,
+) -> tuple[Approval, ConsortiumError | None]:
+    """Approve a study for so many runs from now on, and tell the coordinator.
+
+    Returns
+    -------
+    approval : Approval
+    trouble : ConsortiumError or None
+        Why the coordinator could not be told.
+
+    Raises
+    ------
+    ConsortiumError
+        If the site's policy refuses the study, or a file can't be used.
+    """
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    signed = read_for(folder, config.name, identity.public, study, roster)
+    ledger, name = Ledger(config.ledger), signed.study.study
+    spent = spent_on(ledger, config, signed)
+    allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
+    terms = Terms(runs, epsilon, until)
+    Policy.load(folder).check(signed.study, None, site=config.name, spent=spent, runs=allowed)
+    had = len(ledger.runs(name, signed.keys[CENTRE].hex()))
+    terms = replace(terms, runs=runs + had)
+    approval = approve(folder, config.name, identity, study, roster, terms)
+    try:
+        exchange = config.open_exchange()
+        post_consent(exchange, identity.key, name, approval.consent(config.name))
+    except ConsortiumError as error:
+        return approval, error
+    return approval, None
+
+
+def _load(data: SiteDataset) -> list[str]:
+    """Load every person's series, as the first round would; returns what went wrong."""
+    try:
+        for _ in track(data.blocks(), "Loading", total=len(data.survey.subjects), transient=True):
+            pass
+    except DataError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,118 @@
+"""A site's request to be admitted, and the change of its key."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import ConfigurationError
+from consortium.identity import KEYS, create_identity, load_identity
+from consortium.joining import JoinRequest, write_request
+from consortium.roster import fingerprint
+from site_agent.approval import APPROVED
+from site_agent.trust import Trust, pin, read_trust
+
+_OLD = "keys.old"
+_SET_ASIDE = "approved-before"
+
+
+def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
+    """Pin a consortium's key and write a signed request to be admitted.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    name : str
+        The site's.
+    centre : str
+        The consortium's key, 64 hexadecimal digits; may be empty if it is pinned already.
+
+    Returns
+    -------
+    path : Path
+        The request, for the coordinator.
+    request : JoinRequest
+
+    Raises
+    ------
+    ConfigurationError
+        If the key is malformed or another than the pinned one, or a file can't be used.
+    """
+    trust = _settle(folder, centre)
+    path = folder / f"{name}.join.yaml"
+    old = _old_key(folder)
+    identity = load_identity(folder)
+    request = write_request(path, name, trust.centre, identity.key, old)
+    pin(folder, trust)
+    return path, request
+
+
+def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
+    """Draw new keys, keep the old ones as ``keys.old``, and write a request that both sign.
+
+    What was approved with the old key is set aside: the new one's roster needs a new yes.
+    Called again after a crash in the middle, it goes on where it stopped.
+
+    Raises
+    ------
+    ConfigurationError
+        As `join_consortium`, and if an earlier change is not finished.
+    """
+    _settle(folder, centre)
+    if (folder / KEYS).exists() or not (folder / _OLD).exists():
+        _retire(folder)
+    create_identity(folder, secrets.token_bytes(64))
+    return join_consortium(folder, name, centre)
+
+
+def _retire(folder: Path) -> None:
+    """Put the keys, and what they signed, where they can still be found."""
+    identity = load_identity(folder)  # unreadable keys must not be put aside
+    old = folder / _OLD
+    if old.exists():
+        raise ConfigurationError(
+            f"{old} exists: the key was changed before; remove it once the coordinator has "
+            "admitted that change, then change the key again."
+        )
+    approved = folder / APPROVED
+    try:
+        if approved.exists():
+            approved.rename(folder / f"{_SET_ASIDE}-{fingerprint(identity.public)}")
+        (folder / KEYS).rename(old)  # a crash leaves one of the two, never none
+    except OSError as error:
+        raise ConfigurationError(
+            f"The keys in {folder} can't be renamed ({error.strerror}); check the folder's rights."
+        ) from error
+
+
+def _old_key(folder: Path) -> Ed25519PrivateKey | None:
+    return load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
+
+
+def _settle(folder: Path, centre: str) -> Trust:
+    known = read_trust(folder)
+    if not centre:
+        if known is None:
+            raise ConfigurationError(
+                "The consortium's key is not known here; name it with --centre, as its "
+                "coordinator reads it out."
+            )
+        return known
+    try:
+        key = bytes.fromhex(centre)
+        if len(key) != 32:
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            "--centre is not a key of 64 hexadecimal digits; ask the coordinator for it."
+        ) from error
+    if known is not None and known.centre != key:
+        raise ConfigurationError(
+            f"This site has joined the consortium of {fingerprint(known.centre)}, and --centre has "
+            f"the fingerprint {fingerprint(key)}; make another folder with 'site-agent init' for "
+            "that one, and let both share the ledger."
+        )
+    return known or Trust(key)

@@ -1,0 +1,96 @@
+"""The ledger as a page for an ethics board: one HTML file, no script, printable."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from consortium.report.files import write_text
+from consortium.report.statement import FALSE_ALARMS, best_guess, detection_power
+from consortium.report.wording import count, number, percent, power_of_ten
+from site_agent.accounts import accounts, studies
+from site_agent.chain import EMPTY
+from site_agent.ledger import Ledger
+from site_agent.policy import Policy
+
+PAGE = "ledger.html"
+UNITS = {"subject": "person", "timepoint": "single volume"}
+
+
+def write_page(
+    path: Path, ledger: Ledger, policy: Policy, *, site: str, dataset: str, day: date
+) -> Path:
+    """Write the page.
+
+    Parameters
+    ----------
+    path : Path
+        The HTML file; an earlier one is replaced.
+    ledger : Ledger
+    policy : Policy
+        Its limits and its δ.
+    site : str
+        The site's name.
+    dataset : str
+        Name of the site's data set in the ledger.
+    day : date
+        Date that the page carries.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger was altered: there is then nothing to show.
+    OutputError
+        If the page can't be written.
+    """
+    entries = ledger.entries()
+    answered = {
+        (e.charge.site, e.charge.centre, e.charge.run, e.charge.round)
+        for e in entries
+        if e.event == "spend"
+    }
+    page = (
+        _environment()
+        .get_template("ledger.html.j2")
+        .render(
+            site=site,
+            day=f"{day.day} {day:%B %Y}",
+            policy=policy,
+            accounts=accounts(entries, policy, dataset),
+            studies=studies(entries, policy),
+            entries=entries,
+            rounds=sum(entry.event == "reserve" for entry in entries),
+            answered=len(answered),
+            head=entries[-1].head if entries else EMPTY,
+            units=UNITS,
+            false_alarms=FALSE_ALARMS,
+        )
+    )
+    return write_text(path, page)
+
+
+def _environment() -> Environment:
+    """Build the template environment: everything escaped, a missing value is an error."""
+    environment = Environment(
+        loader=PackageLoader("site_agent"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "amount": number,
+        "percent": percent,
+        "power_of_ten": power_of_ten,
+        "power": detection_power,
+        "guess": best_guess,
+    }
+    environment.globals["count"] = count
+    return environment

@@ -1,0 +1,145 @@
+"""A site's signed word on the exchange of how far its ledger had come.
+
+A ledger that is restored from a backup has forgotten what was spent since, and
+nothing in the file shows it. So the site puts the ledger's head, signed by its own
+key, where a backup of its disk does not reach, and compares before it answers.
+
+What this can't do: whoever runs the exchange can delete these messages or bury them
+under others, and a ledger that several agents share is guarded by each as far as
+its own messages go; an agent that finds an older ledger closes it for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from consortium.errors import ExchangeError, LedgerError, ProtocolError
+from consortium.exchange.base import Exchange
+from consortium.identity import Identity
+from consortium.secagg import OVERHEAD, seal, unseal
+from site_agent.chain import EMPTY, Head
+from site_agent.ledger import Ledger
+
+RUN, KIND = "(ledger)", "ledger head"
+"""No run has such a name, so that no message of a run is a head and no head one of a run."""
+MOST_READ = 16
+"""Messages that are read on either side of the ledger's head, at most."""
+_MOST_BYTES = 256
+_SEQ = re.compile(r"[0-9]{9}")
+
+
+class Witness:
+    """One site's heads on one exchange.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Not trusted: only what verifies under the site's own key counts.
+    identity : Identity
+    name : str
+        The site's.
+    ledger : Ledger
+    """
+
+    def __init__(self, exchange: Exchange, identity: Identity, name: str, ledger: Ledger) -> None:
+        self._exchange, self._identity, self._name = exchange, identity, name
+        self._ledger = ledger
+        self._place = f"ledgers/{name}"
+
+    def post(self) -> ExchangeError | None:
+        """Put the ledger's head on the exchange; the same head again changes nothing.
+
+        Returns
+        -------
+        ExchangeError or None
+            What kept it from there. It is for the log: the next head says all that this one
+            would have said, and no answer waits for it.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger can't be read.
+        """
+        head = self._ledger.head()
+        if head == EMPTY:
+            return None
+        body = json.dumps([self._ledger.digest_at(1), head.digest]).encode()
+        message = seal(self._identity.key, RUN, self._name, KIND, head.seq, body)
+        try:
+            self._exchange.put(f"{self._place}/{head.seq:09d}", message)
+        except ExchangeError as error:
+            return error
+        return None
+
+    def check(self) -> int:
+        """Check the ledger's chain, and compare it with what the site signed before.
+
+        Names are chosen without reading anything: the `MOST_READ` nearest to the ledger's head on
+        either side. More names would be a flood, which hides no more than deletion does.
+
+        Returns
+        -------
+        int
+            How many of the site's own heads were found and agree.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger was altered or closed, is behind one of the heads, or has another line
+            in its place. Unless it is another ledger altogether, it is then closed for every
+            agent that shares it.
+        ExchangeError
+            If the exchange can't be read.
+        """
+        self._ledger.verify()
+        agreeing = 0
+        for first, signed in self._signed(self._ledger.head().seq):
+            digest = self._ledger.digest_at(signed.seq)
+            if digest != signed.digest:
+                raise self._refusal(first, signed, digest)
+            agreeing += 1
+        return agreeing
+
+    def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
+        path, seq = self._ledger.path, signed.seq
+        if first != self._ledger.digest_at(1):  # no copy of this one: others may go on with it
+            return LedgerError(
+                f"{path} is not the ledger that this site signed for, with {seq} lines; put that "
+                "one back, since what it holds was spent."
+            )
+        what = (
+            f"has {self._ledger.head().seq} lines where this site signed for {seq}: it is a backup "
+            "older than what was spent"
+            if digest is None
+            else f"has another line {seq} than this site signed for: two copies were written to"
+        )
+        remedy = "restore the newest copy, and without one count the data set's budget as spent"
+        self._ledger.halt(f"{path} {what}; {remedy}.")
+        return LedgerError(f"{path} {what}; {remedy}.")
+
+    def _signed(self, seq: int) -> Iterator[tuple[str, Head]]:
+        """Yield the site's own heads nearest to a number of lines; others are passed over."""
+        names = self._exchange.children(self._place)
+        numbers = sorted(int(name) for name in names if _SEQ.fullmatch(name))
+        above = [number for number in numbers if number > seq][:MOST_READ]
+        below = [number for number in numbers if number <= seq][-MOST_READ:]
+        for number in above + below[::-1]:
+            found = self._read(number)
+            if found is not None:
+                yield found
+
+    def _read(self, seq: int) -> tuple[str, Head] | None:
+        """Fetch the first digest and head; None if it is not this site's word for so many lines."""
+        limit = _MOST_BYTES + OVERHEAD
+        try:
+            message = self._exchange.get(f"{self._place}/{seq:09d}", limit)
+            if message is None:
+                return None
+            keys = {self._name: self._identity.public}
+            body = unseal(message, keys, run=RUN, kind=KIND, limit=limit, round=seq).body
+        except (ExchangeError, ProtocolError):  # anybody can put anything there
+            return None
+        first, digest = json.loads(body)  # the site's own, as its signature says
+        return str(first), Head(seq, str(digest))

@@ -1,0 +1,96 @@
+"""A real Prefect server in a process of its own, and a place that tampers with what it answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.embedded import settings
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a server answers and keeps what it knows.
+
+    Parameters
+    ----------
+    url : str
+    database : Path
+    home : Path
+    """
+
+    url: str
+    database: Path
+    home: Path
+
+    def environment(self, url: str = "", **more: str) -> dict[str, str]:
+        """Environment of a process that uses this server, or another URL in its stead."""
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+        quiet = {k: v for k, v in settings(self.home).items() if "LOGGING_TO_API" not in k}
+        quiet |= {"PREFECT_API_URL": url or self.url, "OMP_NUM_THREADS": "1"}
+        return {**plain, **quiet, **more}
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """Read the database."""
+        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=10) as connection:
+            return list(connection.execute(query))
+
+    def written_since(self, moment: str) -> str:
+        """All rows of all tables that were made since a moment, as text."""
+        tables = self.rows(
+            "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c"
+            " WHERE m.type = 'table' AND c.name = 'created'"
+        )
+        made = (self.rows(f"SELECT * FROM {t} WHERE created > '{moment}'") for (t,) in tables)
+        return "\n".join(str(row) for rows in made for row in rows)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def prefect_server(home: Path) -> Iterator[Server]:
+    """Start a server on the loopback; it is gone afterwards."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/api"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment |= settings(home) | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "1"}
+    command = [sys.executable, "-m", "prefect", "server", "start"]
+    with (home / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _await(url, process, home / "server.log")
+        yield Server(url, home / "prefect:memory:.db", home)
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=1):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(log.read_text())
