@@ -81,6 +81,12 @@ class ExchangeError(ConsortiumError):
     code = "exchange"
 
 
+class TakenError(ExchangeError):
+    """A name on the exchange holds other bytes already, which waiting does not change."""
+
+    code = "taken"
+
+
 class SiteError(ConsortiumError):
     """A site is missing, refused, or failed."""
 

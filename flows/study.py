@@ -7,12 +7,13 @@ parameters, so no array, path or key is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from prefect import flow, task
+from prefect import State, flow, task
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -20,11 +21,12 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.states import Failed
 
 from consortium.algorithms.base import Result
 from consortium.engine.centre import Centre
 from consortium.engine.session import Round
-from consortium.errors import ConsortiumError
+from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
 from consortium.plan import Plan
 
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
@@ -50,28 +52,32 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
         What ended the study before its time; the sites have been told.
     """
     study = centre.setting.study.study
+    ended: list[Exception] = []
+    results: list[Result] = []
 
     @task(name="open", **_TASK)
     def open_run() -> Plan:
-        return centre.open()
+        with _discreet(ended):
+            return centre.open()
 
     @task(name="round", task_run_name="{stage} {number}", **_TASK)
     def run_round(stage: str, number: int) -> None:
         del stage, number  # shown by Prefect
-        centre.step()
+        with _discreet(ended):
+            centre.step()
 
     @task(name="finish", **_TASK)
     def finish() -> Result:
-        return centre.finish()
+        with _discreet(ended):
+            return centre.finish()
 
     @task(name="publish", **_TASK)
     def publish(plan: Plan, result: Result) -> None:
-        summary = outputs.publish(plan, _session_rounds(centre), result)
+        with _discreet(ended):
+            summary = outputs.publish(plan, _session_rounds(centre), result)
         create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
 
-    @flow(name="consortium-study", flow_run_name="{run}", validate_parameters=False)
-    def conduct_study(study: str, run: str) -> None:
-        del study, run  # shown by Prefect
+    def rounds() -> None:
         plan = open_run()
         session = centre.session
         assert session is not None  # noqa: S101 - opened above
@@ -81,15 +87,57 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
             run_round(session.pending.stage, session.number)
             outputs.progress(len(session.rounds), plan.rounds)
             update_progress_artifact(shown, 100.0 * len(session.rounds) / plan.rounds)
-        publish(plan, finish())
+        results.append(finish())
+        publish(plan, results[-1])
+
+    @flow(
+        name="consortium-study",
+        flow_run_name="{run}",
+        validate_parameters=False,
+        persist_result=False,
+    )
+    def conduct_study(study: str, run: str) -> State[None] | None:
+        del study, run  # shown by Prefect
+        try:
+            rounds()
+        except _StoppedError as stopped:
+            return Failed(message=str(stopped))
+        return None
 
     # A synchronous run with heartbeats is padded to whole seconds; this one's rounds are its pulse.
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        try:
-            conduct_study(study, centre.setting.run)
-        except ConsortiumError as error:
+        # As a state: a result would be unpickled from wherever the API's answer points.
+        conduct_study(study, centre.setting.run, return_state=True)
+    _raise(ended, centre)
+    if not results:
+        raise ConfigurationError(
+            "Prefect did not let the study's flow run to its end; look at its server's log and "
+            "start the study again, which goes on where it stopped."
+        )
+
+
+class _StoppedError(Exception):
+    """Stands for an error in what Prefect records: the kind of trouble, no path and no name."""
+
+
+@contextmanager
+def _discreet(ended: list[Exception]) -> Iterator[None]:
+    """Keep an error for the caller, and tell Prefect its kind only."""
+    try:
+        yield
+    except Exception as error:
+        ended.append(error)
+        kind = error.code if isinstance(error, ConsortiumError) else "software"
+        raise _StoppedError(f"The study ended before its time: {kind}.") from None
+
+
+def _raise(ended: list[Exception], centre: Centre) -> None:
+    """Raise what ended the study; one that the same command can't take up again is given up."""
+    for error in ended[:1]:
+        passing = isinstance(error, ExchangeError | OutputError)
+        if isinstance(error, ConsortiumError) and not passing:
             centre.abort(error)
-            raise
+        raise error
 
 
 def _session_rounds(centre: Centre) -> list[Round]:

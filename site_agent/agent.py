@@ -234,6 +234,7 @@ class Agent:
         if message is None:
             return False
         approved = approvals(self.folder, self.site.identity)
+        signed = False
         for approval in approved:
             try:
                 body = unseal(
@@ -246,13 +247,19 @@ class Agent:
                 ).body
             except SignatureError:
                 continue
+            signed = True
             if _agreed(read_announcement(body), approval):
                 self._runs[run] = self._attend(run, approval, body)
                 return True
         if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
+            if not signed:  # whoever wrote that, it need not be the last word
+                raise SignatureError(
+                    "the announcement is not signed with an approved key of the consortium; it is "
+                    "waited for, so compare the roster with the coordinator's if that lasts."
+                )
             raise StudyError(
-                "the announced study or roster is not the one that was approved here, or another "
-                "key signs it; compare the files and approve the new ones if you agree."
+                "the announced study or roster is not the one that was approved here; compare the "
+                "files and approve the new ones if you agree."
             )
         self._tell_once(f"{run} is not approved here; it is left alone.")
         self._runs[run] = None

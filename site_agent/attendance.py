@@ -246,16 +246,17 @@ class Attendance:
         body = self._post.signed(message, QUERY, number, MOST_QUERY)
         query, stage = self._read_query(body)
         context = query_context(plan, number, body)
-        self._post.keep(f"{number}/query", message)
+        received = {f"{number}/query": message}
         stored = self._post.stored(f"{number}/contribution")
         if stored is not None:
             self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
-            self._contributed(number, stage, context, stored)
+            self._contributed(number, stage, context, stored, received)
         elif not self._closed(number, stage):
-            message = self._contribute(number, context, query, stage)
-            self._contributed(number, stage, context, message)
+            answer = self._contribute(number, context, query, stage)
+            self._contributed(number, stage, context, answer, received)
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
+            self._post.keep(f"{number}/query", message)
             self._site.tell(f"round {number} was closed without this site; it goes on")
         self._stages.append(stage.name)
         return True
@@ -292,9 +293,16 @@ class Attendance:
         opened = share.opened if mechanism.opened_entries else None
         return self._party.contribute(number, context, share.masked, opened)
 
-    def _contributed(self, number: int, stage: Stage, context: bytes, message: bytes) -> None:
+    def _contributed(
+        self,
+        number: int,
+        stage: Stage,
+        context: bytes,
+        message: bytes,
+        received: Mapping[str, bytes],
+    ) -> None:
         place = self._names.round(number, "contribution", self._site.name)
-        self._post.send(place, f"{number}/contribution", message)
+        self._post.send(place, f"{number}/contribution", message, received)
         self._site.ledger.spend(self._charge(number, stage, context), self._site.now())
         self._open = number if stage.mechanism.masked_entries else None
 
@@ -334,9 +342,8 @@ class Attendance:
         except ProtocolError as error:  # altered, or a list without this site: no answer
             self._complain(str(error))
             return False
-        self._post.keep(f"{number}/unmask", request)
         place = self._names.round(number, "unmasking", self._site.name)
-        self._post.send(place, f"{number}/unmasking", message)
+        self._post.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
         self._open = None
         return True
 

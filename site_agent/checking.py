@@ -131,6 +131,11 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan = make_plan(asked, shape)
         except ConsortiumError as error:
             problems.append(str(error))
+    else:
+        problems.append(
+            f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
+            "see above why each is left out."
+        )
     spent = spent_on(Ledger(config.ledger), config, signed)
     problems += policy.problems(asked, plan, site=config.name, spent=spent)
     price = plan.site_loss(0) if plan else 0.0

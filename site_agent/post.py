@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from consortium.engine.setting import Setting
 from consortium.engine.wire import Names
@@ -45,9 +46,14 @@ class Post:
         """Fetch what lies on the exchange now."""
         return self._exchange.get(place, limit)
 
-    def send(self, place: str, name: str, message: bytes) -> None:
-        """Store a message of this site, to be put on the exchange by `deliver`."""
-        self.keep(name, message)
+    def send(
+        self, place: str, name: str, message: bytes, received: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Store a message of this site, to be put on the exchange by `deliver`.
+
+        What was ``received`` and answered with it is stored with it, all or none.
+        """
+        self._store.save_all(self._run, {**(received or {}), name: message})
         self._outbox.append((place, message))
 
     def deliver(self) -> ExchangeError | None:

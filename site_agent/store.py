@@ -7,7 +7,8 @@ and a crash never draws noise twice for one question.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,13 +36,15 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
         try:
             path.touch(mode=0o600)
         except OSError as error:
             raise LedgerError(
                 f"{path} can't be made ({error.strerror}); check the site's folder and rights."
             ) from error
-        with self._connect() as connection:
+        with self._using() as connection:
             connection.execute(_TABLE)
 
     def save(self, run: str, name: str, data: bytes) -> None:
@@ -52,32 +55,50 @@ class Store:
         LedgerError
             If the name holds another message, or the disk can't be written.
         """
-        with self._connect() as connection, connection:
-            connection.execute("INSERT OR IGNORE INTO messages VALUES (?, ?, ?)", (run, name, data))
-        if self.load(run, name) != data:
-            raise LedgerError(
-                f"{name} of {run} was answered otherwise before; the site answers no further."
-            )
+        self.save_all(run, {name: data})
+
+    def save_all(self, run: str, messages: Mapping[str, bytes]) -> None:
+        """Store messages, all or none; raises as `save`."""
+        rows = [(run, name, data) for name, data in messages.items()]
+        with self._using() as connection, connection:
+            connection.executemany("INSERT OR IGNORE INTO messages VALUES (?, ?, ?)", rows)
+        for name, data in messages.items():
+            if self.load(run, name) != data:
+                raise LedgerError(
+                    f"{name} of {run} was answered otherwise before; the site answers no further."
+                )
 
     def load(self, run: str, name: str) -> bytes | None:
         """Fetch a message, or None."""
-        with self._connect() as connection:
+        with self._using() as connection:
             row = connection.execute(
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
             ).fetchone()
         return None if row is None else bytes(row[0])
 
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
     @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self._path, timeout=30.0)
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """Lend the one connection: opening it takes longer than a round's reading and writing."""
+        with self._lock:
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise LedgerError(
-                f"{self._path} can't be used ({error}); check disk space and rights."
-            ) from error
+                if self._connection is None:
+                    self._connection = self._open()
+                yield self._connection
+            except sqlite3.Error as error:
+                self.close()
+                raise LedgerError(
+                    f"{self._path} can't be used ({error}); check disk space and rights."
+                ) from error
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection

@@ -123,9 +123,12 @@ def plant_result(file: Path, canary: Path) -> dict[str, Any]:
     return metadata
 
 
-def finished_with(data: dict[str, Any], *, honest: int = 0) -> Tamper:
-    """Say of every run, but of the first few asked about, that it is finished and has a result."""
-    left = [honest]
+def finished_with(data: dict[str, Any], honest: list[int] | None = None) -> Tamper:
+    """Say that a run whose state is to be set is finished and has a result.
+
+    ``honest`` holds how often the truth is told first; it may be changed on the way.
+    """
+    left = [0] if honest is None else honest
     state = {"id": str(uuid.uuid4()), "type": "COMPLETED", "name": "Completed", "data": data}
     rejected = {
         "state": {**state, "timestamp": "2026-01-01T00:00:00Z"},

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from test_roster import members, private, public
+from townhall import members, private, public
 
-from consortium.errors import ConsortiumError, SignatureError, StudyError
+from consortium.errors import SignatureError, StudyError
 from consortium.joining import JoinRequest, admit, read_request, write_request
 
 
@@ -46,7 +46,9 @@ def test_an_altered_character_is_refused_or_says_the_same(
 ) -> None:
     text = written.read_text()
     place = data.draw(st.integers(0, len(text) - 1))
-    other = data.draw(st.sampled_from("0123456789abcdef :-\n'#{}").filter(lambda c: c != text[place]))
+    other = data.draw(
+        st.sampled_from("0123456789abcdef :-\n'#{}").filter(lambda c: c != text[place])
+    )
     path = written.with_name("altered.yaml")
     path.write_text(text[:place] + other + text[place + 1 :])
     try:
@@ -136,9 +138,3 @@ def test_an_earlier_request_does_not_bring_an_earlier_key_back(tmp_path: Path) -
     for replayed in (first, request(tmp_path, "east", 102)):
         with pytest.raises(StudyError, match="did not sign this request"):
             admit(found, replayed)
-
-
-def test_the_old_key_signs_for_its_own_site_only(tmp_path: Path) -> None:
-    """North's key can't vouch for a change of east's."""
-    with pytest.raises(ConsortiumError):
-        admit(members(), request(tmp_path, "east", 105, old=101))

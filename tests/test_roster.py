@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
+from townhall import members, private, public
 
 from consortium.errors import ConsortiumError, SignatureError, StudyError
 from consortium.membership import MOST_HANDOVERS, Handover
@@ -23,24 +23,6 @@ from consortium.roster import (
 )
 from consortium.secagg.crypto import pack
 from consortium.study import parse_study
-
-
-def private(number: int) -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(bytes([number] * 32))
-
-
-def public(number: int) -> bytes:
-    return private(number).public_key().public_bytes_raw()
-
-
-def members(handovers: int = 0) -> Membership:
-    """Three sites; the consortium's key is 1, or was handed over from 1 step by step."""
-    found = found_roster(public(1))
-    for name, number in (("north", 101), ("east", 102), ("south", 103)):
-        found = found.with_site(name, public(number))
-    for number in range(1, handovers + 1):
-        found = found.handed_over(private(number), public(number + 1))
-    return found
 
 
 def refused(path: Path) -> ConsortiumError:
@@ -80,10 +62,14 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.data())
-def test_an_altered_character_is_refused_or_says_the_same(signed: Path, data: st.DataObject) -> None:
+def test_an_altered_character_is_refused_or_says_the_same(
+    signed: Path, data: st.DataObject
+) -> None:
     text = signed.read_text()
     place = data.draw(st.integers(0, len(text) - 1))
-    other = data.draw(st.sampled_from("0123456789abcdef :-\n'#{}").filter(lambda c: c != text[place]))
+    other = data.draw(
+        st.sampled_from("0123456789abcdef :-\n'#{}").filter(lambda c: c != text[place])
+    )
     path = signed.with_name("altered.yaml")
     path.write_text(text[:place] + other + text[place + 1 :])
     try:
@@ -183,7 +169,9 @@ def test_such_a_roster_is_not_read_even_if_it_is_signed(tmp_path: Path) -> None:
         "centre": public(1).hex(),
         "sites": {name: key.hex() for name, key in sites.items()},
         "signature": private(1)
-        .sign(pack("consortium roster 1", 3, public(1), 0, 4, *(x for s in sites.items() for x in s)))
+        .sign(
+            pack("consortium roster 1", 3, public(1), 0, 4, *(x for s in sites.items() for x in s))
+        )
         .hex(),
     }
     path = tmp_path / "roster.yaml"

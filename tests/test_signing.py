@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from test_roster import members, private, public
+from townhall import members, private, public
 
 from consortium.errors import ConsortiumError, OutputError, SignatureError, StudyError
 from consortium.signing import read_signed, sign_study, signature_path
@@ -110,8 +110,10 @@ def test_an_altered_signature_is_refused(field: str, tmp_path: Path) -> None:
 
 
 def test_another_studys_signature_does_not_do(tmp_path: Path) -> None:
-    path = place(tmp_path)
-    other = place(tmp_path / "..", TEXT.replace("small", "large"))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    path = place(tmp_path / "one")
+    other = place(tmp_path / "other", TEXT.replace("small", "large"))
     path.with_name("study.yaml.sig").write_bytes(signature_path(other).read_bytes())
     with pytest.raises(SignatureError, match="the study file changed"):
         read_signed(path, members())
@@ -125,7 +127,9 @@ def test_somebody_elses_signature_does_not_do(tmp_path: Path) -> None:
         read_signed(path, members())
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"\xff", b"a: &a [*a]", b"study: !!int ''", b"-" * 9])
+@pytest.mark.parametrize(
+    "damage", [None, b"", b"\xff", b"a: &a [*a]", b"study: !!int ''", b"-" * 9]
+)
 def test_no_signature_is_told_in_a_sentence(damage: bytes | None, tmp_path: Path) -> None:
     path = place(tmp_path)
     signature_path(path).unlink()

@@ -106,9 +106,9 @@ class Centre:
         sizes = self._sizes
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.setting.study, self._shape())
-        self._exchange.put(self._names.setup("keys"), self._hub.keys())
+        self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
-        self._exchange.put(self._names.setup("shares"), self._hub.shares())
+        self._mail.put(self._names.setup("shares"), self._hub.shares())
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)
@@ -117,7 +117,7 @@ class Centre:
 
     def _muster(self) -> tuple[str, ...]:
         """Settle which sites the run starts with, once and for all."""
-        stored = self._exchange.get(self._names.start(), MOST_NOTICE)
+        stored = self._mail.get(self._names.start(), MOST_NOTICE)
         if stored is not None:
             return read_start(self._mail.own(stored, START, 0))
         study = self.setting.study
@@ -232,11 +232,11 @@ class Centre:
         """Post the pending query, or find the one that was posted before a crash."""
         assert session.pending is not None  # noqa: S101 - `stage` has checked it
         name = self._names.round(session.number, QUERY)
-        stored = self._exchange.get(name, MOST_QUERY + OVERHEAD)
+        stored = self._mail.get(name, MOST_QUERY + OVERHEAD)
         if stored is None:
             body, beside = encode_query(session.pending)
             for digest, data in beside.items():
-                self._exchange.put(self._names.array(digest), data)
+                self._mail.put(self._names.array(digest), data)
             self._mail.post(name, QUERY, session.number, body)
         else:
             body = self._mail.own(stored, QUERY, session.number)
@@ -265,11 +265,11 @@ class Centre:
     def _request(self, number: int) -> None:
         """Close the round's contributions and post whose arrived."""
         name = self._names.round(number, "unmask")
-        stored = self._exchange.get(name, self._sizes.request)
+        stored = self._mail.get(name, self._sizes.request)
         if stored is not None:  # posted before a crash: the lists must stay as they are
             self._hub.restore(number, stored)
         self._contributions(number)
-        self._exchange.put(name, self._hub.request(number))
+        self._mail.put(name, self._hub.request(number))
 
     def _sum(self, number: int) -> RoundSum:
         """Open the sum with as few answers as will do; with all of them if shares are wrong."""

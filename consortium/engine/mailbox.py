@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -11,11 +12,12 @@ from consortium.engine.encoding import MOST_QUERY, read_announcement
 from consortium.engine.setting import Setting
 from consortium.engine.waiting import Noticeboard
 from consortium.engine.wire import MOST_NOTICE, REFUSAL, Clock, Names
-from consortium.errors import ExchangeError, ProtocolError
+from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, OVERHEAD, seal, unseal
 
 _REFUSALS_EVERY = 0.2  # s
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,32 @@ class Mailbox:
 
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
         """Sign a message and put it on the exchange."""
-        message = seal(self.identity, self.setting.run, CENTRE, kind, number, body)
-        self.exchange.put(name, message)
+        self.put(name, seal(self.identity, self.setting.run, CENTRE, kind, number, body))
+
+    def put(self, name: str, message: bytes) -> None:
+        """Put a message on the exchange, again and again while that fails.
+
+        Raises
+        ------
+        ExchangeError
+            If the name holds another message, or it fails until the time of one answer has passed.
+        """
+        self._patiently(lambda: self.exchange.put(name, message))
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        """Fetch a message, as patiently as `put`."""
+        return self._patiently(lambda: self.exchange.get(name, limit))
+
+    def _patiently(self, act: Callable[[], _T]) -> _T:
+        """Try until it works: an exchange that is away for a while must not end a run."""
+        for _ in self.clock.polls(self.setting.study.timing.answer, self.exchange.pace):
+            try:
+                return act()
+            except TakenError:
+                raise
+            except ExchangeError as error:
+                self.tell_once(str(error))
+        return act()
 
     def own(self, data: bytes, kind: str, number: int) -> bytes:
         """Open a message that the centre posted before a crash."""

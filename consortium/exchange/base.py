@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from consortium.errors import ExchangeError
+from consortium.errors import ExchangeError, TakenError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
 
@@ -63,7 +63,7 @@ def check_name(name: str) -> str:
 
 def taken(name: str) -> ExchangeError:
     """Make the error of a name that holds other bytes."""
-    return ExchangeError(f"{name} holds another message already; each is written once.")
+    return TakenError(f"{name} holds another message already; each is written once.")
 
 
 def oversized(name: str, limit: int) -> ExchangeError:

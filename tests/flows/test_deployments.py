@@ -61,8 +61,8 @@ class Office:
             given = Consent(name, self.village.study.digest, runs, None, until)
             post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
 
-    def serve(self, ends: int, *, cron: str = YEARLY, order: int = 0) -> None:
-        """Let the service work until so many runs of the schedule are over."""
+    def serve(self, ends: int, *, cron: str = YEARLY, order: int = 0, told: str = "") -> None:
+        """Let the service work until so many runs of the schedule are over, and one has told it."""
         deadline = time.monotonic() + SECONDS
         orders = [order]
 
@@ -71,7 +71,8 @@ class Office:
             if orders:
                 self._order(orders.pop())
             time.sleep(0.05)
-            return len(self.states()) >= ends
+            states = self.states()
+            return len(states) >= ends and told in str(states)
 
         deploy(self.record(cron), self.desk, stop)
 
@@ -111,10 +112,11 @@ def office(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> I
 def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
     office.consent(runs=1)
     assert not_covered(office.record(), TODAY) == []
-    office.serve(2, cron=OFTEN)
-    (first, done), (second, why) = office.states()[:2]
-    assert (first, done) == ("Completed", "Run 0001 is complete.")
-    assert second == NOT_OPENED
+    office.serve(2, cron=OFTEN, told="used up")
+    states = office.states()
+    assert states[0] == ("Completed", "Run 0001 is complete.")
+    assert {name for name, _ in states[1:]} == {NOT_OPENED}
+    why = states[-1][1]
     assert why.startswith("not opened: north allowed 1 runs, which are used up")
     assert all(f"{site} allowed" in why for site in office.village.study.sites)
 

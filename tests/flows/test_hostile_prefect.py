@@ -273,11 +273,10 @@ def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
     place = build(tmp_path / "place")
     desk, out = _office(place), place.errand.out
     planted = plant_result(trap.folder / "result", trap.canary)
-    tamper = {
-        "foreign code": trap.lies(trap.deployed()),
-        "planted in its flow": finished_with(planted, honest=1),  # it takes the run, and starts it
-        "planted in the study's": finished_with(planted, honest=2),
-    }[lie]
+    honest = [100]  # while the service starts
+    tamper = finished_with(planted, honest)
+    if lie == "foreign code":
+        tamper = trap.lies(trap.deployed())
     report, before, looks = out / "0001" / "report.html", _files(tmp_path, place), 0
 
     def stop() -> bool:
@@ -285,6 +284,7 @@ def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
         looks += 1
         if looks == 1:
             _order(server)
+            honest[0] = 1 if lie == "planted in its flow" else 2  # it takes the run, and starts it
         time.sleep(0.05)
         return looks > 40 or report.exists()
 

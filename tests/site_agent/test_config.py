@@ -7,33 +7,52 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import ConfigurationError
-from site_agent.config import CONFIG, Limits, SiteConfig
+from site_agent.config import CONFIG, SiteConfig
 
 GOOD = "name: east\ndataset: data\nexchange: mail\n"
 
 
 def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
-    config = SiteConfig.create("east", tmp_path / "data", tmp_path / "mail")
-    config = config.model_copy(update={"limits": Limits(subject=3.5)})
-    config.save(tmp_path)
-    assert SiteConfig.load(tmp_path) == config
+    for exchange in (str(tmp_path / "mail"), "s3://bucket/prefix", "sftp://me@host/mail"):
+        secret = tmp_path / "secret.yaml"
+        config = SiteConfig.create("east", tmp_path / "data", exchange, secret)
+        config.save(tmp_path)
+        assert SiteConfig.load(tmp_path) == config.model_copy(
+            update={"ledger": tmp_path / "ledger.sqlite"}
+        )
+
+
+def test_every_field_is_explained_in_the_file(tmp_path: Path) -> None:
+    SiteConfig.create("east", tmp_path / "data", "mail").save(tmp_path)
+    lines = (tmp_path / CONFIG).read_text().splitlines()
+    for name in SiteConfig.model_fields:
+        (place,) = [i for i, line in enumerate(lines) if line.startswith(f"{name}:")]
+        assert lines[place - 1].startswith("# "), name
 
 
 def test_relative_paths_are_meant_from_the_folder(tmp_path: Path) -> None:
-    (tmp_path / CONFIG).write_text(GOOD)
-    assert SiteConfig.load(tmp_path).dataset == tmp_path / "data"
+    (tmp_path / CONFIG).write_text(GOOD + "credentials: secret.yaml\nledger: ../shared.sqlite\n")
+    config = SiteConfig.load(tmp_path)
+    assert config.dataset == tmp_path / "data"
+    assert config.exchange == str(tmp_path / "mail")
+    assert config.credentials == tmp_path / "secret.yaml"
+    assert config.ledger == tmp_path / ".." / "shared.sqlite"
+    (tmp_path / CONFIG).write_text(GOOD.replace("exchange: mail", "exchange: s3://mail"))
+    assert SiteConfig.load(tmp_path).exchange == "s3://mail"
 
 
 WRONG = {
-    "": "field 'it'",
+    "": "field 'name'",
     "- a\n": "field 'it'",
     "name: [\n": "can't be read",
     GOOD.replace("east", "East!"): "field 'name'",
     GOOD.replace("exchange: mail\n", ""): "field 'exchange'",
-    GOOD + "limit: 3\n": "field 'limit'",
-    GOOD + "limits: {subject: -1}\n": "field 'limits.subject'",
-    GOOD + "limits: {subject: .inf}\n": "field 'limits.subject'",
-    GOOD + "limits: {delta: 0.7}\n": "field 'limits.delta'",
+    GOOD + "limit: 3\n": "field 'limit' is unknown",
+    GOOD + "limits: {subject: 1}\n": "field 'limits' is unknown",
+    GOOD + "prefect: perhaps\n": "field 'prefect'",
+    GOOD + "name: west\n": "line 4 can't be read as plain YAML",
+    GOOD + "ledger: &a x\ncredentials: *a\n": "can't be read as plain YAML",
+    GOOD + "ledger: !!int ''\n": "can't be read as plain YAML",
 }
 
 
@@ -56,4 +75,6 @@ def test_not_text_or_not_there(tmp_path: Path) -> None:
 
 def test_a_name_that_no_study_could_use(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="field 'name'"):
-        SiteConfig.create("../east", tmp_path, tmp_path)
+        SiteConfig.create("../east", tmp_path, "mail")
+    with pytest.raises(ConfigurationError, match="'centre' is the coordinator's own name"):
+        SiteConfig.create("centre", tmp_path, "mail")

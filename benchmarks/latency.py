@@ -1,0 +1,101 @@
+"""``python -m benchmarks.latency``: wall time of a round over a directory, real processes.
+
+A study of tiny data, so that the mathematics takes no time: what is left is the
+price of polling, signatures, masks, ledgers and Prefect.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.timing import show
+from consortium.conduct import carry_out
+from consortium.demo import Place, start_agent
+from consortium.engine.wire import Clock
+from consortium.identity import create_identity, load_identity
+from consortium.joining import admit, read_request
+from consortium.roster import found_roster, save_roster
+from consortium.signing import sign_study
+from consortium.synthetic.bids import Recipe, make_consortium
+from site_agent.approval import Terms, approve
+from site_agent.config import SiteConfig
+from site_agent.joining import join_consortium
+from site_agent.policy import Policy
+
+STUDY = """\
+study: latency
+sites: [{sites}]
+data: {{resolution: 24, minimum_volumes: 10, volumes: 40}}
+privacy: {{unit: subject, epsilon: 50, delta: 1.0e-5, scheme: cape, colluding_sites: 1}}
+algorithm: ica
+analysis: {{components: 20, rounds: {rounds}}}
+"""
+
+
+def settle(root: Path, sites: int, rounds: int) -> Place:
+    """Make sites with keys, approvals and one data set for all."""
+    names = [f"site{number}" for number in range(sites)]
+    place = Place(root)
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    errand = place.errand
+    errand.study.write_text(STUDY.format(sites=", ".join(names), rounds=rounds))
+    make_consortium(root / "hospitals", Recipe(("site0",), 4, 1, volumes=40, resolution=12.0))
+    Path(errand.exchange).mkdir()
+    errand.keys.mkdir()
+    consortium = create_identity(errand.keys, os.urandom(64))
+    members = found_roster(consortium.public)
+    for name in names:
+        folder = place.site(name)
+        folder.mkdir(parents=True)
+        SiteConfig.create(name, place.dataset("site0"), str(errand.exchange)).save(folder)
+        Policy.model_validate({"subject": {"study": 100, "total": 100}, "most_dropouts": 0}).save(
+            folder
+        )
+        create_identity(folder, os.urandom(64))
+        path, _ = join_consortium(folder, name, consortium.public.hex())
+        members = admit(members, read_request(path))
+    save_roster(errand.roster, members, consortium.key)
+    sign_study(errand.study, members, consortium.key)
+    for name in names:
+        folder = place.site(name)
+        approve(folder, name, load_identity(folder), errand.study, errand.roster, Terms())
+    return place
+
+
+def measure(root: Path, sites: int, rounds: int) -> float:
+    """Milliseconds of a round, between the second and the last one's records."""
+    place = settle(root, sites, rounds)
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        running += [start_agent(place, f"site{number}") for number in range(sites)]
+        carry_out(place.errand, Clock(), Console(quiet=True))
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
+    records = sorted((place.errand.out / "transcript").glob("round-*.json"))
+    times = [path.stat().st_mtime for path in records]
+    return 1000 * (times[-1] - times[1]) / (len(times) - 2)
+
+
+def main() -> None:
+    """Print the table."""
+    root = Path("build/latency")
+    rows = []
+    for sites, rounds in ((4, 40), (32, 20)):
+        start = time.perf_counter()
+        each = measure(root / str(sites), sites, rounds)
+        rows.append([str(sites), f"{each:.0f}", f"{time.perf_counter() - start:.0f}"])
+    show("A round over a directory, R = 20", ["sites", "ms a round", "whole study, s"], rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,472 @@
+"""The kinds of fault, and what a run under each of them must come to."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import re
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exchange.exchange_operator import note_secrets
+from faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
+from protocol.mischief import ledger
+from village import SITES, STUDY, agree, build, conduct, limit, say_yes
+
+from consortium.demo import Place
+from consortium.engine import encoding
+from consortium.errors import ConsortiumError, SiteError
+from consortium.identity import load_identity
+from consortium.progress import read_run
+from consortium.roster import read_roster
+
+RUN, OLDER = "small-0001", "older-0001"
+BRIEF, LONG, HOURS = 1.0, 30.0, 3 * 3600.0
+Bytes = Mapping[str, bytes]
+Result = dict[str, bytes]
+
+# -- kinds of fault --------------------------------------------------------------------------
+
+
+class Kill(Fault):
+    """SIGKILL before, within or after the write; the party is started again at once."""
+
+    def __init__(self, at: Write, moment: str) -> None:
+        super().__init__(at)
+        self.moment = moment
+
+    def before(self, stage: Stage, data: bytes) -> None:
+        if self.moment == "within" and self.at.where == "exchange":
+            draft = stage.path(self.at.what).with_name(".draft")
+            draft.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(data[: len(data) // 2])
+        if self.moment != "after":
+            raise Died
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        raise Died
+
+
+class Vanish(Fault):
+    """Dies before the write and is not started again."""
+
+    def before(self, stage: Stage, data: bytes) -> None:
+        stage.gone.add(self.at.who)
+        raise Died
+
+
+class Pause(Fault):
+    """Stands still for so many seconds in the middle of its work, and then goes on."""
+
+    def before(self, stage: Stage, data: bytes) -> None:
+        stage.spare(LONG)
+
+
+class Full(Fault):
+    """The party's disks, and the exchange for it, are full for a while."""
+
+    def before(self, stage: Stage, data: bytes) -> None:
+        stage.full_until[self.at.who] = stage.now + BRIEF
+
+
+class Lost(Fault):
+    """What was put on the exchange is gone before anybody reads it."""
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        stage.path(self.at.what).unlink()
+
+
+class Again(Fault):
+    """The same message a second time, and once more under a name that is nobody's."""
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        path = stage.path(self.at.what)
+        path.unlink()
+        path.write_bytes(data)
+        path.with_name(f"{path.name}-copy").write_bytes(data)
+
+
+class Late(Fault):
+    """Others read the message a while after those that follow it."""
+
+    until = float("inf")
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        self.until = stage.now + BRIEF
+
+    def read(self, stage: Stage, name: str, data: bytes) -> bytes | None:
+        return None if name == self.at.what and stage.now < self.until else data
+
+
+class Shown(Late):
+    """For a while others read something else in the message's place."""
+
+    def __init__(self, at: Write, shown: bytes | None) -> None:
+        super().__init__(at)
+        self.shown = shown
+
+    def read(self, stage: Stage, name: str, data: bytes) -> bytes | None:
+        return data if super().read(stage, name, data) is not None else self.shown
+
+
+class Laid(Fault):
+    """Somebody lays bytes at a name before its owner does, or over what the owner laid there."""
+
+    def __init__(self, at: Write, name: str, laid: bytes | None = None) -> None:
+        super().__init__(at)
+        self.name, self.laid, self.true = name, laid, b""
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        path = stage.path(self.name)
+        if self.name == self.at.what:
+            self.true = data
+        elif path.exists():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if self.laid is None else self.laid)
+
+    def lift(self, stage: Stage) -> None:
+        """Let whoever runs the exchange repair it."""
+        if self.true:
+            stage.path(self.name).write_bytes(self.true)
+        else:
+            stage.path(self.name).unlink(missing_ok=True)
+
+
+class Early(Laid):
+    """The bytes lie there from the beginning of the run."""
+
+    def __init__(self, at: Write, laid: bytes) -> None:
+        super().__init__(at, at.what, laid)
+
+    def begin(self, stage: Stage) -> None:
+        """Lay them down."""
+        super().after(stage, b"")
+
+    def after(self, stage: Stage, data: bytes) -> None:
+        """They lie there already."""
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit in the middle is another."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+
+
+# -- the place where they happen -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A place where one study has run and another is about to, and how that goes undisturbed."""
+
+    place: Place
+    older: Bytes
+    mail: Bytes
+    writes: tuple[Write, ...]
+    result: Result
+
+    def copy(self, target: Path) -> Place:
+        """A twin with the same keys, which makes the same noise."""
+        shutil.copytree(self.place.root, target)
+        for file in target.glob("hospitals/*/agent/site.yaml"):
+            file.write_text(file.read_text().replace(str(self.place.root), str(target)))
+        return Place(target)
+
+
+TERMS = {"strict": (0, 4), "patient": (0, 60), "tolerant": (1, 4)}
+"""Drop-outs that the study allows, and seconds that it waits."""
+
+
+@functools.cache
+def scene(terms: str) -> Scene:
+    """Build a place and play its run in peace."""
+    dropouts, seconds = TERMS[terms]
+    text = STUDY.replace("rounds: 2", "rounds: 1").replace(": 4", f": {seconds}")
+    root = Path(tempfile.mkdtemp(prefix="faults-"))
+    older = text.replace("study: small", "study: older")
+    place = build(root / "place", scheme="cape", dropouts=dropouts, text=older)
+    for site in SITES:
+        limit(place, site, 60)
+    with pytest.MonkeyPatch.context() as patch:
+        village = staged(patch, place, ())[0]
+        assert isinstance(village.carry_out(), dict)
+        village.pump()
+    mail = _mail(place)
+    shutil.rmtree(place.errand.out)
+    study = text.replace("SCHEME", "cape").replace("DROPOUTS", str(dropouts))
+    place.errand.study.write_text(study)
+    agree(place, read_roster(place.errand.roster))
+    early = {name.replace(OLDER, RUN).replace("/older/", "/small/"): mail[name] for name in mail}
+    quiet = Scene(place, early, {}, (), {})
+    with pytest.MonkeyPatch.context() as patch:
+        village, stage = staged(patch, quiet.copy(root / "quiet"), ())
+        result = village.carry_out()
+        village.pump()
+    assert isinstance(result, dict)
+    return Scene(place, early, _mail(village.place), tuple(stage.writes), result)
+
+
+@functools.cache
+def without(terms: str, site: str, number: int) -> Result:
+    """Result of a run which a site leaves just before a round."""
+    known = scene(terms)
+    place = known.copy(Path(tempfile.mkdtemp(prefix="without-")) / "place")
+    with pytest.MonkeyPatch.context() as patch:
+        village, _ = staged(patch, place, ())
+        centre = village.centre()
+        centre.open()
+        village.pump()
+        session = centre.session
+        assert session is not None
+        while session.pending is not None:
+            village.absent = {site} if session.number >= number else set()
+            centre.step()
+        return {name: array.tobytes() for name, array in centre.finish().arrays.items()}
+
+
+def staged(
+    patch: pytest.MonkeyPatch, place: Place, faults: tuple[Fault, ...]
+) -> tuple[FaultyVillage, Stage]:
+    """A village under faults; every array of a query lies beside it."""
+    patch.setattr(encoding, "_INLINE", 64)
+    village = FaultyVillage(place)
+    return village, Stage(patch, village, faults)
+
+
+def _mail(place: Place) -> Bytes:
+    root = Path(place.errand.exchange)
+    found = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+# -- the matrix ------------------------------------------------------------------------------
+
+SAME, ANY = "same", "any"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fault to try: under which terms, and whether the result must be the same."""
+
+    terms: str
+    fault: Callable[[], Fault]
+    due: str = ANY
+
+
+def trials(column: str, at: Write) -> list[Trial]:
+    """What a column of the matrix does to a write."""
+    known, sibling = scene("strict"), _sibling(at)
+    older, true = known.older.get(at.what, b"?" * 40), known.mail.get(at.what, b"")
+    table: dict[str, list[Trial]] = {
+        "killed": [
+            Trial("strict", lambda m=m: Kill(at, m), SAME) for m in ("before", "within", "after")
+        ],
+        "vanished": [
+            Trial("strict", lambda: Vanish(at), SAME)
+            if at.who == CENTRE
+            else Trial("tolerant", lambda: Vanish(at))
+        ],
+        "paused 30 s": [
+            Trial("patient", lambda: Pause(at), SAME),
+            Trial("tolerant", lambda: Pause(at)),
+        ],
+        "lost": [Trial("strict", lambda: Lost(at))],
+        "duplicated": [
+            Trial("strict", lambda: Again(at), SAME),
+            *([Trial("strict", lambda: Laid(at, sibling))] if sibling else []),
+        ],
+        "reordered": [
+            Trial("strict", lambda: Late(at), SAME),
+            Trial("strict", lambda: Early(at, true)),
+        ],
+        "corrupted": [
+            Trial("strict", lambda: Shown(at, flipped(true)), SAME),
+            Trial("strict", lambda: Laid(at, at.what, flipped(true))),
+        ],
+        "replayed": [
+            Trial("strict", lambda: Shown(at, older), SAME),
+            Trial("strict", lambda: Early(at, older)),
+        ],
+        "disk full": [Trial("strict", lambda: Full(at))],
+    }
+    return table[column]
+
+
+COLUMNS = (
+    *("killed", "vanished", "paused 30 s", "lost", "duplicated"),
+    *("reordered", "corrupted", "replayed", "disk full"),
+)
+LOCAL = ("killed", "paused 30 s", "disk full")
+"""What can happen to a write on the party's own disk."""
+
+
+def columns(at: Write) -> tuple[str, ...]:
+    """Columns in which a write has a cell."""
+    return COLUMNS if at.where == "exchange" else LOCAL
+
+
+def _sibling(at: Write) -> str | None:
+    """Another party's name for such a message, or the same party's next."""
+    if at.who in SITES:
+        return at.what.replace(at.who, SITES[(SITES.index(at.who) + 1) % len(SITES)])
+    for one, two in (("/keys", "/shares"), ("00001", "00002"), ("/start", "/keys")):
+        if one in at.what:
+            return at.what.replace(one, two)
+    return None
+
+
+# -- judgement -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended, and what should not have been."""
+
+    end: str
+    problems: tuple[str, ...]
+
+
+def attempt(trial: Trial, root: Path) -> Outcome:
+    """Play one run under one fault, and on from there if it stopped."""
+    known, fault = scene(trial.terms), trial.fault()
+    secrets: dict[str, list[bytes]] = defaultdict(list)
+    with pytest.MonkeyPatch.context() as patch:
+        note_secrets(patch, secrets)
+        village, stage = staged(patch, known.copy(root), (fault,))
+        try:
+            if isinstance(fault, Early):
+                fault.begin(stage)
+            end = _play(village, stage, fault)
+            found = _judge(trial, fault, end)
+            problems = [*found.problems, *_sound(village, stage, complete=found.end == SAME)]
+            if isinstance(end, ConsortiumError):
+                problems += _go_on(village, stage, fault, known)
+                problems += _sound(village, stage, complete=False)
+            problems += leaks(village, secrets, str(end))
+            if not fault.over and not isinstance(fault, Early):
+                problems.append("the fault never happened")
+        finally:
+            village.wake_all()
+            shutil.rmtree(root, ignore_errors=True)
+    return Outcome(found.end, tuple(problems))
+
+
+def _play(village: FaultyVillage, stage: Stage, fault: Fault) -> Result | ConsortiumError:
+    try:
+        end = village.carry_out()
+    except Died:  # the centre, for hours
+        village.log.append(("test", _overdue(village, stage)))
+        village.ticks.now += HOURS
+        stage.gone.clear()
+        end = village.carry_out()
+    village.wake_all()
+    for _ in range(3):
+        village.pump()
+    return end
+
+
+def _overdue(village: FaultyVillage, stage: Stage) -> str:
+    """Let a site wait for a centre that is gone; it says for whom."""
+    stage.at_work = "north"
+    village.pump()
+    timing = village.study.timing
+    with pytest.raises(SiteError, match="start the study at the centre"):
+        village.agent("north").work(once=True, idle=timing.join + 2 * timing.answer + 1)
+    joined = "takes part in small" in village.said("north")
+    assert not joined or re.search(r"the centre \(.*\) is overdue", village.said("north"))
+    return "north waited"
+
+
+def _judge(trial: Trial, fault: Fault, end: Result | ConsortiumError) -> Outcome:
+    at = fault.at
+    if isinstance(end, ConsortiumError):
+        named = (at.who, at.what) if at.who in SITES else (*SITES, at.what)
+        blame = [] if any(word in str(end) for word in named) else [f"nobody is named: {end}"]
+        due = [f"must not stop: {end}"] if trial.due == SAME else []
+        return Outcome(f"stops: {end.code}", (*blame, *due))
+    if end == scene(trial.terms).result:
+        return Outcome(SAME, ())
+    if trial.terms == "tolerant" and at.who in SITES and trial.due == ANY:
+        number = _left_before(at)
+        if number and end == without(trial.terms, at.who, number):
+            return Outcome(f"without from {number}", ())
+    return Outcome("another", ("another result",))
+
+
+def _left_before(at: Write) -> int | None:
+    """First round that a site has no part in, if it stops before a write."""
+    found = re.search(r"/(\d+)/(\w+)", at.what)
+    if at.what.startswith("ledgers/"):
+        return 1 if at.what <= f"ledgers/{at.who}/000000005" else 2
+    if found is None:
+        return None
+    answered = found[2] in ("unmask", "unmasking", "spend")
+    return int(found[1]) + answered
+
+
+def _go_on(village: FaultyVillage, stage: Stage, fault: Fault, known: Scene) -> list[str]:
+    """Once the trouble is gone: the same run to the same end, or a new run."""
+    out = village.place.errand.out
+    run = read_run(out)
+    stage.at_work = "nobody"
+    if isinstance(fault, Laid):
+        fault.lift(stage)
+    stage.full_until.clear()
+    village.restart()
+    for site in SITES:
+        say_yes(village.place, site, runs=4)
+    end = village.carry_out()
+    for _ in range(3):
+        village.pump()
+    if isinstance(end, ConsortiumError):
+        return [f"does not go on: {end}"]
+    if run is not None and read_run(out) == run and end != known.result:
+        return ["goes on to another result"]
+    return []
+
+
+def _sound(village: FaultyVillage, stage: Stage, *, complete: bool) -> list[str]:
+    """What must be true of every run."""
+    found = [f"{name} was said twice" for (_, name), said in stage.sent.items() if len(said) > 1]
+    found += [line for _, line in village.log if "fault of the software" in line]
+    for site in SITES:
+        entries = ledger(village.place, site)
+        charged = [(e.charge.run, e.charge.round, e.event) for e in entries]
+        if len(set(charged)) < len(charged):
+            found.append(f"{site} was charged twice")
+        spent = [c for c in charged if c[0] == RUN]
+        due = [(RUN, number, event) for number in (1, 2) for event in ("reserve", "spend")]
+        if complete and spent != due:
+            found.append(f"{site} was charged {spent}")
+    return found
+
+
+def leaks(village: FaultyVillage, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
+    """Secrets that stand in any line that was told."""
+    text = "\n".join([line for _, line in village.log] + [more])
+    places = [village.place.site(name) for name in SITES] + [village.place.errand.keys]
+    kept = [load_identity(place) for place in places]
+    keys = [k for each in kept for k in (each.root, each.key.private_bytes_raw())]
+    found = [f"{kind} in a log" for kind, all_ in secrets.items() if _stands(all_, text)]
+    return found + (["a key in a log"] if _stands(keys, text) else [])
+
+
+def _stands(secrets: Iterable[bytes], text: str) -> bool:
+    return any(form in text for secret in secrets for form in _forms(secret))
+
+
+def _forms(secret: bytes) -> Iterable[str]:
+    """A secret as text: its first bytes, or its first numbers."""
+    yield secret[:8].hex()
+    yield base64.b64encode(secret[:9]).decode()
+    values = np.frombuffer(secret[: len(secret) // 8 * 8][:64], "<f8")
+    finite = values[np.isfinite(values)]
+    yield from (f"{x:.5f}" for x in finite if 1e-3 < abs(x) < 1e6)
+
