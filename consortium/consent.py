@@ -218,7 +218,7 @@ def _genuine(
                 message or b"", keys, run=KIND, kind=KIND, limit=_MOST, sender=site, round=serial
             )
             consent = msgspec.json.decode(opened.body, type=Consent)
-        except (ConsortiumError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (ConsortiumError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue  # anybody may write to the exchange; only a signature counts
         if consent.site == site and _body(consent) == opened.body:
             yield serial, consent

@@ -8,11 +8,22 @@ nothing of the data.
 
 from __future__ import annotations
 
+_MOST = 4000
+
+
+def legible(text: object, most: int = _MOST) -> str:
+    """What somebody else wrote, without anything that a terminal or its reader could trip over."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
+
 
 class ConsortiumError(Exception):
     """Something went wrong that the software foresaw."""
 
     code = "error"
+
+    def __str__(self) -> str:
+        # A message may quote what another party wrote, and ends in a terminal or a log.
+        return legible(super().__str__())
 
 
 class ConfigurationError(ConsortiumError):

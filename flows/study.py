@@ -7,6 +7,7 @@ parameters, so no array, path or key is recorded.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from consortium.engine.session import Round
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
 from consortium.plan import Plan
 
+_PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 
 
@@ -83,10 +85,14 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
         assert session is not None  # noqa: S101 - opened above
         shown = create_progress_artifact(0.0, key="rounds", description="Rounds of the study")
         assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
+        told = time.monotonic()
         while session.pending is not None:
             run_round(session.pending.stage, session.number)
             outputs.progress(len(session.rounds), plan.rounds)
-            update_progress_artifact(shown, 100.0 * len(session.rounds) / plan.rounds)
+            now, last = time.monotonic(), session.pending is None
+            if last or now - told > _PROGRESS_EVERY:
+                told = now
+                update_progress_artifact(shown, 100.0 * len(session.rounds) / plan.rounds)
         results.append(finish())
         publish(plan, results[-1])
 

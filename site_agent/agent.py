@@ -43,6 +43,7 @@ from site_agent.policy import Policy
 from site_agent.store import Store
 from site_agent.witness import Witness
 
+_LOOK_EVERY = 0.25  # s
 STORE, CACHE, ENDED = "messages.sqlite", "cache", "ended"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
@@ -90,6 +91,7 @@ class Agent:
         self._told: set[str] = set()
         self._board = Noticeboard(self.folder, self.clock.wall)
         self._greeted = False
+        self._looked = 0.0
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
         """Take part in runs until told to stop.
@@ -200,7 +202,15 @@ class Agent:
         return True
 
     def _announced(self) -> list[str]:
-        """Runs on the exchange; none while it can't be read."""
+        """Runs on the exchange; none while it can't be read.
+
+        While this site is in a run, others are looked for now and then only.
+        """
+        now = self.clock.now()
+        busy = [run for run, a in self._runs.items() if a is not None and a.ended is None]
+        if busy and now - self._looked < _LOOK_EVERY:
+            return busy
+        self._looked = now
         try:
             found = self.site.exchange.children("runs")
         except ExchangeError as error:

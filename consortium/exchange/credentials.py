@@ -81,10 +81,13 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
         If it is missing, others may read it, a field is unknown, missing or malformed, or a file
         that it names is not there.
     """
+    text = _read_private(path)
     try:
-        found = model.model_validate(yaml.safe_load(_read_private(path)))
-    except yaml.YAMLError:  # its text quotes the file
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # they quote the file
         raise ConfigurationError(f"{path} is not YAML; write lines 'field: value'.") from None
+    try:
+        found = model.model_validate(values)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(map(str, problem["loc"])) or "all"
@@ -122,7 +125,10 @@ def _read_private(path: Path) -> str:
 
 
 def _beside(path: Path, field: str, value: Path) -> Path:
-    found = path.parent / value.expanduser()
+    try:
+        found = path.parent / value.expanduser()
+    except RuntimeError:  # ~somebody, whom this machine does not know
+        found = path.parent / value
     if not found.is_file():
         raise ConfigurationError(f"{path}: field '{field}': {found} is not a file; correct it.")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from pathlib import Path
 
@@ -55,7 +56,9 @@ class DirectoryExchange:
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""
         try:
-            with (self._root / check_name(name)).open("rb") as file:
+            with open(self._root / check_name(name), "rb", opener=_without_waiting) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise ExchangeError(f"{name} is not a file; have the exchange's owner remove it.")
                 data = file.read(limit + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -78,3 +81,8 @@ class DirectoryExchange:
                 f"{prefix} can't be listed ({error.strerror}); check the exchange's rights."
             ) from error
         return sorted(name for name in found if not name.startswith("."))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; one that is a pipe must not hold its reader up until somebody writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)

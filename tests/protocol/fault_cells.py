@@ -146,8 +146,10 @@ class Early(Laid):
         super().__init__(at, at.what, laid)
 
     def begin(self, stage: Stage) -> None:
-        """Lay them down."""
-        super().after(stage, b"")
+        self.over = True
+        path = stage.path(self.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.laid or b"")
 
     def after(self, stage: Stage, data: bytes) -> None:
         """They lie there already."""
@@ -284,7 +286,8 @@ def trials(column: str, at: Write) -> list[Trial]:
         ],
         "reordered": [
             Trial("strict", lambda: Late(at), SAME),
-            Trial("strict", lambda: Early(at, true)),
+            # A site's own head of lines to come would prove that its ledger is an old backup.
+            *([] if "ledgers/" in at.what else [Trial("strict", lambda: Early(at, true))]),
         ],
         "corrupted": [
             Trial("strict", lambda: Shown(at, flipped(true)), SAME),
@@ -336,21 +339,20 @@ class Outcome:
 def attempt(trial: Trial, root: Path) -> Outcome:
     """Play one run under one fault, and on from there if it stopped."""
     known, fault = scene(trial.terms), trial.fault()
+    right = _right(trial, fault.at)
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with pytest.MonkeyPatch.context() as patch:
         note_secrets(patch, secrets)
         village, stage = staged(patch, known.copy(root), (fault,))
         try:
-            if isinstance(fault, Early):
-                fault.begin(stage)
             end = _play(village, stage, fault)
-            found = _judge(trial, fault, end)
+            found = _judge(trial, fault, end, right)
             problems = [*found.problems, *_sound(village, stage, complete=found.end == SAME)]
             if isinstance(end, ConsortiumError):
                 problems += _go_on(village, stage, fault, known)
                 problems += _sound(village, stage, complete=False)
             problems += leaks(village, secrets, str(end))
-            if not fault.over and not isinstance(fault, Early):
+            if not fault.over:
                 problems.append("the fault never happened")
         finally:
             village.wake_all()
@@ -384,20 +386,29 @@ def _overdue(village: FaultyVillage, stage: Stage) -> str:
     return "north waited"
 
 
-def _judge(trial: Trial, fault: Fault, end: Result | ConsortiumError) -> Outcome:
+def _right(trial: Trial, at: Write) -> dict[str, Result]:
+    """The results that are right, by what they are called."""
+    right = {SAME: scene(trial.terms).result}
+    number = _left_before(at) if at.who in SITES else None
+    if trial.terms == "tolerant" and trial.due == ANY and number:
+        right[f"without it from {number}"] = without(trial.terms, at.who, number)
+    return right
+
+
+def _judge(
+    trial: Trial, fault: Fault, end: Result | ConsortiumError, right: Mapping[str, Result]
+) -> Outcome:
+    if not isinstance(end, ConsortiumError):
+        called = [name for name, result in right.items() if result == end]
+        return Outcome(called[0], ()) if called else Outcome("another", ("another result",))
     at = fault.at
-    if isinstance(end, ConsortiumError):
-        named = (at.who, at.what) if at.who in SITES else (*SITES, at.what)
-        blame = [] if any(word in str(end) for word in named) else [f"nobody is named: {end}"]
-        due = [f"must not stop: {end}"] if trial.due == SAME else []
-        return Outcome(f"stops: {end.code}", (*blame, *due))
-    if end == scene(trial.terms).result:
-        return Outcome(SAME, ())
-    if trial.terms == "tolerant" and at.who in SITES and trial.due == ANY:
-        number = _left_before(at)
-        if number and end == without(trial.terms, at.who, number):
-            return Outcome(f"without from {number}", ())
-    return Outcome("another", ("another result",))
+    place = fault.name if isinstance(fault, Laid) else at.what
+    owner = next((site for site in SITES if site in place.split("/")), at.who)
+    named = (owner, place) if owner in SITES else (*SITES, place)
+    problems = [] if any(word in str(end) for word in named) else [f"nobody is named: {end}"]
+    if trial.due == SAME:
+        problems.append(f"must not stop: {end}")
+    return Outcome(f"stops: {end.code}", tuple(problems))
 
 
 def _left_before(at: Write) -> int | None:

@@ -47,12 +47,18 @@ class Write:
         return self.what if self.where == "exchange" else f"{self.where}: {self.what}"
 
 
+NAMED = Write(CENTRE, "folder", "run.json")
+
+
 class Fault:
     """Something that goes wrong once, at one write."""
 
     def __init__(self, at: Write) -> None:
         self.at = at
         self.over = False
+
+    def begin(self, stage: Stage) -> None:
+        """The run has its name, and nothing of it is on the exchange yet."""
 
     def before(self, stage: Stage, data: bytes) -> None:
         """The write is about to be made."""
@@ -80,6 +86,7 @@ class Stage:
         self, patch: pytest.MonkeyPatch, village: FaultyVillage, faults: tuple[Fault, ...] = ()
     ) -> None:
         self.village, self.faults = village, faults
+        village.sleepers = {fault.at.who: Sleeper() for fault in faults}
         self.writes: dict[Write, None] = {}
         self.sent: dict[tuple[str, str], set[bytes]] = defaultdict(set)
         self.full_until: dict[str, float] = {}
@@ -122,15 +129,19 @@ class Stage:
             fault.over = True
             fault.before(self, data)
         result = act()
+        if where == "exchange":
+            self.sent[write.who, what].add(data)
         for fault in due:
             fault.after(self, data)
+        if write == NAMED:
+            for fault in self.faults:
+                fault.begin(self)
         return result
 
     def _watch_exchange(self, patch: pytest.MonkeyPatch) -> None:
         put, get = DirectoryExchange.put, DirectoryExchange.get
 
         def watched_put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-            self.sent[self.at_work, name].add(data)
             self.write("exchange", name, data, lambda: put(exchange, name, data))
 
         def watched_get(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:

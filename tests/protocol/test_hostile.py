@@ -526,7 +526,7 @@ def test_altered_on_the_way_and_then_right(
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("/study", "takes no further part"),
+        ("/study", "not there within"),
         ("/advertise/west", "west"),
         ("/contribution/west", "west: no sound answer to round 1"),
     ],

@@ -16,7 +16,14 @@ from village import STUDY, build, limit
 
 from consortium.consent import Consent, read_consents
 from consortium.demo import Place
-from consortium.errors import BudgetError, DataError, ExchangeError, PrivacyError, SignatureError, StudyError
+from consortium.errors import (
+    BudgetError,
+    DataError,
+    ExchangeError,
+    PrivacyError,
+    SignatureError,
+    StudyError,
+)
 from consortium.identity import load_identity
 from consortium.plan import promised_mu
 from consortium.privacy.gdp import compose, epsilon_of
