@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.conduct import carry_out
+from consortium.conduct import Errand, carry_out
 from consortium.demo import Place, start_agent
 from consortium.engine.wire import Clock
 from consortium.identity import create_identity, load_identity
@@ -39,7 +40,17 @@ analysis: {{components: 20, rounds: {rounds}}}
 """
 
 
-def settle(root: Path, sites: int, rounds: int) -> Place:
+@dataclass(frozen=True)
+class Door:
+    """How a party enters the exchange."""
+
+    place: str
+    credentials: Path | None = None
+
+
+def settle(
+    root: Path, sites: int, rounds: int, doors: Callable[[str], Door] | None = None
+) -> Place:
     """Make sites with keys, approvals and one data set for all."""
     names = [f"site{number}" for number in range(sites)]
     place = Place(root)
@@ -55,7 +66,9 @@ def settle(root: Path, sites: int, rounds: int) -> Place:
     for name in names:
         folder = place.site(name)
         folder.mkdir(parents=True)
-        SiteConfig.create(name, place.dataset("site0"), str(errand.exchange)).save(folder)
+        door = doors(name) if doors else Door(str(errand.exchange))
+        config = SiteConfig.create(name, place.dataset("site0"), door.place, door.credentials)
+        config.save(folder)
         Policy.model_validate({"subject": {"study": 100, "total": 100}, "most_dropouts": 0}).save(
             folder
         )
@@ -70,13 +83,12 @@ def settle(root: Path, sites: int, rounds: int) -> Place:
     return place
 
 
-def measure(root: Path, sites: int, rounds: int) -> float:
-    """Milliseconds of a round, between the second and the last one's records."""
-    place = settle(root, sites, rounds)
+def measure(place: Place, errand: Errand, sites: int) -> float:
+    """Carry the study out by processes; milliseconds of a round after the second one."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         running += [start_agent(place, f"site{number}") for number in range(sites)]
-        carry_out(place.errand, Clock(), Console(quiet=True))
+        carry_out(errand, Clock(), Console(quiet=True))
     finally:
         for process in running:
             process.terminate()
@@ -92,10 +104,11 @@ def main() -> None:
     rows = []
     for sites, rounds in ((4, 40), (32, 20)):
         start = time.perf_counter()
-        each = measure(root / str(sites), sites, rounds)
+        place = settle(root / str(sites), sites, rounds)
+        each = measure(place, place.errand, sites)
         rows.append([str(sites), f"{each:.0f}", f"{time.perf_counter() - start:.0f}"])
     show("A round over a directory, R = 20", ["sites", "ms a round", "whole study, s"], rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -40,7 +40,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console(log_path=False, width=None if sys.stdout.isatty() else 140)
+# Without markup: what a site writes with brackets is text, and no mistake.
+out = Console(markup=False, log_path=False, width=None if sys.stdout.isatty() else 140)
 MEMBERS, STUDIES, TRIALS = "Members", "A study", "Trying out"  # headings of the help
 StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -79,7 +80,8 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
     with only_one(errand.out), RoundsBar(console) as shown:
         record = claim_run(errand.out, study, exchange, keys)
         setting = Setting(record.run, study, keys, grid.digest, grid.features, signed.file)
-        centre = Centre(setting, identity.key, exchange, errand.out, clock, console.log)
+        tell = partial(console.log, markup=False)  # sites' words are among its lines
+        centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
         publisher = Publisher(errand.out, study, grid)
         return _conduct(centre, publisher, errand.out, shown)
 

@@ -7,6 +7,35 @@ from pathlib import Path
 
 from consortium.errors import OutputError
 
+DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading a JSON record raises that somebody else may have written."""
+
+
+def beside(folder: Path, name: str) -> Path:
+    """Path of a file that lies in a folder, whoever chose its name.
+
+    Raises
+    ------
+    ValueError
+        If the name, or a link that it goes through, leads out of the folder.
+    """
+    root = folder.resolve()
+    try:
+        path = (root / name).resolve()
+    except RuntimeError as error:  # links in a circle
+        raise ValueError(name) from error
+    if Path(name).is_absolute() or ".." in Path(name).parts or not path.is_relative_to(root):
+        raise ValueError(name)
+    return path
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of it.

@@ -14,6 +14,8 @@ MOST_TEXT = 1_000_000
 """Characters; whatever people write by hand is a page."""
 _MOST_VALUE = 10_000
 """Characters of one value: YAML 1.1 reads 1:1:1 in base 60, in a time that grows as the square."""
+_MOST_NODES = 20_000
+"""Values of a file: the largest roster has 2,300, and a megabyte of short ones takes ten seconds."""
 
 
 class PlainYamlError(ValueError):
@@ -27,13 +29,17 @@ class PlainYamlError(ValueError):
 class PlainLoader(yaml.SafeLoader):
     """YAML without aliases, tags, merged fields and fields written twice."""
 
+    nodes = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse aliases, few of which stand for billions of values, tags, and endless values.
+        """Refuse aliases, few of which stand for billions of values, tags, and what is endless.
 
         PyYAML meets some values of a tag with an error that is none of its own.
         """
         event = self.peek_event()  # type: ignore[no-untyped-call]
-        endless = isinstance(event, yaml.ScalarEvent) and len(event.value) > _MOST_VALUE
+        self.nodes += 1
+        long = isinstance(event, yaml.ScalarEvent) and len(event.value) > _MOST_VALUE
+        endless = long or self.nodes > _MOST_NODES
         alias = isinstance(event, yaml.AliasEvent)
         if alias or endless or getattr(event, "tag", None) is not None:
             raise yaml.MarkedYAMLError(problem_mark=event.start_mark)

@@ -15,7 +15,7 @@ from consortium.engine.encoding import read_announcement
 from consortium.engine.wire import END, MOST_NOTICE, Names
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
-from consortium.files import write_atomically
+from consortium.files import DAMAGED, write_atomically
 from consortium.secagg import CENTRE, unseal
 from consortium.study import Study
 
@@ -98,7 +98,7 @@ def read_run(folder: Path) -> RunRecord | None:
         if not _RUN.fullmatch(record.run):
             raise ValueError(record.run)
         return record
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise OutputError(f"{path} is damaged; choose another output folder.") from error
 
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
 from consortium.errors import SignatureError, StudyError
+from consortium.files import beside
 from consortium.membership import Key, Membership, Signature, verifies
 from consortium.plain_yaml import read_yaml, write_yaml
 from consortium.roster import keys_of
@@ -149,11 +150,19 @@ def mask_digest(study: Study, folder: Path) -> str:
     Raises
     ------
     StudyError
-        If the file can't be read.
+        If the file can't be read, or lies elsewhere.
     """
     name = study.data.mask
+    if name == "template":
+        return _sha256(b"template")
     try:
-        return _sha256(b"template" if name == "template" else (folder / name).read_bytes())
+        with beside(folder, name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except ValueError as error:
+        raise StudyError(
+            f"The mask of '{study.study}', {name}, does not lie beside the study file; put it "
+            "there, and not a link to it."
+        ) from error
     except OSError as error:
         raise StudyError(
             f"{folder / name}, the mask of '{study.study}', can't be read ({error.strerror}); put "

@@ -156,6 +156,13 @@ class Study(Section):
     analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
     timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
 
+    @field_validator("title")
+    @classmethod
+    def _printable(cls, title: str) -> str:
+        if not title.isprintable():
+            raise ValueError("a title is one line of printable characters; correct it")
+        return title
+
     @field_validator("sites")
     @classmethod
     def _distinct(cls, sites: tuple[str, ...]) -> tuple[str, ...]:

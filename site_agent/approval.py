@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 
 from consortium.consent import Consent
 from consortium.errors import BudgetError, ConfigurationError, OutputError, PrivacyError, StudyError
-from consortium.files import write_atomically
+from consortium.files import DAMAGED, write_atomically
 from consortium.identity import Identity
 from consortium.plan import promised_mu
 from consortium.privacy.gdp import compose, epsilon_of
@@ -224,7 +224,7 @@ def _read(path: Path, identity: Identity) -> Approval:
             f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
             "and approve the study again."
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise ConfigurationError(
             f"{path} is damaged; remove it and approve the study again."
         ) from error

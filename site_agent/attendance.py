@@ -36,6 +36,7 @@ from consortium.errors import (
     PrivacyError,
     ProtocolError,
     StudyError,
+    legible,
 )
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
@@ -380,7 +381,8 @@ class Attendance:
         message = self._post.peek(self._names.end(), MOST_NOTICE)
         if message is None:
             return False
-        self.ended = read_announcement(self._post.signed(message, END, 0, MOST_NOTICE))
+        said = read_announcement(self._post.signed(message, END, 0, MOST_NOTICE))
+        self.ended = {name: legible(said.get(name)) for name in ("outcome", "reason")}
         return True
 
     # -- facts ----------------------------------------------------------------------------

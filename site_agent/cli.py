@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from consortium.engine.waiting import read_waiting
-from consortium.errors import ConsortiumError
+from consortium.errors import ConsortiumError, legible
 from consortium.files import make_folder
 from consortium.identity import create_identity, load_identity
 from consortium.progress import in_use
@@ -35,7 +35,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console(width=None if sys.stdout.isatty() else 140)
+# Without markup: a title or a file's name with brackets is text, and no mistake.
+out = Console(markup=False, width=None if sys.stdout.isatty() else 140)
 Folder = Annotated[
     Path, typer.Option("--folder", "-f", help="The site's own folder.", envvar="SITE_FOLDER")
 ]
@@ -226,7 +227,7 @@ def _now() -> datetime:
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(f"{_now().isoformat(timespec='seconds')} {line}\n")
+    sys.stderr.write(f"{_now().isoformat(timespec='seconds')} {legible(line)}\n")
     sys.stderr.flush()
 
 

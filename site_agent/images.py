@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from nibabel.openers import ImageOpener
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.report.grid import UNREADABLE, Grid, is_invertible
+from consortium.report.grid import Grid, is_invertible
+from consortium.report.nifti import UNREADABLE, load_nifti
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
@@ -41,7 +43,7 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
         or shows less than `COVERAGE` of the study's voxels.
     """
     try:
-        image = nib.load(path)
+        image = load_nifti(path)
     except UNREADABLE as error:
         raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
     if not isinstance(image, nib.Nifti1Image):
@@ -65,7 +67,7 @@ def iterate_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[np.f
     Raises
     ------
     DataError
-        If the file ends early or its compression is damaged.
+        If the file ends early, goes on far behind its last volume, or its compression is damaged.
     """
     stored = image.dataobj
     size = int(np.prod(image.shape[:3])) * stored.dtype.itemsize
@@ -77,11 +79,19 @@ def iterate_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[np.f
                 raw = np.frombuffer(_exactly(file, size), stored.dtype)
                 yield _scaled(raw, stored.slope, stored.inter).reshape(image.shape[:3], order="F")
                 done += 1
-            while file.read(CHUNK):
-                pass
+            _expect_end(file)
     except UNREADABLE as error:
         msg = f"{path} is cut short or damaged after volume {done}; copy the file again."
         raise DataError(msg) from error
+
+
+def _expect_end(file: ImageOpener) -> None:
+    """Read what a writer may leave behind the last volume, but no bomb."""
+    rest = 0
+    while part := file.read(CHUNK):
+        rest += len(part)
+        if rest > CHUNK:
+            raise EOFError
 
 
 def _exactly(file: ImageOpener, size: int) -> bytes:
@@ -107,7 +117,7 @@ def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
 
 def _check_size(path: Path, image: nib.Nifti1Image) -> None:
     """Refuse an uncompressed file whose size shows that it was cut short."""
-    needed = image.dataobj.offset + int(np.prod(image.shape)) * image.get_data_dtype().itemsize
+    needed = image.dataobj.offset + math.prod(image.shape) * image.get_data_dtype().itemsize
     if path.suffix == ".nii" and path.stat().st_size < needed:
         raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
 

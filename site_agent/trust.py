@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
-from consortium.files import write_atomically
+from consortium.files import DAMAGED, write_atomically
 from consortium.roster import Membership, fingerprint
 
 TRUST = "consortium.json"
@@ -53,7 +53,7 @@ def read_trust(folder: Path) -> Trust | None:
             raise ValueError(content)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise ConfigurationError(
             f"{path} is damaged; restore it, or remove it and join the consortium again."
         ) from error

@@ -126,7 +126,7 @@ def test_a_changed_key_needs_the_old_one(tmp_path: Path) -> None:
 def test_a_lost_key_needs_the_coordinators_word(old: int | None, tmp_path: Path) -> None:
     """Without the old key, or with a key that was never the site's."""
     asked = request(tmp_path, "east", 105, old=old)
-    with pytest.raises(StudyError, match="did not sign this request; .* --lost-key"):
+    with pytest.raises(StudyError, match=r"did not sign this request; .* --lost-key"):
         admit(members(), asked)
     assert admit(members(), asked, lost_key=True).sites["east"] == public(105)
 

@@ -14,7 +14,6 @@ from townhall import members, private, public
 from consortium.errors import ConsortiumError, SignatureError, StudyError
 from consortium.membership import MOST_HANDOVERS, Handover
 from consortium.roster import (
-    Membership,
     fingerprint,
     found_roster,
     keys_of,
@@ -212,8 +211,6 @@ BROKEN = {
     "a gap": (_vouch(1, 2), _vouch(3, 4)),
     "a wrong signature": (_vouch(1, 2), _vouch(2, 3, signer=9), _vouch(3, 4)),
     "another order": (_vouch(2, 3), _vouch(1, 2), _vouch(3, 4)),
-    "a loop": (_vouch(1, 2), _vouch(2, 1), _vouch(1, 4)),
-    "back to itself": (_vouch(4, 1), _vouch(1, 4)),
     "a usurper": (_vouch(1, 4, signer=4),),
 }
 
@@ -221,14 +218,16 @@ BROKEN = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_succession_is_refused(fault: str, tmp_path: Path) -> None:
     path = tmp_path / "roster.yaml"
-    try:
-        found = replace(members(), centre=public(4), handovers=BROKEN[fault])
-    except StudyError as error:
-        assert "loop" in fault or "itself" in fault, error
-        return
+    found = replace(members(), centre=public(4), handovers=BROKEN[fault])
     assert not found.descends_from(public(1))
     save_roster(path, found, private(4))
     assert isinstance(refused(path), SignatureError)
+
+
+@pytest.mark.parametrize("loop", [(_vouch(1, 2), _vouch(2, 1), _vouch(1, 4)), (_vouch(4, 1),)])
+def test_a_key_never_comes_back(loop: tuple[Handover, ...]) -> None:
+    with pytest.raises(StudyError, match="can't have the key of an earlier consortium"):
+        replace(members(), centre=public(4), handovers=(*loop, _vouch(1, 4)))
 
 
 def test_the_succession_has_an_end() -> None:

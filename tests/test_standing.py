@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 
@@ -69,12 +68,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture
-def place(original: Place, tmp_path: Path) -> Iterator[Place]:
+def place(original: Place, tmp_path: Path) -> Place:
     target = tmp_path / "place"
     shutil.copytree(original.root, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(original.root), str(target)))
-    yield Place(target)
+    return Place(target)
 
 
 def test_every_step_is_told_in_its_order(place: Place) -> None:

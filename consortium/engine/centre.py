@@ -21,7 +21,7 @@ from consortium.engine.encoding import (
     encode_query,
     query_context,
 )
-from consortium.engine.mailbox import Mailbox, Wanted
+from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.session import Round, Session
 from consortium.engine.setting import Setting, read_start, start_notice
 from consortium.engine.transcript import TRANSCRIPT, Transcript
@@ -117,9 +117,10 @@ class Centre:
 
     def _muster(self) -> tuple[str, ...]:
         """Settle which sites the run starts with, once and for all."""
-        stored = self._mail.get(self._names.start(), MOST_NOTICE)
+        name = self._names.start()
+        stored = self._mail.get(name, MOST_NOTICE)
         if stored is not None:
-            return read_start(self._mail.own(stored, START, 0))
+            return read_start(self._mail.own(name, stored, START, 0))
         study = self.setting.study
         places = {site: self._names.present(site) for site in study.sites}
         missing = self._collect("present", places, MOST_NOTICE, self._greet, study.timing.join)
@@ -128,7 +129,7 @@ class Centre:
             raise self._shortage(missing, "not there", study.timing.join)
         if missing:
             self._tell(f"starting without {', '.join(missing)}")
-        self._mail.post(self._names.start(), START, 0, start_notice(there))
+        self._mail.post(name, START, 0, start_notice(there))
         return there
 
     def _greet(self, data: bytes) -> str:
@@ -239,7 +240,7 @@ class Centre:
                 self._mail.put(self._names.array(digest), data)
             self._mail.post(name, QUERY, session.number, body)
         else:
-            body = self._mail.own(stored, QUERY, session.number)
+            body = self._mail.own(name, stored, QUERY, session.number)
         return query_context(session.plan, session.number, body)
 
     def _contributions(self, number: int) -> None:
@@ -267,7 +268,10 @@ class Centre:
         name = self._names.round(number, "unmask")
         stored = self._mail.get(name, self._sizes.request)
         if stored is not None:  # posted before a crash: the lists must stay as they are
-            self._hub.restore(number, stored)
+            try:
+                self._hub.restore(number, stored)
+            except ProtocolError as error:
+                raise foreign(name, error) from error
         self._contributions(number)
         self._mail.put(name, self._hub.request(number))
 

@@ -106,9 +106,18 @@ class Mailbox:
                 self.tell_once(str(error))
         return act()
 
-    def own(self, data: bytes, kind: str, number: int) -> bytes:
-        """Open a message that the centre posted before a crash."""
-        return self._unseal(data, kind, CENTRE, number, MOST_QUERY + OVERHEAD)
+    def own(self, name: str, data: bytes, kind: str, number: int) -> bytes:
+        """Open a message that the centre posted before a crash.
+
+        Raises
+        ------
+        TakenError
+            If somebody else wrote it.
+        """
+        try:
+            return self._unseal(data, kind, CENTRE, number, MOST_QUERY + OVERHEAD)
+        except ProtocolError as error:
+            raise foreign(name, error) from error
 
     def notice(self, data: bytes, kind: str) -> str:
         """Check a site's signed notice of one kind and return its sender."""
@@ -184,6 +193,17 @@ class Mailbox:
         if line not in self._told:
             self._told.add(line)
             self.tell(line)
+
+
+def foreign(name: str, error: ProtocolError) -> TakenError:
+    """Make the error of a centre's name that holds what the centre did not put there.
+
+    The run is not lost by it: anybody who can write to the exchange could end it otherwise.
+    """
+    return TakenError(
+        f"{name} holds what this centre did not put there ({error}); have the exchange's owner "
+        "remove it, and run the study again."
+    )
 
 
 def _legible(text: object) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from consortium.engine.session import Round
 from consortium.errors import OutputError
-from consortium.files import write_atomically
+from consortium.files import DAMAGED, write_atomically
 
 TRANSCRIPT = "transcript"
 
@@ -61,12 +61,14 @@ class Transcript:
         while (path := self._folder / f"round-{number:05d}.json").exists():
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
-                values = np.load(path.with_suffix(".npy"), allow_pickle=False)
+                # Mapped first: a header that asks for more than the file holds takes no memory.
+                stored = np.load(path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False)
+                values = np.array(stored)
                 survivors = tuple(int(s) for s in record["survivors"])
                 if record["round"] != number or values.dtype != np.float64:
                     raise ValueError(number)
                 done = Round(number, record["stage"], record["statistic"], survivors, values)
-            except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            except (*DAMAGED, EOFError) as error:
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."
                 ) from error

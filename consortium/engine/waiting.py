@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from consortium.errors import OutputError
-from consortium.files import write_atomically
+from consortium.files import DAMAGED, write_atomically
 
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
@@ -93,5 +93,5 @@ def read_waiting(folder: Path) -> Waiting | None:
         )
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise OutputError(f"{path} is damaged; remove it.") from error

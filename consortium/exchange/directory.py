@@ -58,7 +58,9 @@ class DirectoryExchange:
         try:
             with open(self._root / check_name(name), "rb", opener=_without_waiting) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise ExchangeError(f"{name} is not a file; have the exchange's owner remove it.")
+                    raise ExchangeError(
+                        f"{name} is not a file; have the exchange's owner remove it."
+                    )
                 data = file.read(limit + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -7,36 +7,27 @@ holds the voxels of the mask in C order, the order of ``image[mask]``.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import nibabel as nib
 import numpy as np
 from nibabel.affines import apply_affine
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
-from nibabel.wrapstruct import WrapStructError
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.files import beside
+from consortium.report.nifti import UNREADABLE, load_nifti
 from consortium.study import DataSection
 
 TEMPLATE = "template"
-UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    zlib.error,
-    ImageFileError,
-    HeaderDataError,
-    WrapStructError,
-)
-"""What nibabel, gzip and zlib raise on files that are missing, foreign, cut short or damaged."""
 TEMPLATE_THRESHOLD = 0.2
 """Part of the template's largest intensity above which a voxel is brain (nilearn's default)."""
+FINEST = 0.5
+"""Finest grid of the template in mm; it has eighty million voxels, and half the edge eight times
+as many."""
 MNI_CODE = 4
 """NIfTI's sform and qform code of the MNI152 space."""
 LARGEST_CONDITION = 1e6
@@ -149,12 +140,13 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
     """
     if data.mask == TEMPLATE:
         return template_grid(data.resolution)
-    name = PurePosixPath(data.mask)
     # The study file comes from the centre: it must not be able to point at a site's other files.
-    if name.is_absolute() or ".." in name.parts:
+    try:
+        path = beside(folder, data.mask)
+    except ValueError as error:
         msg = f"The study's mask {data.mask} is not beside the study file; give a relative path."
-        raise DataError(msg)
-    return mask_grid(folder / name)
+        raise DataError(msg) from error
+    return mask_grid(path)
 
 
 @lru_cache(maxsize=4)  # a public constant that takes a fifth of a second
@@ -165,7 +157,17 @@ def template_grid(resolution: float) -> Grid:
     ----------
     resolution : float
         Edge of a voxel in mm.
+
+    Raises
+    ------
+    DataError
+        If it is below `FINEST`.
     """
+    if resolution < FINEST:
+        raise DataError(
+            f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm; ask for a "
+            "coarser grid."
+        )
     # Importing nilearn costs seconds, which only those who need the template should pay.
     from nilearn.datasets import load_mni152_template
     from nilearn.image import resample_img
@@ -187,7 +189,7 @@ def mask_grid(path: Path) -> Grid:
         If the file is missing, is not a NIfTI, is not 3-D or holds no voxel.
     """
     try:
-        image = nib.load(path)
+        image = load_nifti(path)
         values = np.asarray(image.dataobj)
     except UNREADABLE as error:
         msg = f"The mask {path} can't be read; give a whole 3-D NIfTI file."

@@ -109,11 +109,16 @@ class BucketServer(Server):
 
     bucket = "consortium"
 
+    def __init__(self, folder: Path, people: tuple[str, ...] = ("site",)) -> None:
+        super().__init__(folder)
+        self.people = people
+        self.keys: dict[str, tuple[str, str]] = {}
+
     def command(self) -> list[str]:
         return [sys.executable, str(Path(__file__).with_name("bucket_server.py")), str(self.port)]
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"}
+        return {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(1 + 3 * len(self.people))}
 
     @property
     def url(self) -> str:
@@ -134,10 +139,12 @@ class BucketServer(Server):
         statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         people = boto3.client("iam", **known)
-        people.create_user(UserName="site")
-        people.put_user_policy(UserName="site", PolicyName="all", PolicyDocument=policy)
-        made = people.create_access_key(UserName="site")["AccessKey"]
-        self.key, self.secret = made["AccessKeyId"], made["SecretAccessKey"]
+        for name in self.people:
+            people.create_user(UserName=name)
+            people.put_user_policy(UserName=name, PolicyName="all", PolicyDocument=policy)
+            made = people.create_access_key(UserName=name)["AccessKey"]
+            self.keys[name] = made["AccessKeyId"], made["SecretAccessKey"]
+        self.key, self.secret = self.keys[self.people[0]]
         boto3.client("s3", **known).create_bucket(Bucket=self.bucket)
 
     def credentials(self, folder: Path, **changes: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(original: Path, tmp_path: Path) -> Iterator[Place]:
+def place(original: Path, tmp_path: Path) -> Place:
     """A copy in which east has approved nothing; its data set must stay as it is."""
     target = tmp_path / "place"
     shutil.copytree(original, target)
@@ -259,6 +258,6 @@ def test_a_yes_without_exchange_is_a_yes_that_is_told_later(place: Place) -> Non
 def test_terms_that_allow_nothing_are_refused_before_anything_is_written(
     wrong: dict[str, float], place: Place
 ) -> None:
-    with pytest.raises(StudyError, match="allows nothing|is no bound"):
+    with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
         agree(place, **wrong)
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []

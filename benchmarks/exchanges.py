@@ -1,0 +1,112 @@
+"""``python -m benchmarks.exchanges``: one study over each kind of exchange.
+
+Four agents and the centre as processes, each with its own folder and its own
+credentials, over a directory, an S3 server (moto) and Debian's OpenSSH server on
+loopback. The parties have the same keys each time, so the maps must be the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.latency import Door, measure, settle
+from benchmarks.timing import show
+from consortium.conduct import Errand
+from consortium.demo import Place
+from site_agent.config import SiteConfig
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "exchange"))
+from exchange_servers import BucketServer, FileServer
+
+SITES, ROUNDS = 4, 20
+PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))
+
+
+@contextmanager
+def directory(place: Place, _: Path) -> Iterator[Callable[[str], Door]]:
+    """A shared directory."""
+    yield lambda _: Door(str(place.errand.exchange))
+
+
+@contextmanager
+def bucket(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
+    """An S3 server with a user for each party."""
+    server = BucketServer(home, PARTIES)
+    server.start()
+
+    def door(name: str) -> Door:
+        key, secret = server.keys[name]
+        folder = home / name
+        folder.mkdir(exist_ok=True)
+        return Door("s3://consortium/study", server.credentials(folder, key=key, secret=secret))
+
+    try:
+        yield door
+    finally:
+        server.stop()
+
+
+@contextmanager
+def sftp(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
+    """Debian's OpenSSH server with a key for each party."""
+    server = FileServer(home)
+    known = home / "user_key.pub"
+    server.start()
+    root = home / "exchange"
+
+    def door(name: str) -> Door:
+        public = server.make_key(name)
+        with known.open("a") as file:
+            file.write(public + "\n")
+        folder = home / f"{name}-own"
+        folder.mkdir(exist_ok=True)
+        return Door(server.place(root), server.credentials(folder, key_file=str(home / name)))
+
+    try:
+        yield door
+    finally:
+        server.stop()
+
+
+def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Place, Errand]:
+    """The same parties with another door to the exchange."""
+    shutil.copytree(source.root, target)
+    place = Place(target)
+    for name in PARTIES[1:]:
+        folder, door = place.site(name), doors(name)
+        config = SiteConfig.create(name, source.dataset("site0"), door.place, door.credentials)
+        config.save(folder)
+    door = doors("centre")
+    return place, replace(place.errand, exchange=door.place, credentials=door.credentials)
+
+
+def maps(place: Place) -> str:
+    """Digest of the map file."""
+    (path,) = place.errand.out.glob("tpl-*/func/*_components.nii.gz")
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def main() -> None:
+    """Print the table."""
+    root = Path("build/exchanges").resolve()
+    shutil.rmtree(root, ignore_errors=True)
+    source = settle(root / "source", SITES, ROUNDS)
+    rows = []
+    for kind in (directory, bucket, sftp):
+        place = Place(root / kind.__name__)
+        with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
+            place, errand = twin(source, place.root, doors)
+            each = measure(place, errand, SITES)
+            rows.append([kind.__name__, f"{each:.0f}", maps(place)])
+    show(f"{SITES} agents, each kind of exchange", ["exchange", "ms a round", "maps"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Opening NIfTI files that others made: what a header claims is checked before it is used."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+from nibabel.filebasedimages import ImageFileError
+from nibabel.openers import ImageOpener
+from nibabel.spatialimages import HeaderDataError
+from nibabel.wrapstruct import WrapStructError
+
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+    ImageFileError,
+    HeaderDataError,
+    WrapStructError,
+)
+"""What nibabel, gzip and zlib raise on files that are missing, foreign, cut short or damaged."""
+MOST_VOXELS = 1 << 27
+"""Voxels of one volume: three times those of a whole brain at half a millimetre."""
+MOST_VOLUMES = (1 << 15) - 1
+"""What NIfTI-1 can count."""
+_MOST_OFFSET = 1 << 24  # bytes before the first voxel; a header's extensions lie there
+_DEFLATE = 1032  # the most that one byte of a gzip file can become
+_HEADERS = {348: nib.Nifti1Header, 540: nib.Nifti2Header}
+
+
+def load_nifti(path: Path) -> Any:
+    """Open an image as nibabel does, once its header was found plausible; no voxel is read.
+
+    Returns
+    -------
+    nibabel.spatialimages.SpatialImage
+
+    Raises
+    ------
+    ValueError
+        If the header claims more voxels, volumes or extensions than an image has, or than the
+        file can hold.
+    UNREADABLE
+        Whatever nibabel makes of it.
+    """
+    _check_offset(path)
+    image = nib.load(path)
+    shape = tuple(int(length) for length in image.shape)
+    voxels, volumes = math.prod(shape[:3]), math.prod(shape[3:])
+    if min(shape, default=0) < 1 or voxels > MOST_VOXELS or volumes > MOST_VOLUMES:
+        raise ValueError(f"an image can't have the shape {shape}")
+    claimed = voxels * volumes * image.get_data_dtype().itemsize
+    if path.suffix == ".gz" and claimed > _DEFLATE * path.stat().st_size:
+        raise ValueError("the header claims more than the file can hold")
+    return image
+
+
+def _check_offset(path: Path) -> None:
+    """Refuse a header with endless extensions, which nibabel would read into memory."""
+    with ImageOpener(path) as file:
+        start = bytes(file.read(max(_HEADERS)))
+    for order in ("little", "big"):
+        size = int.from_bytes(start[:4], order)
+        if size in _HEADERS and len(start) >= size:
+            header = _HEADERS[size](start[:size], check=False)
+            if not 0 <= float(header["vox_offset"]) <= _MOST_OFFSET:
+                raise ValueError("the voxels lie too far behind the header")

@@ -1,0 +1,107 @@
+"""Every kind of fault at the steps of a run: the same result, or a stop that names the cause.
+
+Here a part of the matrix is played, spread over all steps and kinds; ``python -m benchmarks.faults``
+plays and prints all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fault_cells import COLUMNS, SAME, Kill, Outcome, Trial, attempt, leaks, rows, scene, trials
+from faults import CENTRE, FaultyVillage, Write
+from village import SITES
+
+from consortium.secagg import Party
+from site_agent.post import Post
+
+EVERY = 4
+"""One in so many steps is tried with each kind of fault, another one with the next kind."""
+
+
+def check(column: str, at: Write, root: Path, scheme: str = "cape") -> list[str]:
+    """Play a cell; returns how its runs ended."""
+    ends = []
+    for number, trial in enumerate(trials(column, at, scheme)):
+        outcome = attempt(trial, at, root / str(number), scheme)
+        assert not outcome.problems, f"{at.who}, {at}, {column}: {outcome}"
+        ends.append(outcome.end)
+    return ends
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("party", [CENTRE, "east"])
+def test_some_steps_under_every_fault(party: str, column: str, tmp_path: Path) -> None:
+    chosen = rows(party, column)[COLUMNS.index(column) % EVERY :: EVERY]
+    assert len(chosen) >= 2
+    ends = [end for at in chosen for end in check(column, at, tmp_path)]
+    assert SAME in ends or column == "lost"
+
+
+@pytest.mark.parametrize("column", ["killed", "vanished", "disk full"])
+def test_a_scheme_without_masks(column: str, tmp_path: Path) -> None:
+    contributions = [at for at in rows("south", column, "local") if "/contribution" in at.what]
+    check(column, contributions[0], tmp_path, "local")
+
+
+def test_no_step_is_left_out() -> None:
+    said = {(w.who, w.where) for w in scene().writes}
+    assert said >= {(site, where) for site in SITES for where in ("exchange", "store", "ledger")}
+    assert said >= {(CENTRE, "exchange"), (CENTRE, "folder")}
+    kinds = {word for w in scene().writes for word in w.what.split("/")}
+    assert kinds >= {"study", "present", "start", "advertise", "keys", "share", "shares", "query"}
+    assert kinds >= {"public", "contribution", "ledgers", "unmask", "unmasking", "end", "consent"}
+
+
+# -- a judge that can't find anything would be none ------------------------------------------
+
+
+def cell_of(column: str, what: str, root: Path) -> Outcome:
+    at = next(w for w in scene().writes if w.what == what)
+    return attempt(trials(column, at)[-1], at, root)
+
+
+def test_a_site_that_forgets_what_it_said_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, contribute, count = Post.stored, Party.contribute, iter(range(100))
+    scene()
+
+    def forget(post: Post, name: str) -> bytes | None:
+        return None if name.endswith("/contribution") else real(post, name)
+
+    def another(party: Party, number: int, context: bytes, masked: np.ndarray, opened=None):
+        return contribute(party, number, context, masked + np.uint32(next(count)), opened)
+
+    monkeypatch.setattr(Post, "stored", forget)
+    monkeypatch.setattr(Party, "contribute", another)
+    at = next(w for w in scene().writes if w.what == "runs/small-0001/00001/contribution/east")
+    outcome = attempt(Trial("strict", lambda w: Kill(w, "after"), SAME), at, tmp_path / "run")
+    assert outcome.end != SAME
+    assert outcome.problems
+
+
+def test_a_ledger_that_charges_again_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from site_agent.book import Book
+
+    scene()
+    find = Book.find
+    monkeypatch.setattr(
+        Book, "find", lambda book, charge, event: None if event == "reserve" else find(book, charge, event)
+    )
+    outcome = cell_of("killed", "small-0001/1/reserve", tmp_path / "run")
+    assert outcome.problems
+
+
+def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
+    village = FaultyVillage(scene().copy(tmp_path / "place"))
+    secret = bytes(range(7, 39))
+    assert leaks(village, {"seed": [secret]}, "all is well") == []
+    assert leaks(village, {"seed": [secret]}, f"seed {secret.hex()}") == ["seed in a log"]
+    told = np.array([0.123456789, 2.5]).tobytes()
+    village.log.append(("north", "the norm is 0.12346"))
+    assert leaks(village, {"statistic": [told]}, "") == ["statistic in a log"]

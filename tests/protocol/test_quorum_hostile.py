@@ -1,0 +1,105 @@
+"""A hostile centre's word who takes part: a site starts once, as its study allows, or never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mischief import NAMES, RUN, Mail, ledger, path_of, pump, refusal, settle, sign, write
+from village import SITES, STUDY, Village
+
+from consortium.engine.setting import start_notice
+from consortium.engine.wire import ANNOUNCEMENT, START
+from consortium.errors import SiteError
+from consortium.roster import load_roster
+
+HERE = SITES[:3]
+QUORUM = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum: 3\n")
+
+
+def _announced(root: Path) -> Village:
+    """Every site has said that it is there; the start is the test's."""
+    place = settle(root / "place", text=QUORUM)
+    village = Village(place)
+    body = village.centre().setting.announcement
+    write(place, NAMES.study(), sign(place, ANNOUNCEMENT, 0, body))
+    pump(village, 2)
+    assert all(path_of(place, NAMES.present(site)).exists() for site in SITES)
+    return village
+
+
+def _start(village: Village, sites: tuple[str, ...]) -> None:
+    write(village.place, NAMES.start(), sign(village.place, START, 0, start_notice(sites)))
+
+
+def _joined(village: Village, site: str) -> bool:
+    return path_of(village.place, NAMES.setup("advertise", site)).exists()
+
+
+WRONG = {
+    "a foreign name": ("north", "east", "stranger", "west"),
+    "the centre itself": ("centre", "north", "east", "west"),
+    "fewer than the quorum": ("north", "west"),
+    "nobody else": ("west",),
+    "another order": ("west", "north", "east"),
+    "a site twice": ("north", "north", "east", "west"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_start_that_the_study_does_not_allow_is_refused(wrong: str, tmp_path: Path) -> None:
+    village = _announced(tmp_path)
+    _start(village, WRONG[wrong])
+    pump(village, 3)
+    told = refusal(village.place, "west", load_roster(village.place.errand.roster))
+    assert told is not None
+    assert told["code"] == "study"
+    assert not _joined(village, "west")
+    assert ledger(village.place, "west") == []
+
+
+def test_a_start_without_a_site_ends_its_part(tmp_path: Path) -> None:
+    village = _announced(tmp_path)
+    _start(village, HERE)
+    pump(village, 3)
+    assert f"{RUN} has ended: left out" in village.said("west")
+    _start(village, SITES)  # it can't be called back
+    village.agents.clear()
+    pump(village, 3)
+    assert not _joined(village, "west")
+    assert _joined(village, "north")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_site_that_starts_with_some_never_goes_on_with_others(
+    restart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    village, mail = _announced(tmp_path), Mail(monkeypatch)
+    _start(village, SITES)
+    pump(village, 3)
+    assert all(_joined(village, site) for site in SITES)
+    _start(village, ("north", "east", "west"))
+    if restart:
+        village.agents.clear()
+    with pytest.raises(SiteError, match="no sound 'advertise' message"):
+        village.centre().open()
+    assert len(mail.sent[NAMES.setup("advertise", "west")]) == 1
+    assert all(ledger(village.place, site) == [] for site in SITES)
+
+
+@pytest.mark.parametrize("fault", ["not JSON", "no list", "signed by a site", "of another kind"])
+def test_a_start_that_is_none_is_waited_over(fault: str, tmp_path: Path) -> None:
+    village = _announced(tmp_path)
+    place, body = village.place, start_notice(SITES)
+    message = {
+        "not JSON": sign(place, START, 0, b"\xff{"),
+        "no list": sign(place, START, 0, b'{"sites": "north"}'),
+        "signed by a site": sign(place, START, 0, body, who="east"),
+        "of another kind": sign(place, ANNOUNCEMENT, 0, body),
+    }[fault]
+    write(place, NAMES.start(), message)
+    pump(village, 3)
+    assert not _joined(village, "west")
+    _start(village, SITES)
+    pump(village, 3)
+    assert _joined(village, "west")
