@@ -17,7 +17,6 @@ from consortium.algorithms.base import PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.accountant import Budget
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
-from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
 from consortium.secagg.threshold import threshold
 from consortium.study import Study
@@ -101,13 +100,18 @@ class Plan:
         """ε against the coalition at the study's δ."""
         return epsilon_of(self.mu, self.study.privacy.delta)
 
+    def site_outsider_loss(self, site: int) -> float:
+        """μ of the whole study for one site against who sees only what is released."""
+        return compose(
+            float(mu)
+            for stage in self.stages
+            for mu in [stage.mechanism.outsider()[site]] * stage.release.rounds
+        )
+
     @property
     def outsider_mu(self) -> float:
-        """μ of the whole study against somebody who sees only what is released."""
-        worst: list[Floats] = []
-        for stage in self.stages:
-            worst += [stage.mechanism.outsider()] * stage.release.rounds
-        return max(compose(float(row[s]) for row in worst) for s in range(len(self.study.sites)))
+        """μ of the whole study for the worst site against who sees only what is released."""
+        return max(self.site_outsider_loss(site) for site in range(len(self.study.sites)))
 
     def stage(self, name: str) -> Stage:
         """Look a stage up by name.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
-from site_agent.chain import Entry
+from site_agent.chain import Charge, Entry
 from site_agent.policy import Policy
 
 
@@ -25,7 +25,7 @@ class Account:
     """A data set's budget in one unit of privacy.
 
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
-    neither μ nor ε do.
+    neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases.
     """
 
     dataset: str
@@ -33,6 +33,7 @@ class Account:
     allowed: Amount
     spent: Amount
     left: Amount
+    outsider: Amount
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,13 @@ def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Acc
         Name of the site's data set in the ledger; it has an account for every unit that the
         policy allows, also if nothing was charged, and comes first.
     """
-    losses: dict[tuple[str, str], list[float]] = {(dataset, unit): [] for unit in policy.units}
+    charges: dict[tuple[str, str], list[Charge]] = {(dataset, unit): [] for unit in policy.units}
     for entry in entries:
         if entry.event == "reserve":
             key = entry.charge.dataset, entry.charge.unit
-            losses.setdefault(key, []).append(entry.charge.mu)
-    order = sorted(losses, key=lambda key: (key[0] != dataset, key))
-    return [_account(*key, compose(losses[key]), policy) for key in order]
+            charges.setdefault(key, []).append(entry.charge)
+    order = sorted(charges, key=lambda key: (key[0] != dataset, key))
+    return [_account(*key, charges[key], policy) for key in order]
 
 
 def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
@@ -82,7 +83,8 @@ def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
     return [_row(*key, lines, policy) for key, lines in groups.items()]
 
 
-def _account(dataset: str, unit: str, spent: float, policy: Policy) -> Account:
+def _account(dataset: str, unit: str, charges: list[Charge], policy: Policy) -> Account:
+    spent = compose(charge.mu for charge in charges)
     limit = policy.subject if unit == "subject" else policy.timepoint
     allowed = mu_of(limit.total, policy.delta)
     left = math.sqrt(max(allowed**2 - spent**2, 0.0))
@@ -92,6 +94,7 @@ def _account(dataset: str, unit: str, spent: float, policy: Policy) -> Account:
         Amount(allowed, limit.total),
         _amount(spent, policy),
         _amount(left, policy),
+        _amount(compose(charge.outsider for charge in charges), policy),
     )
 
 

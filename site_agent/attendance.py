@@ -370,6 +370,7 @@ class Attendance:
             site=self._site.identity.public.hex(),
             centre=setting.keys[CENTRE].hex(),
             query=context.hex(),
+            outsider=float(stage.mechanism.outsider()[self._index]),
         )
 
     def _complain(self, text: str) -> None:

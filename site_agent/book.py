@@ -13,19 +13,20 @@ from typing import Self
 from consortium.errors import LedgerError
 from site_agent.chain import EMPTY, Charge, Entry, follow, next_entry
 
-_LAYOUT = 2
+_LAYOUT = 3
 _TABLE = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL, study TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL,
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
+    outsider REAL NOT NULL,
     event TEXT NOT NULL CHECK (event IN ('reserve', 'spend')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
 _HALTS = "CREATE TABLE halts (why TEXT NOT NULL)"
-_CHARGE = "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query"
+_CHARGE = "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query, outsider"
 _ENTRY = f"seq, {_CHARGE}, event, at, previous, digest"
 _PATIENCE = 30.0  # s to wait for another process's transaction
 
@@ -120,7 +121,7 @@ class Book:
             (after,),
         )
         for row in rows:
-            yield Entry(row[0], Charge(*row[1:12]), *row[12:])
+            yield Entry(row[0], Charge(*row[1:13]), *row[13:])
 
     def digest_at(self, seq: int) -> str | None:
         """Digest of a line, or None if there are fewer."""

@@ -28,8 +28,9 @@ def print_accounts(ledger: Ledger, policy: Policy, config: SiteConfig, out: Cons
     for account in accounts(entries, policy, str(config.dataset.resolve())):
         out.print(
             f"{account.dataset}, unit {account.unit}: ε = {account.spent.epsilon:.3f} of "
-            f"{account.allowed.epsilon:g} spent at δ = {policy.delta:g}; one more study of "
-            f"ε = {account.left.epsilon:.3f} would use it up.",
+            f"{account.allowed.epsilon:g} spent at δ = {policy.delta:g} (against outsiders "
+            f"{account.outsider.epsilon:.3f}); one more study of ε = {account.left.epsilon:.3f} "
+            "would use it up.",
             soft_wrap=True,
         )
 

@@ -35,6 +35,9 @@ class Charge:
     query : str
         Digest of the question, 64 hexadecimal digits: what was paid for one question does not
         pay for another, whatever became of the stored answer.
+    outsider : float
+        μ against who sees only what is released, if as many sites drop out as the study allows;
+        for people's information, since limits are held against ``mu``.
     """
 
     dataset: str
@@ -48,6 +51,7 @@ class Charge:
     site: str
     centre: str
     query: str
+    outsider: float
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class Inspection:
         What the ledger holds, as μ.
     price : float
         μ of one run.
+    outsiders : tuple of float
+        μ against outsiders: what the ledger holds, and one run.
     problems : tuple of str
         Why the site would refuse; none if it would not.
     """
@@ -59,6 +61,7 @@ class Inspection:
     policy: Policy
     spent: Spent
     price: float
+    outsiders: tuple[float, float]
     problems: tuple[str, ...]
 
     def show(self, out: Console) -> None:
@@ -92,8 +95,8 @@ class Inspection:
     def _show_price(self, plan: Plan, out: Console) -> None:
         privacy, delta = self.signed.study.privacy, self.policy.delta
         total = self.policy.allowance(privacy.unit).total
-        before = epsilon_of(self.spent.total, delta)
-        after = epsilon_of(math.hypot(self.spent.total, self.price), delta)
+        before, after = _before_after(self.spent.total, self.price, delta)
+        outside = _before_after(*self.outsiders, delta)
         out.print(
             f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {privacy.colluding_sites}"
             f" colluding sites, and ε ≤ {epsilon_of(plan.outsider_mu, privacy.delta):.4g} against "
@@ -101,8 +104,9 @@ class Inspection:
             soft_wrap=True,
         )
         out.print(
-            f"The ledger holds ε = {before:.4g} before and ε = {after:.4g} after one run, of "
-            f"{total:g} allowed at δ = {delta:g}; against outsiders it is never more.",
+            f"The ledger holds ε = {before} before and ε = {after} after one run against the "
+            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
+            f"before and ε = {outside[1]} after.",
             soft_wrap=True,
         )
 
@@ -136,11 +140,22 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
             "see above why each is left out."
         )
-    spent = spent_on(Ledger(config.ledger), config, signed)
+    ledger = Ledger(config.ledger)
+    spent = spent_on(ledger, config, signed)
     problems += policy.problems(asked, plan, site=config.name, spent=spent)
-    price = plan.site_loss(0) if plan else 0.0
     return Inspection(
-        signed, survey.lengths, survey.skipped, plan, policy, spent, price, tuple(problems)
+        signed,
+        survey.lengths,
+        survey.skipped,
+        plan,
+        policy,
+        spent,
+        price=plan.site_loss(0) if plan else 0.0,
+        outsiders=(
+            ledger.outsider_total(str(config.dataset.resolve()), asked.privacy.unit),
+            plan.site_outsider_loss(0) if plan else 0.0,
+        ),
+        problems=tuple(problems),
     )
 
 
@@ -190,6 +205,11 @@ def say_yes(
     except ConsortiumError as error:
         return approval, error
     return approval, None
+
+
+def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
+    """ε of what was spent, without and with another price; all losses are given as μ."""
+    return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
 
 
 def _load(data: SiteDataset) -> list[str]:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consortium.errors import BudgetError, LedgerError
+from consortium.privacy.gdp import compose
 from site_agent.book import Book
 from site_agent.chain import EMPTY, Charge, Entry, Head, follow
 
@@ -66,6 +67,15 @@ class Ledger:
         with self._writing() as book:
             return math.sqrt(book.square(dataset, unit))
 
+    def outsider_total(self, dataset: str, unit: str) -> float:
+        """μ of the same against somebody who sees only what the studies released."""
+        with self._using() as book:
+            rows = book.connection.execute(
+                "SELECT outsider FROM entries WHERE event = 'reserve' AND dataset = ? AND unit = ?",
+                (dataset, unit),
+            )
+            return compose(mu for (mu,) in rows)
+
     def study_total(self, dataset: str, unit: str, study: str, centre: str) -> float:
         """μ of what one consortium's study has cost a data set so far, over all its runs."""
         with self._using() as book:
@@ -74,7 +84,7 @@ class Ledger:
                 "AND study = ? AND centre = ?",
                 (dataset, unit, study, centre),
             )
-            return math.sqrt(math.fsum(mu * mu for (mu,) in rows))
+            return compose(mu for (mu,) in rows)
 
     def runs(self, study: str, centre: str | None = None) -> set[str]:
         """Runs of a study that something was reserved for, on any data set.

@@ -7,12 +7,14 @@ The format, version 1, is a JSON object::
     site, at          whose it is and when it was exported
     head              seq and digest of the last line
     lines             oldest first, each an object with seq, event, at, dataset, study, run, round,
-                      stage, statistic, unit, mu, site, centre, query, previous, digest
+                      stage, statistic, unit, mu, site, centre, query, outsider, previous,
+                      digest
 
 ``digest`` of a line is SHA-256, in hexadecimal, of the JSON array [dataset, study, run, round,
-stage, statistic, unit, mu, site, centre, query, event, at, previous] in ASCII with a blank after
-each comma; ``mu`` as the shortest decimal that reads back as the same double, written as Python
-writes it. ``previous`` is the digest of the line before, and 64 zeros in the first.
+stage, statistic, unit, mu, site, centre, query, outsider, event, at, previous] in ASCII with a
+blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that reads back as the same
+double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
+the first.
 
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.
@@ -31,8 +33,8 @@ from site_agent.ledger import Ledger
 FORMAT, VERSION = "cape-consortium ledger", 1
 _HOW = (
     "digest = SHA-256 of the JSON array [dataset, study, run, round, stage, statistic, unit, mu, "
-    "site, centre, query, event, at, previous] with ', ' between items and escapes for all but "
-    "ASCII; previous = digest of the line before, 64 zeros in the first."
+    "site, centre, query, outsider, event, at, previous] with ', ' between items and escapes for "
+    "all but ASCII; previous = digest of the line before, 64 zeros in the first."
 )
 
 
@@ -51,6 +53,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: str
     centre: str
     query: str
+    outsider: float
     previous: str
     digest: str
 

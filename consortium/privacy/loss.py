@@ -97,14 +97,22 @@ def coalition_losses(
 
 
 def outsider_losses(
-    noise: SiteNoise, sensitivities: Sequence[float], present: Sequence[int] | None = None
+    noise: SiteNoise,
+    sensitivities: Sequence[float],
+    *,
+    dropouts: int = 0,
+    present: Sequence[int] | None = None,
 ) -> Floats:
-    """μ_s of every present site against somebody who sees only what is released."""
+    """μ_s of every present site against somebody who sees only what is released.
+
+    The parameters are those of `coalition_losses`: a site that is missing takes its share of the
+    noise away from the released sum.
+    """
     sites = list(range(len(noise.local))) if present is None else list(present)
     delta = np.asarray(sensitivities, dtype=float)[sites]
-    spread = noise.aggregate(sites)
+    local = np.asarray(noise.local, dtype=float)[sites] ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(delta > 0, delta / spread, 0.0)
+        return np.where(delta > 0, delta / np.sqrt(_least_honest_sums(local, dropouts)), 0.0)
 
 
 def printed_loss(sites: int, colluding: int) -> float:

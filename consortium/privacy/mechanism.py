@@ -101,8 +101,13 @@ class Mechanism:
         )
 
     def outsider(self, present: Sequence[int] | None = None) -> Floats:
-        """Exact μ_s against somebody who sees the release only."""
-        return outsider_losses(self.noise, self.sensitivities, present)
+        """Exact μ_s against who sees the release only: of those present, or at the worst."""
+        return outsider_losses(
+            self.noise,
+            self.sensitivities,
+            dropouts=self.dropouts if present is None else 0,
+            present=present,
+        )
 
     def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> Share:
         """Weight, round and hide one site's statistic.

@@ -1,5 +1,6 @@
 """The exact loss: closed forms, the adversary's whole view, every coalition by brute force."""
 
+import itertools
 import math
 from itertools import combinations
 
@@ -157,6 +158,20 @@ def test_an_outsider_learns_no_more_than_a_coalition(case):
     outside = outsider_losses(noise, sensitivities)
     assert outside == pytest.approx(np.divide(sensitivities, noise.aggregate()))
     assert np.all(outside <= coalition_losses(noise, sensitivities, colluding) * (1 + 1e-12))
+
+
+@given(asymmetric(), st.integers(0, 2))
+def test_an_outsider_is_counted_with_the_worst_sites_missing(case, dropouts):
+    noise, sensitivities, _ = case
+    sites = range(len(noise.local))
+    for site, planned in enumerate(outsider_losses(noise, sensitivities, dropouts=dropouts)):
+        others = [s for s in sites if s != site]
+        losses = []
+        for kept in itertools.combinations(others, max(len(others) - dropouts, 0)):
+            present = sorted((site, *kept))
+            found = outsider_losses(noise, sensitivities, present=present)
+            losses.append(found[present.index(site)])
+        assert planned == pytest.approx(max(losses))
 
 
 def test_a_huge_colluder_does_not_swallow_the_others_noise():

@@ -139,7 +139,7 @@ def test_altered_ledger_is_not_trusted(tmp_path: Path) -> None:
 
     place = settle(tmp_path / "place")
     path = place.site("east") / LEDGER
-    charge = Charge("d", "s", "r", 1, "a", "b", "subject", 0.5, "0" * 64, "1" * 64, "2" * 64)
+    charge = Charge("d", "s", "r", 1, "a", "b", "subject", 0.5, "0" * 64, "1" * 64, "2" * 64, 0.4)
     Ledger(path).reserve(charge, 9.0, "now")
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")

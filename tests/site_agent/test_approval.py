@@ -195,6 +195,7 @@ def _spend(place: Place, approval: Approval, run: int) -> Ledger:
         site=approval.keys["east"].hex(),
         centre=approval.keys["centre"].hex(),
         query="00" * 32,
+        outsider=0.25,
     )
     ledger.reserve(charge, 100.0, "noon")
     return ledger

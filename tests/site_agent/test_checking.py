@@ -87,6 +87,7 @@ def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
         site=load_identity(place.site("east")).public.hex(),
         centre=read_roster(place.errand.roster).centre.hex(),
         query="00" * 32,
+        outsider=0.25,
     )
     Ledger(place.site("east") / "ledger.sqlite").reserve(charge, 100.0, "noon")
     return price
@@ -108,7 +109,8 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: Place) -> Non
     text = shown(found)
     assert "3 persons qualify, with 72 volumes." in text
     assert "One run costs ε ≤ 8 against the centre and 1 colluding sites" in text
-    assert "The ledger holds ε = 0 before and ε = 8 after one run, of 20 allowed" in text
+    assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
+    assert "against outsiders ε = 0 before and ε = 6.731 after" in text
     assert "say yes with 'site-agent approve'" in text
     assert "second_moment" in text
     assert "rotation" in text

@@ -30,7 +30,7 @@ from site_agent.witness import Witness
 
 CHARGE = Charge(
     *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
-    *("5a" * 32, "ce" * 32, "9e" * 32),
+    *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
 )
 
 

@@ -16,7 +16,7 @@ from site_agent.ledger import Charge, Ledger
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
-    *(SITE, CENTRE, QUERY),
+    *(SITE, CENTRE, QUERY, 0.05),
 )
 
 

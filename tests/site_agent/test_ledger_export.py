@@ -17,11 +17,11 @@ from site_agent.ledger_export import export_json, verify_export
 
 CHARGE = Charge(
     *("/bids/été", "small", "small-0001", 1, "pca", "second_moment", "subject", 1e-5),
-    *("5a" * 32, "ce" * 32, "9e" * 32),
+    *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
 )
 FIELDS = [
     *("dataset", "study", "run", "round", "stage", "statistic", "unit", "mu"),
-    *("site", "centre", "query", "event", "at", "previous"),
+    *("site", "centre", "query", "outsider", "event", "at", "previous"),
 ]
 
 

@@ -17,7 +17,7 @@ from site_agent.ledger import Charge, Ledger
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
-    *(SITE, CENTRE, QUERY),
+    *(SITE, CENTRE, QUERY, 0.05),
 )
 
 
@@ -70,7 +70,7 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
     with pytest.raises(
-        LedgerError, match=r"has layout 0, which this version can't read \(it reads 2"
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 3"
     ):
         Ledger(path)
 

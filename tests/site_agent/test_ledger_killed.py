@@ -17,7 +17,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from site_agent.ledger import Charge, Ledger
-first = Charge("d", "s", "s-0001", 1, "a", "b", "subject", 1e-3, "5a" * 32, "ce" * 32, "9e" * 32)
+keys = "5a" * 32, "ce" * 32, "9e" * 32
+first = Charge("d", "s", "s-0001", 1, "a", "b", "subject", 1e-3, *keys, 1e-4)
 ledger = Ledger(Path(sys.argv[1]))
 sys.stdout.write("0\\n")
 sys.stdout.flush()

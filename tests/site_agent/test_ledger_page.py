@@ -22,7 +22,7 @@ from site_agent.policy import Allowance, Policy
 EVIL = "<script>alert(1)</script>"
 CHARGE = Charge(
     *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
-    *("5a" * 32, "ce" * 32, "9e" * 32),
+    *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
 )
 POLICY = Policy(subject=Allowance(study=10, total=20))
 

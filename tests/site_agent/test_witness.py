@@ -21,7 +21,7 @@ from site_agent.witness import KIND, MOST_READ, RUN, Witness
 
 CHARGE = Charge(
     *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1),
-    *("5a" * 32, "ce" * 32, "9e" * 32),
+    *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
 )
 
 
