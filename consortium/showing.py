@@ -9,6 +9,7 @@ from consortium.plan import Plan
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
+from consortium.report.wording import count
 from consortium.standing import Standing, moment
 
 
@@ -47,8 +48,9 @@ def show_plan(made: Plan, out: Console) -> None:
     out.print(table)
     privacy = made.study.privacy
     seen = epsilon_of(made.outsider_mu, privacy.delta)
+    colluders = count(privacy.colluding_sites, "colluding site")
     out.print(
-        f"ε = {made.epsilon:.4g} against the centre and {privacy.colluding_sites} colluding sites, "
+        f"ε = {made.epsilon:.4g} against the centre and {colluders}, "
         f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
         f"{made.shape.features} voxels)"
     )

@@ -13,6 +13,9 @@ from consortium.exchange.base import Exchange
 from consortium.progress import in_use
 from consortium.study import Study
 
+NEVER = "never"
+"""What stands for a site that nothing was heard of."""
+
 
 def moment(at: float) -> str:
     """Write a Unix time down for people, in local time."""
@@ -29,7 +32,8 @@ class SiteStanding:
     heard : str
         Its last message that lies on the exchange.
     state : str
-        ``awaited``, ``answered``, ``refused``, ``left out``.
+        ``awaited``, ``answered``, ``missing`` (the run ended without it), ``refused``,
+        ``left out``.
     since, until : float or None
         Unix times: since when it is awaited, and until when.
     """
@@ -76,15 +80,17 @@ def standing(exchange: Exchange, run: str, study: Study, folder: Path) -> Standi
     present = exchange.children(place)
     ended = "end" in present
     step, kind = _step(exchange, run, present)
-    there = exchange.children(kind) if kind else list(study.sites)
+    there = exchange.children(kind) if kind else []
     refused = exchange.children(Names(run).refusals())
     started = _started(exchange, run, study)
     sites = []
     for name in study.sites:
-        state = "answered" if name in there or ended else "awaited"
+        heard = _heard(exchange, run, present, name)
+        state = "answered" if name in there else "awaited"
+        if ended:
+            state = "missing" if heard == NEVER else "answered"
         state = "left out" if name not in started else state
         state = "refused" if name in refused else state
-        heard = _heard(exchange, run, present, name)
         if state == "awaited" and waiting is not None and name in waiting.sites:
             sites.append(SiteStanding(name, heard, state, waiting.since, waiting.until))
         else:
@@ -118,7 +124,7 @@ def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
     for kind in ("share", "advertise", "present"):
         if site in exchange.children(f"{place}/{kind}"):
             return f"set-up ({kind})"
-    return "never"
+    return NEVER
 
 
 def _started(exchange: Exchange, run: str, study: Study) -> list[str]:

@@ -19,6 +19,7 @@ from consortium.identity import load_identity
 from consortium.plan import Plan, make_plan
 from consortium.privacy.gdp import epsilon_of
 from consortium.report.grid import study_grid
+from consortium.report.wording import count
 from consortium.secagg import CENTRE
 from consortium.signing import SignedStudy
 from site_agent.agent import CACHE
@@ -68,8 +69,8 @@ class Inspection:
         """Print it for the site's people."""
         out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
         out.print(f"{len(self.lengths)} persons qualify, with {sum(self.lengths)} volumes.")
-        for reason, count in sorted(Counter(each.reason for each in self.skipped).items()):
-            out.print(f"{count} left out: {reason}")
+        for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
+            out.print(f"{many} left out: {reason}")
         for each in self.skipped:
             out.print(f"  {each.label}: {each.detail}", soft_wrap=True)
         if self.plan is not None:
@@ -97,10 +98,12 @@ class Inspection:
         total = self.policy.allowance(privacy.unit).total
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(*self.outsiders, delta)
+        colluders = count(privacy.colluding_sites, "colluding site")
+        outsiders = epsilon_of(plan.outsider_mu, privacy.delta)
         out.print(
-            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {privacy.colluding_sites}"
-            f" colluding sites, and ε ≤ {epsilon_of(plan.outsider_mu, privacy.delta):.4g} against "
-            f"outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, sites of equal size).",
+            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {colluders}, and "
+            f"ε ≤ {outsiders:.4g} against outsiders (δ = {privacy.delta:g}, "
+            f"unit {privacy.unit}, sites of equal size).",
             soft_wrap=True,
         )
         out.print(

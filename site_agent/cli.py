@@ -144,6 +144,7 @@ def start(
     from site_agent.agent import Agent  # imports image libraries, which the other commands spare
 
     agent = Agent(folder, Clock(), _now, _tell)
+    _tell(f"the agent of {agent.config.name} is at work; Ctrl-C stops it")
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
         from flows.site import attend  # the owner runs a Prefect of their own
@@ -192,6 +193,8 @@ def show_ledger(
     ledger = Ledger(config.ledger)
     if as_json or page is not None:
         write_books(ledger, policy, config, page, datetime.now(UTC))
+        if page is not None:
+            out.print(f"{page} is written.", soft_wrap=True)
     else:
         print_accounts(ledger, policy, config, out)
 

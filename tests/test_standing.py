@@ -179,6 +179,18 @@ def test_who_went_away_in_a_round_is_awaited(place: Place) -> None:
     assert village.look().step == "ended (given up)"
 
 
+def test_who_never_came_is_missing_when_the_run_was_given_up(place: Place) -> None:
+    village = Watched(place)
+    centre = village.centre()
+    village.absent = {"south", "west"}
+    with pytest.raises(SiteError) as caught:
+        centre.open()
+    centre.abort(caught.value)
+    states = {site.name: (site.heard, site.state) for site in village.look().sites}
+    assert states["south"] == ("never", "missing")
+    assert states["north"] == ("set-up (present)", "answered")
+
+
 def test_a_table_for_people() -> None:
     sites = (
         SiteStanding("north", "round 3 (contribution)", "answered"),

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from consortium.report.privacy import SEEDED, Guarantee, PrivacyReport
-from consortium.report.wording import number, percent, power_of_ten
+from consortium.report.wording import count, number, percent, power_of_ten
 
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""
@@ -35,10 +35,10 @@ def statement(report: PrivacyReport) -> list[str]:
 def summary(report: PrivacyReport) -> str:
     """One line: ε against the coalition and outsiders, and for whom."""
     coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
+    colluders = count(report.colluding_sites, "colluding site")
     return (
-        f"ε = {coalition.epsilon:.3g} against the centre with {report.colluding_sites} "
-        f"colluding sites, {outsider.epsilon:.3g} against outsiders, at δ = {report.delta:g}, "
-        f"unit {report.unit}"
+        f"ε = {coalition.epsilon:.3g} against the centre with {colluders}, "
+        f"{outsider.epsilon:.3g} against outsiders, at δ = {report.delta:g}, unit {report.unit}"
     )
 
 

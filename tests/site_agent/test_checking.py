@@ -108,7 +108,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: Place) -> Non
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     text = shown(found)
     assert "3 persons qualify, with 72 volumes." in text
-    assert "One run costs ε ≤ 8 against the centre and 1 colluding sites" in text
+    assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
     assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
     assert "against outsiders ε = 0 before and ε = 6.731 after" in text
     assert "say yes with 'site-agent approve'" in text
