@@ -186,7 +186,7 @@ def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> 
     if consent.runs == 0:
         return "has withdrawn its approval; ask it for a new one."
     if runs > consent.runs:
-        return f"allowed {consent.runs} runs, which are used up; ask it for a new approval."
+        return f"has no run left of the {consent.runs} that it allowed; ask it for a new approval."
     if consent.until is not None and today > consent.until:
         return f"gave an approval that ended on {consent.until}; ask it for a new one."
     if consent.epsilon is not None and epsilon > consent.epsilon * (1 + _ROUNDING):

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +200,17 @@ def _algorithms() -> str:
     return table(["`algorithm`", "name", "statistics that sites may be asked for"], rows)
 
 
+@cache
+def _catalogue() -> tuple[str, str]:
+    """Both tables of the named attacks: with a guard, and without one."""
+    script = HERE.parent / "tests" / "attacks" / "catalogue.py"
+    told = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, str(script)], capture_output=True, text=True, check=True
+    )
+    guarded, unguarded = told.stdout.strip().split("\n\n")
+    return guarded, unguarded
+
+
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "party": lambda: diagram(states.PARTY),
     "party-round": lambda: diagram(states.PARTY_ROUND),
@@ -206,6 +220,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "detection": _detection,
     "dropouts": _dropouts,
     "errors": _errors,
+    "attacks": lambda: _catalogue()[0],
+    "unguarded": lambda: _catalogue()[1],
     "algorithms": _algorithms,
 }
 

@@ -117,7 +117,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
     assert states[0] == ("Completed", "Run 0001 is complete.")
     assert {name for name, _ in states[1:]} == {NOT_OPENED}
     why = states[-1][1]
-    assert why.startswith("not opened: north allowed 1 runs, which are used up")
+    assert why.startswith("not opened: north has no run left of the 1 that it allowed")
     assert all(f"{site} allowed" in why for site in office.village.study.sites)
 
     office.consent(runs=9, until=date(2026, 4, 30))
