@@ -51,6 +51,7 @@ class Book:
         )
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
         # The main file holds every line at once: a backup may take it without the log beside it.
         self.connection.execute("PRAGMA wal_autocheckpoint = 1")
 

@@ -101,4 +101,6 @@ class Store:
         connection = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        # A round reads what was written last; the usual 2 MB would fill as a run goes on.
+        connection.execute("PRAGMA cache_size = -256")
         return connection

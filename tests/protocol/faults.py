@@ -28,6 +28,8 @@ from site_agent.ledger import Charge, Ledger
 from site_agent.store import Store
 
 CENTRE = "centre"
+_PACE = 0.4
+"""Seconds between two looks at the exchange: with fewer looks a run is played sooner."""
 _T = TypeVar("_T")
 
 
@@ -52,6 +54,9 @@ NAMED = Write(CENTRE, "folder", "run.json")
 
 class Fault:
     """Something that goes wrong once, at one write."""
+
+    sleeps = False
+    """Whether it leaves a party asleep in the middle of its work."""
 
     def __init__(self, at: Write) -> None:
         self.at = at
@@ -86,7 +91,7 @@ class Stage:
         self, patch: pytest.MonkeyPatch, village: FaultyVillage, faults: tuple[Fault, ...] = ()
     ) -> None:
         self.village, self.faults = village, faults
-        village.sleepers = {fault.at.who: Sleeper() for fault in faults}
+        village.sleepers = {fault.at.who: Sleeper() for fault in faults if fault.sleeps}
         self.writes: dict[Write, None] = {}
         self.sent: dict[tuple[str, str], set[bytes]] = defaultdict(set)
         self.full_until: dict[str, float] = {}
@@ -150,6 +155,7 @@ class Stage:
                 found = found if found is None else fault.read(self, name, found)
             return found
 
+        patch.setattr(DirectoryExchange, "pace", _PACE)
         patch.setattr(DirectoryExchange, "put", watched_put)
         patch.setattr(DirectoryExchange, "get", watched_get)
 
@@ -302,7 +308,7 @@ class FaultyVillage(Village):
         if who != CENTRE:
             self.sleepers[who].sleep(until)
         while who == CENTRE and self.ticks.now < until:
-            self.ticks.pause(0.25)
+            self.ticks.pause(1.0)
 
     def wake_all(self) -> None:
         """Let the sleeping finish what they were about."""

@@ -23,6 +23,12 @@ def test_a_name_is_written_once(tmp_path: Path) -> None:
     assert again.load("other", "1/query") == b"second"
 
 
+def test_its_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
+    store = Store(tmp_path / "messages.sqlite")
+    with store._using() as connection:
+        assert connection.execute("PRAGMA cache_size").fetchone() == (-256,)  # KiB
+
+
 def test_only_the_owner_reads_it(tmp_path: Path) -> None:
     Store(tmp_path / "messages.sqlite")
     assert (tmp_path / "messages.sqlite").stat().st_mode & 0o077 == 0
