@@ -198,6 +198,7 @@ class Agent:
         return done
 
     def _note_end(self, run: str) -> bool:
+        self.site.ledger.settle()
         self.site.store.save(run, ENDED, b"")
         return True
 

@@ -304,7 +304,9 @@ class Attendance:
     ) -> None:
         place = self._names.round(number, "contribution", self._site.name)
         self._post.send(place, f"{number}/contribution", message, received)
-        self._site.ledger.spend(self._charge(number, stage, context), self._site.now())
+        charge, ledger = self._charge(number, stage, context), self._site.ledger
+        mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
+        mark(charge, self._site.now())
         self._open = number if stage.mechanism.masked_entries else None
 
     def _statistic(self, query: Query, mechanism: Mechanism) -> Array:

@@ -52,8 +52,8 @@ class Book:
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
-        # The main file holds every line at once: a backup may take it without the log beside it.
-        self.connection.execute("PRAGMA wal_autocheckpoint = 1")
+        # Bringing every line at once into the main file would cost a round most of its time.
+        self.connection.execute("PRAGMA wal_autocheckpoint = 0")
 
     def current(self) -> Self:
         """Return this book, or a new one after a fork or if another file took the place of its own.
@@ -65,6 +65,10 @@ class Book:
         book = type(self)(self.path)
         book.head, book._squares = self.head, self._squares
         return book
+
+    def settle(self) -> None:
+        """Bring every line into the main file, so that a backup needs no log beside it."""
+        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
         """Close the connection, unless it is another process's."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from site_agent.chain import EMPTY, Charge, Entry, Head, follow
 __all__ = ["LEDGER", "Charge", "Entry", "Head", "Ledger"]
 
 LEDGER = "ledger.sqlite"
+_SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
 
 class Ledger:
@@ -46,6 +48,8 @@ class Ledger:
         self.path = path
         self._lock = threading.RLock()
         self._book: Book | None = None
+        self._answered: list[tuple[Charge, str]] = []
+        self._settled = -math.inf
         try:
             path.touch(mode=0o600)
         except OSError as error:
@@ -170,6 +174,7 @@ class Ledger:
         """
         with self._writing() as book:
             book.check_halt()
+            self._write_answered(book)
             known = book.find(charge, "reserve")
             if known is None:
                 total = math.sqrt(book.square(charge.dataset, charge.unit))
@@ -191,12 +196,29 @@ class Ledger:
             If it was not reserved.
         """
         with self._writing() as book:
-            if book.find(charge, "reserve") != charge:
-                raise LedgerError(
-                    f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
-                )
-            if book.find(charge, "spend") is None:
-                book.append(charge, "spend", at)
+            _spend(book, charge, at)
+
+    def spend_soon(self, charge: Charge, at: str) -> None:
+        """Mark a reserved round as answered with the next reservation, or when `settle` is called.
+
+        For the midst of a run, where waiting for the disk is most of a round. What is reserved
+        counts as spent already, and a restarted agent marks its stored answers anew.
+        """
+        with self._lock:
+            self._answered.append((charge, at))
+
+    def settle(self) -> None:
+        """Write what is due, and bring every line into the main file; at the end of a run.
+
+        Raises
+        ------
+        LedgerError
+            As `spend`.
+        """
+        with self._writing() as book:
+            self._write_answered(book)
+        with self._using() as book:
+            self._bring_in(book)
 
     def halt(self, why: str) -> None:
         """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
@@ -211,6 +233,20 @@ class Ledger:
         with self._writing() as book:
             book.halt(why)
 
+    def _write_answered(self, book: Book) -> None:
+        """Within a transaction: mark what was answered since the last one.
+
+        If that transaction fails, the marks are written by the next restart's replay.
+        """
+        due, self._answered = self._answered, []
+        for charge, at in due:
+            _spend(book, charge, at)
+            book.catch_up()
+
+    def _bring_in(self, book: Book) -> None:
+        book.settle()
+        self._settled = time.monotonic()
+
     @contextmanager
     def _writing(self) -> Iterator[Book]:
         """Hold the write lock; what others added since the last time is read and checked first."""
@@ -219,6 +255,8 @@ class Ledger:
                 book.catch_up()
                 yield book
             book.catch_up()  # what was just written must be there, too, the next time
+            if time.monotonic() - self._settled > _SETTLE_EVERY:
+                self._bring_in(book)
 
     @contextmanager
     def _using(self) -> Iterator[Book]:
@@ -230,6 +268,15 @@ class Ledger:
                 raise LedgerError(
                     f"{self.path} can't be used ({error}); check the disk and restore a backup."
                 ) from error
+
+
+def _spend(book: Book, charge: Charge, at: str) -> None:
+    if book.find(charge, "reserve") != charge:
+        raise LedgerError(
+            f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
+        )
+    if book.find(charge, "spend") is None:
+        book.append(charge, "spend", at)
 
 
 @contextmanager

@@ -114,14 +114,44 @@ def copy_to(path: Path, target: Path) -> None:
     copy.close()
 
 
-def test_a_backup_of_the_main_file_alone_holds_every_line(tmp_path: Path) -> None:
-    """As a nightly copy takes it while the agent runs, without the write-ahead log."""
+def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
+    tmp_path: Path,
+) -> None:
+    """As a nightly copy takes it between two runs, without the write-ahead log."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for number in (1, 2, 3):
+        ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
+        ledger.settle()
+        copy = tmp_path / f"copy-{number}.sqlite"
+        copy.write_bytes(ledger.path.read_bytes())
+        assert Ledger(copy).entries() == ledger.entries()
+
+
+def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for number in (1, 2, 3):
         ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
         copy = tmp_path / f"copy-{number}.sqlite"
         copy.write_bytes(ledger.path.read_bytes())
-        assert Ledger(copy).entries() == ledger.entries()
+        found = Ledger(copy).entries()
+        assert found == ledger.entries()[: len(found)]
+
+
+def test_what_was_answered_is_marked_with_the_next_reservation(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.spend_soon(CHARGE, "answered")
+    assert [e.event for e in ledger.entries()] == ["reserve"]
+    ledger.reserve(replace(CHARGE, round=2), 9.0, "later")
+    found = [(e.event, e.charge.round, e.at) for e in ledger.entries()]
+    assert found == [("reserve", 1, "now"), ("spend", 1, "answered"), ("reserve", 2, "later")]
+    ledger.spend_soon(replace(CHARGE, round=2), "answered")
+    ledger.settle()
+    ledger.settle()
+    assert [e.event for e in ledger.entries()] == ["reserve", "spend", "reserve", "spend"]
+    ledger.spend_soon(replace(CHARGE, round=3), "never reserved")
+    with pytest.raises(LedgerError, match="Round 3 of small-0001 is not reserved"):
+        ledger.settle()
 
 
 def put_back(copy: Path, path: Path) -> None:
