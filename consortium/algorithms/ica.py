@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -24,6 +25,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.linalg import expm, polar
 
+from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import (
     Array,
     Form,
@@ -36,7 +38,7 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
 )
-from consortium.algorithms.pca import Pca, PcaParameters
+from consortium.algorithms.pca import Pca, PcaParameters, Solver
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels import infomax
 from consortium.privacy.bounds import Bound, Unit
@@ -63,6 +65,12 @@ class IcaParameters(BaseModel):
     )
     pca_share: float = Field(
         default=0.5, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
+    )
+    pca_solver: Solver | None = Field(
+        default=None, description="Solver of the PCA before it, as in pca."
+    )
+    pca_iterations: int | None = Field(
+        default=None, ge=1, le=50, description="Products of the solver power, as in pca."
     )
     optimizer: Optimizer = Field(
         default="rotation", description="How the unmixing is improved from round to round."
@@ -117,21 +125,16 @@ def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
 
 
 def _whitened(data: SiteData, query: Query) -> tuple[Array, Array]:
-    whitening, unmixing = _argument(query, "whitening", 2), _argument(query, "unmixing", 2)
+    whitening, unmixing = (
+        array_argument(query, "whitening", 2),
+        array_argument(query, "unmixing", 2),
+    )
     if len(whitening) != data.features or whitening.shape[1] != unmixing.shape[1]:
         raise ProtocolError(
             f"The query's whitening has shape {whitening.shape} and its unmixing "
             f"{unmixing.shape}, which don't fit {data.features} features; discard it."
         )
     return unmixing, data.reduced(whitening)
-
-
-def _argument(query: Query, name: str, dimensions: int) -> Array:
-    """Look up an array of the query, which a hostile centre may have left out."""
-    value = query.arguments.get(name)
-    if not isinstance(value, np.ndarray) or value.ndim != dimensions:
-        raise ProtocolError(f"The query's '{name}' is missing or misshapen; discard it.")
-    return value
 
 
 def _named_score(query: Query) -> infomax.Score:
@@ -157,7 +160,7 @@ def _fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
 def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
     unmixing, reduced = _whitened(data, query)
-    bias = _argument(query, "bias", 1)
+    bias = array_argument(query, "bias", 1)
     if len(bias) != len(unmixing):
         raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
     if data.unit == "timepoint":
@@ -187,9 +190,6 @@ class Ica:
         _check(parameters, shape)
         size, share = parameters.components, parameters.pca_share
         (moment,) = Pca().releases(_pca(parameters), shape)
-        first = PlannedRelease(
-            moment.stage, moment.statistic, moment.entries, moment.bound, 1, share
-        )
         entries = {
             "rotation": size * (size - 1) // 2,
             "fixed-point": size * size,
@@ -197,7 +197,7 @@ class Ica:
         }[parameters.optimizer]
         statistic = {"rotation": "rotation", "fixed-point": "fixed_point", "gradient": "infomax"}
         return (
-            first,
+            replace(moment, share=share),
             PlannedRelease(
                 "ica",
                 statistic[parameters.optimizer],
@@ -283,7 +283,12 @@ def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
 
 
 def _pca(parameters: IcaParameters) -> PcaParameters:
-    return PcaParameters(components=parameters.components, bound=parameters.pca_bound)
+    return PcaParameters(
+        components=parameters.components,
+        bound=parameters.pca_bound,
+        solver=parameters.pca_solver,
+        iterations=parameters.pca_iterations,
+    )
 
 
 def _rounds(parameters: IcaParameters, shape: Shape) -> int:
