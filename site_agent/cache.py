@@ -18,6 +18,7 @@ from consortium.study import DataSection
 from site_agent.datasets import Subject
 
 Block = NDArray[np.float32]
+_Stamp = tuple[int, int, int]
 
 VERSION = 1
 """Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
@@ -38,6 +39,7 @@ class BlockCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
 
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
         """Return a block of a known shape, made and stored first if it isn't there or is damaged.
@@ -54,6 +56,7 @@ class BlockCache:
         Returns
         -------
         array, shape (D, T), float32, in Fortran order
+            Mapped from the file and not to be written to, unless it was made just now.
 
         Raises
         ------
@@ -63,7 +66,7 @@ class BlockCache:
             If the block has another shape: its files changed since they were counted.
         """
         path = self.folder / f"{key}.npy"
-        stored = _read(path, shape)
+        stored = self._read(key, path, shape)
         if stored is not None:
             return stored
         block = make()
@@ -75,6 +78,27 @@ class BlockCache:
         except OSError as error:
             msg = f"The cache folder {self.folder} can't be written; free space or choose another."
             raise ConfigurationError(msg) from error
+        return block
+
+    def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:
+        """Map a block, or None if it is missing or not what was written.
+
+        Its digest is compared once, and again when the file was touched.
+        """
+        expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
+        try:
+            # The size is checked first: a damaged header must not ask for all the memory.
+            stamp = _stamp(path)
+            if not expected < stamp[0] <= expected + 4096:
+                return None
+            block = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+            if block.shape != shape or block.dtype != np.float32:
+                return None
+            if self._sound.get(key) != stamp and _stored_digest(path) != _digest(block):
+                return None
+        except (OSError, ValueError, EOFError, MemoryError):
+            return None
+        self._sound[key] = stamp
         return block
 
     def _write(self, path: Path, block: Block) -> None:
@@ -121,20 +145,15 @@ def _facts(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def _read(path: Path, shape: tuple[int, int]) -> Block | None:
-    """Read a block back, or None if it is missing or not what was written."""
-    try:
-        with path.open("rb") as file:
-            # The size is checked first: a damaged header must not ask for all the memory.
-            expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
-            if not expected < os.fstat(file.fileno()).st_size <= expected + 4096:
-                return None
-            block = np.lib.format.read_array(file, allow_pickle=False)
-            digest = file.read()
-    except (OSError, ValueError, EOFError, MemoryError):
-        return None
-    sound = block.shape == shape and block.dtype == np.float32 and digest == _digest(block)
-    return block if sound else None
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _stored_digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-DIGEST_BYTES, os.SEEK_END)
+        return file.read()
 
 
 def _digest(block: Block) -> bytes:

@@ -16,7 +16,8 @@ from consortium.report.grid import Grid
 from consortium.study import DataSection
 from site_agent.confounds import read_confounds
 from site_agent.datasets import Run, Subject
-from site_agent.images import iterate_volumes, open_series, same_grid
+from site_agent.images import open_series, same_grid
+from site_agent.series import iterate_volumes, stored_places
 
 Block = NDArray[np.float32]
 
@@ -90,13 +91,18 @@ def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
         If the image can't be used, or a value in the mask is not finite.
     """
     image = open_series(path, grid)
-    lengths = np.linalg.norm(image.affine[:3, :3], axis=0)
-    sigma = smoothing / FWHM_PER_SIGMA / lengths
-    index = None if same_grid(image, grid) else _places(image, grid)
+    same = same_grid(image, grid)
+    kept = stored_places(grid.mask) if same and not smoothing else None
     series = np.empty((image.shape[3], grid.features), dtype=np.float32)
-    for row, volume in zip(series, iterate_volumes(path, image), strict=True):
-        smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
-        row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
+    if kept is not None:
+        for row, voxels in zip(series, iterate_volumes(path, image, kept), strict=True):
+            row[:] = voxels
+    else:
+        sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
+        index = None if same else _places(image, grid)
+        for row, volume in zip(series, iterate_volumes(path, image), strict=True):
+            smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
+            row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
     bad = np.flatnonzero(~np.isfinite(series).all(axis=1))
     if len(bad):
         msg = f"{path} has a value that is not finite in volume {bad[0] + 1}; "
