@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
 from consortium.study import DataSection
 from site_agent.datasets import Subject
@@ -118,8 +119,10 @@ class BlockCache:
                 raise
 
 
-def block_key(subject: Subject, data: DataSection, grid: Grid) -> str:
-    """Name a block by all that it depends on: files by name, size and time, settings, grid.
+def block_key(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> str:
+    """Name a block by all that it depends on: files by name, size and time, settings, space.
 
     Returns
     -------
@@ -133,7 +136,9 @@ def block_key(subject: Subject, data: DataSection, grid: Grid) -> str:
     """
     files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
     facts = [_facts(path) for path in files]
-    content = json.dumps([VERSION, facts, data.model_dump(mode="json"), grid.digest])
+    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution"})
+    space = [grid.digest, *([regions.digest] if regions else [])]
+    content = json.dumps([VERSION, facts, settings, space])
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from consortium.errors import DataError
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
 from consortium.study import DataSection
 from site_agent.confounds import read_confounds
@@ -29,17 +30,22 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
 
-def preprocess(subject: Subject, data: DataSection, grid: Grid) -> Block:
+def preprocess(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> Block:
     """Load one person.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
-    its own; runs are then put one after the other, and standardized together.
+    its own; runs are then put one after the other, averaged over the regions if there are any,
+    and standardized together.
 
     Parameters
     ----------
     subject : Subject
     data : DataSection
     grid : Grid
+    regions : Regions, optional
+        Of an atlas, over the voxels of the grid.
 
     Returns
     -------
@@ -53,6 +59,8 @@ def preprocess(subject: Subject, data: DataSection, grid: Grid) -> Block:
     """
     runs = [preprocess_run(run, data, grid) for run in subject.runs]
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
+    if regions is not None:
+        series = regions.average(series)
     standardize(series, data, subject.runs[0].bold)
     return series.T
 

@@ -20,6 +20,8 @@ CASES = (
     ("ica", {"components": 3, "rounds": 3}, "subject"),
     ("ica", {"components": 3, "rounds": 2, "pca_solver": "power"}, "subject"),
     ("ica", {"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
+    ("ica", {"components": 3, "rounds": 2, "maps": True}, "subject"),
+    ("ica", {"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
     ("ica", {"components": 2, "rounds": 3, "score": "tanh"}, "subject"),
     ("ica", {"components": 3, "rounds": 2, "optimizer": "fixed-point"}, "subject"),
     ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "subject"),

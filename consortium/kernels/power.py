@@ -46,7 +46,24 @@ def add_subject_product(total: Array, block: Array, basis: Array, bound: float) 
         Largest Frobenius norm of what is added.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        product = block @ (block.T @ basis)
+        courses = (block.T @ basis).T
+    add_subject_maps(total, block, courses, bound)
+
+
+def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -> None:
+    """Add the clipped Y Zᵀ / T of one subject to ``total``, in place; see `add_subject_product`.
+
+    Parameters
+    ----------
+    total : array, V x R, float64
+    block : array, V x T
+        Y.
+    courses : array, R x T
+        Z, of the block's type.
+    bound : float
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = block @ courses.T
     size = float(np.sqrt(np.square(product, dtype=np.float64).sum())) / block.shape[1]
     if np.isfinite(size):
         total += product * np.float64(bound / max(size, bound) / block.shape[1])
@@ -64,6 +81,14 @@ def add_volume_products(total: Array, block: Array, basis: Array, bound: float) 
         with np.errstate(over="ignore", invalid="ignore"):
             coordinates = wide.T @ volumes
         total += sum_clipped_products(volumes, coordinates, bound)
+
+
+def add_volume_maps(total: Array, block: Array, courses: Array, bound: float) -> None:
+    """Add y zᵀ of every volume to ``total``, in place, each clipped to ``bound``."""
+    for start in range(0, block.shape[1], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        wide = block[:, part].astype(np.float64), courses[:, part].astype(np.float64)
+        total += sum_clipped_products(*wide, bound)
 
 
 def eigenpairs(product: Array, deviation: float) -> tuple[Array, Array]:

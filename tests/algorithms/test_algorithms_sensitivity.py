@@ -92,6 +92,8 @@ def constant(*values, volumes=1):
 
 def whitened_query(name, score="tanh"):
     arguments = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2), "score": score}
+    if name == "maps":
+        arguments["unmixing"] = np.diag([1.0, 0.0])  # no cone for the same reason as below
     arguments["basis"] = np.array([[1.0], [0.0]])  # no cone: it sees one feature of two
     return Query("stage", name, arguments)
 
@@ -99,6 +101,7 @@ def whitened_query(name, score="tanh"):
 REACHING = {  # two blocks of one unit that lie as far apart as the clip allows, and a bound
     "mean_volume": (constant(3, 4), constant(-3, -4), 1.0),
     "second_moment": (constant(9, 0), constant(0, 9), 1.0),
+    "maps": (constant(0.1, 1), constant(0.1, -1), 0.01),
     "power": (constant(0.1, 1), constant(0.1, -1), 0.01),
     "rotation": (constant(3, 1), constant(1, 3), 0.1),
     "infomax": (constant(0.1, 0), constant(-0.1, 0), 0.01),
@@ -157,7 +160,7 @@ def test_the_centre_learns_nothing_from_an_overflow():
     from consortium.privacy.lattice import Lattice
 
     person = np.array([[1.0, -2.0, 0.5], [0.5, 1.5, -1.0]], dtype=np.float32)
-    for name in ("rotation", "fixed_point", "infomax", "power"):
+    for name in ("rotation", "fixed_point", "infomax", "power", "maps"):
         for unit in ("subject", "timepoint"):
             query = Query(
                 "ica",
