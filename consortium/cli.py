@@ -272,11 +272,21 @@ def demo(
         list[Path] | None,
         typer.Option(help="4-D NIfTI to split over the hospitals instead of made-up scans."),
     ] = None,
+    full_brain: Annotated[
+        bool, typer.Option(help="Scans of 70,000 voxels: regions analysed, voxels mapped.")
+    ] = False,
 ) -> None:
     """Four hospitals on this machine, end to end."""
     from consortium.demo import run_demo
 
-    run_demo(folder, subjects=subjects, seed=seed, real=tuple(real or ()), console=out)
+    run_demo(
+        folder,
+        subjects=subjects,
+        seed=seed,
+        real=tuple(real or ()),
+        console=out,
+        full_brain=full_brain,
+    )
 
 
 @app.command(rich_help_panel=STUDIES)

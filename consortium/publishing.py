@@ -18,6 +18,7 @@ from consortium.report.components import tidy_components
 from consortium.report.maps import write_derivatives
 from consortium.report.page import write_page
 from consortium.report.privacy import PrivacyReport, write_privacy_report
+from consortium.report.smoothing import smooth_maps
 from consortium.report.space import Space
 from consortium.study import Study
 
@@ -48,11 +49,18 @@ class Publisher:
             values = result.arrays[result.maps]
             grid = self.space.maps if result.fine else self.space.grid
             painted = values if result.fine else self.space.paint(values)
-            components = tidy_components(painted, grid)
-            # Regions share the noise of many voxels, of which this number says nothing.
-            told = result.fine or self.space.regions is None
-            noise = result.noise if told else 0.0
-            write_derivatives(self.folder, self.study, grid, components, result.numbers, noise)
+            smooth, noise = smooth_maps(painted, result.noise, grid, self.study.data.maps_smoothing)
+            components = tidy_components(smooth, grid)
+            # A region's voxels share their noise, so that it is not told voxel by voxel.
+            told = result.noise > 0 and (result.fine or self.space.regions is None)
+            write_derivatives(
+                self.folder,
+                self.study,
+                grid,
+                components,
+                result.numbers,
+                noise if told else None,
+            )
             write_page(
                 self.folder,
                 self.study,

@@ -67,6 +67,13 @@ class DataSection(Section):
         description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
         "the grid's own.",
     )
+    maps_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        le=40,
+        description="Gaussian smoothing of the maps after their release, FWHM in mm: it takes the "
+        "noise of privacy down and costs no privacy.",
+    )
     smoothing: float = Field(
         default=0.0, ge=0, le=40, description="Gaussian smoothing of every volume, FWHM in mm."
     )

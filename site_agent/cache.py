@@ -136,7 +136,7 @@ def block_key(
     """
     files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
     facts = [_facts(path) for path in files]
-    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution"})
+    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution", "maps_smoothing"})
     space = [grid.digest, *([regions.digest] if regions else [])]
     content = json.dumps([VERSION, facts, settings, space])
     return hashlib.sha256(content.encode()).hexdigest()

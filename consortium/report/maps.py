@@ -60,7 +60,7 @@ def write_derivatives(
     grid: Grid,
     components: Components,
     numbers: Mapping[str, float | int | str],
-    noise: float = 0.0,
+    noise: NDArray[np.float64] | None = None,
 ) -> Paths:
     """Write maps, mask, sidecars and the data set's description.
 
@@ -74,9 +74,9 @@ def write_derivatives(
         What `consortium.report.components.tidy_components` returns.
     numbers : mapping
         The analysis's public numbers, as its `Result` holds them.
-    noise : float
-        Standard deviation of the privacy noise in every voxel of the maps that came in; a second
-        image then tells it in the units of the maps that are written. 0 if it can't be told.
+    noise : array, shape (V,), optional
+        Standard deviation of the privacy noise in each voxel of the maps that came in; a second
+        image then tells it in the units of the maps that are written.
 
     Raises
     ------
@@ -95,10 +95,10 @@ def write_derivatives(
         mask=_write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
         mask_sidecar=write_json(stem.with_name(f"{stem.name}_mask.json"), _about_mask(study, grid)),
     )
-    if not noise:
+    if noise is None:
         return paths
-    floor = np.tile((noise / components.noise).astype(np.float32), (grid.features, 1))
-    about = _about_noise(study, grid, noise, floor[0])
+    floor = (noise[:, None] / components.noise).astype(np.float32)
+    about = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
     return replace(
         paths,
         noise=_write_image(stem, "noise", grid, floor),
@@ -188,8 +188,10 @@ def _about_noise(
         "Units": "robust z-score",
         "SpatialReference": study.data.space,
         "Resolution": voxel_text(grid),
-        "PrivacyNoise": [float(value) for value in floor],
-        "PrivacyNoiseAsReleased": noise,
+        "MedianNoise": [float(value) for value in floor],
+        "MedianNoiseBeforeScaling": noise,
+        "MapsSmoothing": study.data.maps_smoothing,
+        "MapsSmoothingUnits": "mm FWHM, after the release",
     }
 
 
