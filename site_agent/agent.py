@@ -291,7 +291,12 @@ class Agent:
             approval.check_new_run(self.site.ledger, self.site.dataset, today)
         space = study_space(study.data, approval.folder)
         data = SiteDataset(
-            self.config.dataset, study.data, space, study.privacy.unit, self.folder / CACHE
+            self.config.dataset,
+            study.data,
+            space,
+            study.privacy.unit,
+            self.folder / CACHE,
+            self.config.workers,
         )
         setting = Setting(
             run, study, approval.keys, space.digest, space.features, approval.file, space.voxels

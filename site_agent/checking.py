@@ -120,7 +120,9 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
     space = study_space(asked.data, signed.folder)
-    data = SiteDataset(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE)
+    data = SiteDataset(
+        config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE, config.workers
+    )
     survey, problems = data.survey, _load(data)
     plan = None
     if survey.lengths:

@@ -20,6 +20,7 @@ from consortium.study import DataSection
 from site_agent.cache import BlockCache, block_key
 from site_agent.datasets import Skipped, Subject, find_subjects
 from site_agent.images import open_series
+from site_agent.parallel import map_ahead
 from site_agent.preprocess import preprocess
 
 Block = NDArray[np.float32]
@@ -62,6 +63,8 @@ class SiteDataset:
         The study's unit of privacy.
     cache : Path
         The site's folder for preprocessed blocks.
+    workers : int
+        Subjects that are loaded at the same time, and held.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class SiteDataset:
         space: Space,
         unit: Unit,
         cache: Path,
+        workers: int = 1,
     ) -> None:
         self.source = source
         self.data = data
@@ -78,6 +82,7 @@ class SiteDataset:
         self.grid = space.grid
         self.unit = unit
         self.cache = BlockCache(cache)
+        self.workers = workers
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -142,20 +147,19 @@ class SiteDataset:
     def blocks(self) -> Iterator[Block]:
         """Yield one D x T_m array per subject, in the order of their labels.
 
-        No more than the block that was yielded last is held here.
+        No more than the block that was yielded last is held here, or as many as there are
+        workers.
 
         Raises
         ------
         DataError
             If an image or table can't be used; the message names the file.
         """
-        for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
-            yield self._block(subject, length, self.grid, self.space.regions)
+        yield from self._blocks(self.grid, self.space.regions)
 
     def fine_blocks(self) -> Iterator[Block]:
         """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
-        for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
-            yield self._block(subject, length, self.space.maps, None)
+        yield from self._blocks(self.space.maps, None)
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -183,6 +187,10 @@ class SiteDataset:
             start = stop
         reduced.flags.writeable = False
         return reduced
+
+    def _blocks(self, grid: Grid, regions: Regions | None) -> Iterator[Block]:
+        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
+        return map_ahead(lambda one: self._block(*one, grid, regions), people, self.workers)
 
     def _block(self, subject: Subject, length: int, grid: Grid, regions: Regions | None) -> Block:
         key = block_key(subject, self.data, grid, regions)
