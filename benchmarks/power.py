@@ -125,7 +125,6 @@ def captured(sites: list[ArrayData], basis: np.ndarray) -> float:
 def exact(sites: list[ArrayData]) -> float:
     """Energy of the leading eigenvectors: six products with twice as many columns, then Ritz."""
     basis = start_basis(FEATURES, 2 * SIZE, 1)
-    query = Query("pca", "power", {"basis": basis})
     for _ in range(6):
         query = Query("pca", "power", {"basis": basis})
         product = np.mean([power_product(each, query, Bound(1e9)) for each in sites], axis=0)

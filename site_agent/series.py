@@ -132,7 +132,7 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 def _scaled(raw: NDArray[Any], slope: float, inter: float) -> Voxels:
     """Apply the header's scaling in float32; out of its range is infinite, and told as such."""
     with np.errstate(over="ignore"):
-        values = raw.astype(np.float32)
+        values = raw.astype(np.float32, copy=not raw.flags.owndata)
         if (slope, inter) != (1.0, 0.0):
             values *= np.float32(slope)
             values += np.float32(inter)
