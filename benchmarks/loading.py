@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 
-from benchmarks.timing import best, show
+from benchmarks.timing import best, processor, show
 from consortium.report.grid import Grid
 from site_agent.preprocess import read_series
 
@@ -58,16 +57,6 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[list[str]]:
         ]
         for name, times in zip(first, seconds.values(), strict=True)
     ]
-
-
-def processor(act: Callable[[], object]) -> float:
-    """Least processor time of three runs, which other work on the machine disturbs less."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        act()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def unpackers(path: Path) -> dict[str, Callable[[], object]]:
