@@ -118,7 +118,7 @@ def read_signed(path: Path, members: Membership) -> SignedStudy:
         ("consortium's key", members.centre.hex(), file.centre),
         ("sites' keys", members_digest(found.keys), file.members),
         ("study file", found.file, file.study),
-        ("mask", found.mask, file.mask),
+        ("mask or atlas" if found.study.data.atlas else "mask", found.mask, file.mask),
     )
     changed = [what for what, now, then in compared if now != then]
     if changed:
