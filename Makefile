@@ -1,13 +1,17 @@
 # make demo   four hospitals on this machine, end to end; output in build/demo
+# make full-brain   the same on 70,000 voxels; output in build/full-brain
 # make test   linter, type checker, layer contract, tests
 # Both build their own environment in .venv from requirements.lock.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo full-brain test lint bench lock clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
+
+full-brain: $(READY)
+	$(BIN)/consortium demo --full-brain --out build/full-brain
 
 # Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
 test: lint

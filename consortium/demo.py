@@ -30,11 +30,13 @@ from consortium.identity import create_identity, load_identity
 from consortium.joining import JoinRequest, admit, read_request
 from consortium.report.grid import study_grid
 from consortium.report.maps import map_stem
+from consortium.report.space import study_space
 from consortium.report.statement import summary
 from consortium.roster import found_roster, save_roster
 from consortium.signing import sign_study
 from consortium.study import Study, load_study
 from consortium.synthetic.bids import Recipe, make_consortium
+from consortium.synthetic.blocks import cube_atlas
 from consortium.synthetic.real import split_over_sites
 from consortium.synthetic.signals import Levels
 from site_agent.approval import Terms, approve
@@ -43,6 +45,10 @@ from site_agent.joining import join_consortium
 from site_agent.policy import Policy
 
 _MARK = ".consortium-demo"
+STORED = 10.0
+"""Coarsest voxels of the made-up scans, in mm."""
+CUBE = 24.0
+"""Edge of the full-brain study's regions, in mm."""
 EXCHANGE = "exchange"
 
 
@@ -84,7 +90,13 @@ class Place:
 
 
 def run_demo(
-    root: Path, *, subjects: int, seed: int, real: Sequence[Path], console: Console
+    root: Path,
+    *,
+    subjects: int,
+    seed: int,
+    real: Sequence[Path],
+    console: Console,
+    full_brain: bool = False,
 ) -> None:
     """Make hospitals, run the study over their agents, and judge the maps.
 
@@ -99,13 +111,17 @@ def run_demo(
     real : sequence of Path
         4-D NIfTI files to deal out instead of making scans up.
     console : Console
+    full_brain : bool
+        Scans of 70,000 voxels instead of a coarse grid.
 
     Raises
     ------
     ConsortiumError
         If any part fails.
     """
-    place = prepare_demo(root, subjects=subjects, seed=seed, real=real, console=console)
+    place = prepare_demo(
+        root, subjects=subjects, seed=seed, real=real, console=console, full_brain=full_brain
+    )
     study = load_study(place.errand.study)
     console.print("Four hospital agents start; each has its own folder, keys and ledger.")
     with agents(place, study):
@@ -118,7 +134,13 @@ def run_demo(
 
 
 def prepare_demo(
-    root: Path, *, subjects: int, seed: int, real: Sequence[Path], console: Console
+    root: Path,
+    *,
+    subjects: int,
+    seed: int,
+    real: Sequence[Path],
+    console: Console,
+    full_brain: bool = False,
 ) -> Place:
     """Make scans, keys, roster and approvals; nothing is started.
 
@@ -133,9 +155,12 @@ def prepare_demo(
     if real:
         study = _real_study(place, real)
     else:
-        _write_study(errand.study, _template())
+        _write_study(errand.study, _template("full-brain.yaml" if full_brain else "demo.yaml"))
         study = load_study(errand.study)
         _make_scans(place, study, subjects, seed, console)
+        if study.data.atlas:
+            grid = study_grid(study.data, root)
+            nib.save(cube_atlas(grid, CUBE), root / study.data.atlas)
     (root / EXCHANGE).mkdir()
     errand.keys.mkdir()
     consortium = create_identity(errand.keys, secrets.token_bytes(64))
@@ -196,7 +221,8 @@ def judge(place: Place, study: Study) -> str:
 
 def match(place: Place, study: Study) -> dict[str, float]:
     """Largest absolute correlation of each true network with any map."""
-    grid = study_grid(study.data, place.errand.study.parent)
+    space = study_space(study.data, place.errand.study.parent)
+    grid = space.maps if getattr(study.analysis, "maps", False) else space.grid
     folder = place.errand.out / f"tpl-{study.data.space}" / "func"
     maps = nib.load(folder / f"{map_stem(study, grid)}_components.nii.gz").get_fdata()[grid.mask]
     truth = resample_img(
@@ -224,7 +250,8 @@ def _make_scans(place: Place, study: Study, subjects: int, seed: int, console: C
         seed,
         volumes=study.data.volumes or 80,
         networks=int(getattr(study.analysis, "components", 8)),
-        resolution=10.0,
+        # A coarse study's scans are finer than it; those of a full brain have its own voxels.
+        resolution=min(study.data.resolution, STORED),
         levels=Levels(signal=0.04),
     )
     done = 0

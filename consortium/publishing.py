@@ -15,10 +15,11 @@ from consortium.engine.session import Round
 from consortium.plan import Plan
 from consortium.report.account import account
 from consortium.report.components import tidy_components
-from consortium.report.grid import Grid
 from consortium.report.maps import write_derivatives
 from consortium.report.page import write_page
 from consortium.report.privacy import PrivacyReport, write_privacy_report
+from consortium.report.smoothing import smooth_maps
+from consortium.report.space import Space
 from consortium.study import Study
 
 
@@ -30,14 +31,14 @@ class Publisher:
     ----------
     folder : Path
     study : Study
-    grid : Grid
+    space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
     """
 
     folder: Path
     study: Study
-    grid: Grid
+    space: Space
     sampler: str | None = None
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
@@ -45,12 +46,25 @@ class Publisher:
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         write_privacy_report(self.folder / "privacy_report.json", report)
         if result.maps:
-            components = tidy_components(result.arrays[result.maps], self.grid)
-            write_derivatives(self.folder, self.study, self.grid, components, result.numbers)
+            values = result.arrays[result.maps]
+            grid = self.space.maps if result.fine else self.space.grid
+            painted = values if result.fine else self.space.paint(values)
+            smooth, noise = smooth_maps(painted, result.noise, grid, self.study.data.maps_smoothing)
+            components = tidy_components(smooth, grid)
+            # A region's voxels share their noise, so that it is not told voxel by voxel.
+            told = result.noise > 0 and (result.fine or self.space.regions is None)
+            write_derivatives(
+                self.folder,
+                self.study,
+                grid,
+                components,
+                result.numbers,
+                noise if told else None,
+            )
             write_page(
                 self.folder,
                 self.study,
-                self.grid,
+                grid,
                 components,
                 report,
                 numbers=result.numbers,

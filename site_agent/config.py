@@ -43,6 +43,12 @@ class SiteConfig(BaseModel):
         description="The ledger. Agents of one hospital that read the same data set, for several "
         "consortia say, must share one ledger.",
     )
+    workers: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="Subjects that are loaded at the same time; each needs memory for its scan.",
+    )
     prefect: bool = Field(
         default=False,
         description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",

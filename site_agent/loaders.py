@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
+from consortium.report.space import Space
 from consortium.study import DataSection
 from site_agent.cache import BlockCache, block_key
 from site_agent.datasets import Skipped, Subject, find_subjects
 from site_agent.images import open_series
+from site_agent.parallel import map_ahead
 from site_agent.preprocess import preprocess
 
 Block = NDArray[np.float32]
@@ -54,33 +57,43 @@ class SiteDataset:
         A BIDS data set, or NIfTI files.
     data : DataSection
         The study's.
-    grid : Grid
+    space : Space
         The study's.
     unit : {'subject', 'timepoint'}
         The study's unit of privacy.
     cache : Path
         The site's folder for preprocessed blocks.
+    workers : int
+        Subjects that are loaded at the same time, and held.
     """
 
     def __init__(
         self,
         source: Path | Sequence[Path],
         data: DataSection,
-        grid: Grid,
+        space: Space,
         unit: Unit,
         cache: Path,
+        workers: int = 1,
     ) -> None:
         self.source = source
         self.data = data
-        self.grid = grid
+        self.space = space
+        self.grid = space.grid
         self.unit = unit
         self.cache = BlockCache(cache)
+        self.workers = workers
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
     def features(self) -> int:
-        """D, voxels of the study's mask."""
-        return self.grid.features
+        """D, voxels of the study's mask, or regions of its atlas."""
+        return self.space.features
+
+    @property
+    def voxels(self) -> int:
+        """V, voxels of the study's full-resolution maps."""
+        return self.space.voxels
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -134,15 +147,19 @@ class SiteDataset:
     def blocks(self) -> Iterator[Block]:
         """Yield one D x T_m array per subject, in the order of their labels.
 
-        No more than the block that was yielded last is held here.
+        No more than the block that was yielded last is held here, or as many as there are
+        workers.
 
         Raises
         ------
         DataError
             If an image or table can't be used; the message names the file.
         """
-        for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
-            yield self._block(subject, length)
+        yield from self._blocks(self.grid, self.space.regions)
+
+    def fine_blocks(self) -> Iterator[Block]:
+        """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
+        yield from self._blocks(self.space.maps, None)
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -171,10 +188,14 @@ class SiteDataset:
         reduced.flags.writeable = False
         return reduced
 
-    def _block(self, subject: Subject, length: int) -> Block:
-        key = block_key(subject, self.data, self.grid)
-        shape = (self.features, length)
-        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, self.grid))
+    def _blocks(self, grid: Grid, regions: Regions | None) -> Iterator[Block]:
+        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
+        return map_ahead(lambda one: self._block(*one, grid, regions), people, self.workers)
+
+    def _block(self, subject: Subject, length: int, grid: Grid, regions: Regions | None) -> Block:
+        key = block_key(subject, self.data, grid, regions)
+        shape = (regions.features if regions else grid.features, length)
+        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, grid, regions))
 
     def _measure(self, subject: Subject) -> int | Skipped:
         """Count a subject's volumes, or say why they can't be used."""

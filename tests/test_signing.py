@@ -159,3 +159,19 @@ def test_what_can_not_be_read_or_written_is_named(tmp_path: Path) -> None:
     signature_path(path).mkdir()
     with pytest.raises(OutputError, match=r"study\.yaml\.sig can't be written"):
         sign_study(path, members(), private(1))
+
+
+def test_the_atlas_is_signed_with_the_mask(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (tmp_path / "atlas.nii").write_bytes(b"some atlas")
+    text = TEXT.replace("mask.nii.gz}", "mask.nii.gz, atlas: atlas.nii}")
+    path = place(tmp_path, text)
+    with_atlas = read_signed(path, members()).mask
+    assert with_atlas != read_signed(place(plain), members()).mask
+    (tmp_path / "atlas.nii").write_bytes(b"other atlas")
+    with pytest.raises(SignatureError, match="mask"):
+        read_signed(path, members())
+    (tmp_path / "atlas.nii").unlink()
+    with pytest.raises(StudyError, match=r"the atlas of 'small'"):
+        read_signed(path, members())

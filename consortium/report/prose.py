@@ -93,8 +93,14 @@ def _loading(data: DataSection, grid: Grid) -> str:
         steps.append(f"freed of the confounds {', '.join(data.confounds)}")
     if data.standardize != "none":
         steps.append(f"scaled (standardize: {data.standardize})")
+    if data.atlas:
+        steps.append("averaged for the analysis over the regions of an atlas")
     place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
-    return f"{', '.join(steps)}, and restricted to the {grid.features:,} voxels of {place}."
+    after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
+    return (
+        f"{', '.join(steps)}, and restricted to the {grid.features:,} voxels of {place}."
+        f"{after if data.maps_smoothing else ''}"
+    )
 
 
 def _analysis(study: Study, report: PrivacyReport) -> str:

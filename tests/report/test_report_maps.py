@@ -130,3 +130,15 @@ def test_resolution_is_a_label(edge, label):
 def test_voxels_that_are_no_cubes_have_no_resolution_entity():
     flat = Grid(np.ones((2, 2, 2), dtype=np.bool_), np.diag([3.0, 3.0, 5.0, 1.0]))
     assert "_res-" not in map_stem(sample_study(), flat)
+
+
+def test_the_noise_image_is_in_the_units_of_the_maps(tmp_path, grid, components):
+    assert write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS).noise is None
+    noise = np.linspace(0.1, 0.2, grid.features)
+    paths = write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS, noise)
+    assert paths.noise.name == paths.components.name.replace("_components", "_noise")
+    values = np.asarray(nib.load(paths.noise).dataobj)[grid.mask]
+    assert values * components.noise == pytest.approx(np.tile(noise[:, None], 2), rel=1e-6)
+    told = json.loads(paths.noise_sidecar.read_text())
+    assert told["MedianNoise"] == pytest.approx(list(np.median(values, axis=0)))
+    assert "*_noise.*" in paths.ignore.read_text().split()
