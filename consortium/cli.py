@@ -24,8 +24,8 @@ from consortium.joining import read_request
 from consortium.plan import make_plan
 from consortium.privacy.audit import examine
 from consortium.progress import read_run
-from consortium.report.grid import study_grid
 from consortium.report.privacy import PrivacyReport, read_privacy_report
+from consortium.report.space import study_space
 from consortium.report.statement import statement, summary
 from consortium.roster import fingerprint, found_roster, read_roster, save_roster
 from consortium.showing import plan_numbers, show_audit, show_plan, show_standing
@@ -147,10 +147,10 @@ def plan(
 ) -> None:
     """Work out what a study would cost and release, before any data is read."""
     parsed = load_study(study)
-    grid = study_grid(parsed.data, study.parent)
+    space = study_space(parsed.data, study.parent)
     sizes = _sizes(subjects, len(parsed.sites))
     samples = tuple(size * volumes for size in sizes)
-    shape = Shape(grid.features, sizes, samples, parsed.privacy.unit)
+    shape = Shape(space.features, sizes, samples, parsed.privacy.unit, space.voxels)
     made = make_plan(parsed, shape)
     if as_json:
         sys.stdout.write(json.dumps(plan_numbers(made), indent=1) + "\n")

@@ -20,8 +20,8 @@ from consortium.identity import load_identity
 from consortium.plan import Plan
 from consortium.progress import claim_run, only_one
 from consortium.publishing import Publisher, RoundsBar
-from consortium.report.grid import study_grid
 from consortium.report.privacy import PrivacyReport
+from consortium.report.space import study_space
 from consortium.report.statement import statement
 from consortium.roster import read_roster
 from consortium.signing import read_signed
@@ -75,14 +75,16 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
             f"{errand.roster}: the centre's key is not the one in {errand.keys}; correct the "
             "roster or name the right folder with --keys."
         )
-    grid = study_grid(study.data, errand.study.parent)
+    space = study_space(study.data, errand.study.parent)
     exchange = errand.open_exchange()
     with only_one(errand.out), RoundsBar(console) as shown:
         record = claim_run(errand.out, study, exchange, keys)
-        setting = Setting(record.run, study, keys, grid.digest, grid.features, signed.file)
+        setting = Setting(
+            record.run, study, keys, space.digest, space.features, signed.file, space.voxels
+        )
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
-        publisher = Publisher(errand.out, study, grid)
+        publisher = Publisher(errand.out, study, space)
         return _conduct(centre, publisher, errand.out, shown)
 
 

@@ -28,8 +28,8 @@ from consortium.engine.wire import Clock
 from consortium.errors import OutputError
 from consortium.identity import create_identity, load_identity
 from consortium.joining import JoinRequest, admit, read_request
-from consortium.report.grid import study_grid
 from consortium.report.maps import map_stem
+from consortium.report.space import study_space
 from consortium.report.statement import summary
 from consortium.roster import found_roster, save_roster
 from consortium.signing import sign_study
@@ -196,7 +196,8 @@ def judge(place: Place, study: Study) -> str:
 
 def match(place: Place, study: Study) -> dict[str, float]:
     """Largest absolute correlation of each true network with any map."""
-    grid = study_grid(study.data, place.errand.study.parent)
+    space = study_space(study.data, place.errand.study.parent)
+    grid = space.maps if getattr(study.analysis, "maps", False) else space.grid
     folder = place.errand.out / f"tpl-{study.data.space}" / "func"
     maps = nib.load(folder / f"{map_stem(study, grid)}_components.nii.gz").get_fdata()[grid.mask]
     truth = resample_img(

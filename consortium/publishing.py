@@ -15,10 +15,10 @@ from consortium.engine.session import Round
 from consortium.plan import Plan
 from consortium.report.account import account
 from consortium.report.components import tidy_components
-from consortium.report.grid import Grid
 from consortium.report.maps import write_derivatives
 from consortium.report.page import write_page
 from consortium.report.privacy import PrivacyReport, write_privacy_report
+from consortium.report.space import Space
 from consortium.study import Study
 
 
@@ -30,14 +30,14 @@ class Publisher:
     ----------
     folder : Path
     study : Study
-    grid : Grid
+    space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
     """
 
     folder: Path
     study: Study
-    grid: Grid
+    space: Space
     sampler: str | None = None
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
@@ -45,12 +45,18 @@ class Publisher:
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         write_privacy_report(self.folder / "privacy_report.json", report)
         if result.maps:
-            components = tidy_components(result.arrays[result.maps], self.grid)
-            write_derivatives(self.folder, self.study, self.grid, components, result.numbers)
+            values = result.arrays[result.maps]
+            grid = self.space.maps if result.fine else self.space.grid
+            painted = values if result.fine else self.space.paint(values)
+            components = tidy_components(painted, grid)
+            # Regions share the noise of many voxels, of which this number says nothing.
+            told = result.fine or self.space.regions is None
+            noise = result.noise if told else 0.0
+            write_derivatives(self.folder, self.study, grid, components, result.numbers, noise)
             write_page(
                 self.folder,
                 self.study,
-                self.grid,
+                grid,
                 components,
                 report,
                 numbers=result.numbers,

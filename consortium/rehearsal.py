@@ -9,8 +9,8 @@ from rich.console import Console
 
 from consortium.errors import StudyError
 from consortium.publishing import Publisher, RoundsBar
-from consortium.report.grid import study_grid
 from consortium.report.privacy import SEEDED, PrivacyReport
+from consortium.report.space import study_space
 from consortium.simulate import Simulation
 from consortium.study import load_study
 from site_agent.loaders import SiteDataset
@@ -30,13 +30,13 @@ def simulate_study(
     missing = [site for site in study.sites if site not in folders]
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
-    grid, unit = study_grid(study.data, study_path.parent), study.privacy.unit
+    space, unit = study_space(study.data, study_path.parent), study.privacy.unit
     data = [
-        SiteDataset(folders[site], study.data, grid, unit, out / ".cache" / site)
+        SiteDataset(folders[site], study.data, space, unit, out / ".cache" / site)
         for site in study.sites
     ]
     simulation = Simulation(study, data, seed)
     with RoundsBar(console) as bar:
         result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
-    publisher = Publisher(out, study, grid, f"{SEEDED} (seed {seed})")
+    publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})")
     return publisher.publish(simulation.plan, simulation.session.rounds, result)

@@ -147,26 +147,34 @@ def _digests(path: Path, members: Membership) -> SignedStudy:
 def mask_digest(study: Study, folder: Path) -> str:
     """SHA-256 of the mask's file beside a study, or of the word 'template', in hexadecimal.
 
+    A study with an atlas has the SHA-256 of the mask's and the atlas's.
+
     Raises
     ------
     StudyError
         If the file can't be read, or lies elsewhere.
     """
-    name = study.data.mask
-    if name == "template":
-        return _sha256(b"template")
+    name, atlas = study.data.mask, study.data.atlas
+    template = name == "template"
+    mask = _sha256(b"template") if template else _file_digest(study, folder, name, "mask")
+    if atlas is None:
+        return mask
+    return _sha256(f"{mask}|{_file_digest(study, folder, atlas, 'atlas')}".encode())
+
+
+def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
     try:
         with beside(folder, name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         raise StudyError(
-            f"The mask of '{study.study}', {name}, does not lie beside the study file; put it "
+            f"The {kind} of '{study.study}', {name}, does not lie beside the study file; put it "
             "there, and not a link to it."
         ) from error
     except OSError as error:
         raise StudyError(
-            f"{folder / name}, the mask of '{study.study}', can't be read ({error.strerror}); put "
-            "it beside the study file."
+            f"{folder / name}, the {kind} of '{study.study}', can't be read ({error.strerror}); "
+            "put it beside the study file."
         ) from error
 
 

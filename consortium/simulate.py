@@ -111,4 +111,5 @@ def _shape(study: Study, data: Sequence[SiteData]) -> Shape:
         tuple(len(site.lengths) for site in data),
         tuple(sum(site.lengths) for site in data),
         study.privacy.unit,
+        data[0].voxels,
     )

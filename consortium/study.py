@@ -55,6 +55,18 @@ class DataSection(Section):
         description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
         "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
     )
+    atlas: str | None = Field(
+        default=None,
+        description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
+        "regions' mean courses, over the voxels of the grid, are then analysed instead of voxels.",
+    )
+    maps_resolution: float | None = Field(
+        default=None,
+        gt=0,
+        le=30,
+        description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
+        "the grid's own.",
+    )
     smoothing: float = Field(
         default=0.0, ge=0, le=40, description="Gaussian smoothing of every volume, FWHM in mm."
     )

@@ -132,7 +132,13 @@ def _kind(field: _Object) -> str:
         return ", ".join(f"`{choice}`" for choice in field["enum"])
     if field.get("type") == "array":
         return f"list of {_kind(field['items'])}"
-    words = {"object": "section", "string": "text", "number": "number", "integer": "whole number"}
+    words = {
+        "object": "section",
+        "string": "text",
+        "number": "number",
+        "integer": "whole number",
+        "boolean": "`true` or `false`",
+    }
     limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {field[key]:g}" for key, sign in limits.items() if key in field]
     pattern = [f"matching `{field['pattern']}`"] if "pattern" in field else []

@@ -32,7 +32,7 @@ from consortium.errors import (
 )
 from consortium.identity import load_identity
 from consortium.progress import only_one
-from consortium.report.grid import study_grid
+from consortium.report.space import study_space
 from consortium.secagg import CENTRE, seal, unseal
 from site_agent.approval import Approval, approvals
 from site_agent.attendance import Attendance, Site, public_reason
@@ -289,17 +289,19 @@ class Agent:
         if run not in self.site.ledger.runs(study.study, approval.keys[CENTRE].hex()):
             today = self.now().date()
             approval.check_new_run(self.site.ledger, self.site.dataset, today)
-        grid = study_grid(study.data, approval.folder)
+        space = study_space(study.data, approval.folder)
         data = SiteDataset(
-            self.config.dataset, study.data, grid, study.privacy.unit, self.folder / CACHE
+            self.config.dataset, study.data, space, study.privacy.unit, self.folder / CACHE
         )
-        setting = Setting(run, study, approval.keys, grid.digest, grid.features, approval.file)
+        setting = Setting(
+            run, study, approval.keys, space.digest, space.features, approval.file, space.voxels
+        )
         if setting.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        note = SiteNote(len(data.lengths), sum(data.lengths), grid.digest, __version__)
+        note = SiteNote(len(data.lengths), sum(data.lengths), space.digest, __version__)
         self.tell(f"takes part in {run} with {note.subjects} subjects")
         return Attendance(self.site, setting, data, note)
 

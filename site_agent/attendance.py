@@ -231,7 +231,8 @@ class Attendance:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         sizes = [notes[s] for s in study.sites]
         subjects, samples = tuple(n.subjects for n in sizes), tuple(n.samples for n in sizes)
-        return Shape(self._setting.features, subjects, samples, study.privacy.unit)
+        features, voxels = self._setting.features, self._setting.voxels
+        return Shape(features, subjects, samples, study.privacy.unit, voxels)
 
     # -- rounds ---------------------------------------------------------------------------
 

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
 from consortium.study import DataSection
 from site_agent.datasets import Subject
 
 Block = NDArray[np.float32]
+_Stamp = tuple[int, int, int]
 
 VERSION = 1
 """Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
@@ -38,6 +40,7 @@ class BlockCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
 
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
         """Return a block of a known shape, made and stored first if it isn't there or is damaged.
@@ -54,6 +57,7 @@ class BlockCache:
         Returns
         -------
         array, shape (D, T), float32, in Fortran order
+            Mapped from the file and not to be written to, unless it was made just now.
 
         Raises
         ------
@@ -63,7 +67,7 @@ class BlockCache:
             If the block has another shape: its files changed since they were counted.
         """
         path = self.folder / f"{key}.npy"
-        stored = _read(path, shape)
+        stored = self._read(key, path, shape)
         if stored is not None:
             return stored
         block = make()
@@ -75,6 +79,27 @@ class BlockCache:
         except OSError as error:
             msg = f"The cache folder {self.folder} can't be written; free space or choose another."
             raise ConfigurationError(msg) from error
+        return block
+
+    def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:
+        """Map a block, or None if it is missing or not what was written.
+
+        Its digest is compared once, and again when the file was touched.
+        """
+        expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
+        try:
+            # The size is checked first: a damaged header must not ask for all the memory.
+            stamp = _stamp(path)
+            if not expected < stamp[0] <= expected + 4096:
+                return None
+            block = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+            if block.shape != shape or block.dtype != np.float32:
+                return None
+            if self._sound.get(key) != stamp and _stored_digest(path) != _digest(block):
+                return None
+        except (OSError, ValueError, EOFError, MemoryError):
+            return None
+        self._sound[key] = stamp
         return block
 
     def _write(self, path: Path, block: Block) -> None:
@@ -94,8 +119,10 @@ class BlockCache:
                 raise
 
 
-def block_key(subject: Subject, data: DataSection, grid: Grid) -> str:
-    """Name a block by all that it depends on: files by name, size and time, settings, grid.
+def block_key(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> str:
+    """Name a block by all that it depends on: files by name, size and time, settings, space.
 
     Returns
     -------
@@ -109,7 +136,9 @@ def block_key(subject: Subject, data: DataSection, grid: Grid) -> str:
     """
     files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
     facts = [_facts(path) for path in files]
-    content = json.dumps([VERSION, facts, data.model_dump(mode="json"), grid.digest])
+    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution"})
+    space = [grid.digest, *([regions.digest] if regions else [])]
+    content = json.dumps([VERSION, facts, settings, space])
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -121,20 +150,15 @@ def _facts(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def _read(path: Path, shape: tuple[int, int]) -> Block | None:
-    """Read a block back, or None if it is missing or not what was written."""
-    try:
-        with path.open("rb") as file:
-            # The size is checked first: a damaged header must not ask for all the memory.
-            expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
-            if not expected < os.fstat(file.fileno()).st_size <= expected + 4096:
-                return None
-            block = np.lib.format.read_array(file, allow_pickle=False)
-            digest = file.read()
-    except (OSError, ValueError, EOFError, MemoryError):
-        return None
-    sound = block.shape == shape and block.dtype == np.float32 and digest == _digest(block)
-    return block if sound else None
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _stored_digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-DIGEST_BYTES, os.SEEK_END)
+        return file.read()
 
 
 def _digest(block: Block) -> bytes:

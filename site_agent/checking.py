@@ -18,7 +18,7 @@ from consortium.errors import ConsortiumError, DataError
 from consortium.identity import load_identity
 from consortium.plan import Plan, make_plan
 from consortium.privacy.gdp import epsilon_of
-from consortium.report.grid import study_grid
+from consortium.report.space import study_space
 from consortium.report.wording import count
 from consortium.secagg import CENTRE
 from consortium.signing import SignedStudy
@@ -126,14 +126,15 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     identity = load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
-    grid = study_grid(asked.data, signed.folder)
-    data = SiteDataset(config.dataset, asked.data, grid, asked.privacy.unit, folder / CACHE)
+    space = study_space(asked.data, signed.folder)
+    data = SiteDataset(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE)
     survey, problems = data.survey, _load(data)
     plan = None
     if survey.lengths:
         people, volumes = len(survey.lengths), sum(survey.lengths)
-        count = len(asked.sites)
-        shape = Shape(grid.features, (people,) * count, (volumes,) * count, asked.privacy.unit)
+        count, unit = len(asked.sites), asked.privacy.unit
+        sizes = (people,) * count, (volumes,) * count
+        shape = Shape(space.features, *sizes, unit, space.voxels)
         try:
             plan = make_plan(asked, shape)
         except ConsortiumError as error:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import nibabel as nib
 import numpy as np
 from nibabel.affines import apply_affine
-from nibabel.openers import ImageOpener
-from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.report.grid import Grid, is_invertible
@@ -19,7 +15,6 @@ from consortium.report.nifti import UNREADABLE, load_nifti
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
-CHUNK = 1 << 20
 
 
 def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
@@ -56,58 +51,6 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
     _check_size(path, image)
     _check_place(path, image, grid)
     return image
-
-
-def iterate_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[np.float32]]:
-    """Yield an image's volumes one at a time, in order, as float32 of shape (I, J, K).
-
-    The file is read once from start to end, so that gzip's own checksum is compared too, which
-    reading slices through nibabel never does.
-
-    Raises
-    ------
-    DataError
-        If the file ends early, goes on far behind its last volume, or its compression is damaged.
-    """
-    stored = image.dataobj
-    size = int(np.prod(image.shape[:3])) * stored.dtype.itemsize
-    done = 0
-    try:
-        with ImageOpener(path) as file:
-            file.seek(stored.offset)
-            for _ in range(image.shape[3]):
-                raw = np.frombuffer(_exactly(file, size), stored.dtype)
-                yield _scaled(raw, stored.slope, stored.inter).reshape(image.shape[:3], order="F")
-                done += 1
-            _expect_end(file)
-    except UNREADABLE as error:
-        msg = f"{path} is cut short or damaged after volume {done}; copy the file again."
-        raise DataError(msg) from error
-
-
-def _expect_end(file: ImageOpener) -> None:
-    """Read what a writer may leave behind the last volume, but no bomb."""
-    rest = 0
-    while part := file.read(CHUNK):
-        rest += len(part)
-        if rest > CHUNK:
-            raise EOFError
-
-
-def _exactly(file: ImageOpener, size: int) -> bytes:
-    content = bytes(file.read(size))
-    if len(content) != size:
-        raise EOFError
-    return content
-
-
-def _scaled(raw: NDArray[Any], slope: float, inter: float) -> NDArray[np.float32]:
-    """Apply the header's scaling in float32; out of its range is infinite, and told as such."""
-    with np.errstate(over="ignore"):
-        values = raw.astype(np.float32)
-        values *= np.float32(slope)
-        values += np.float32(inter)
-    return values
 
 
 def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:

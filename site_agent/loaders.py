@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
+from consortium.report.space import Space
 from consortium.study import DataSection
 from site_agent.cache import BlockCache, block_key
 from site_agent.datasets import Skipped, Subject, find_subjects
@@ -54,7 +56,7 @@ class SiteDataset:
         A BIDS data set, or NIfTI files.
     data : DataSection
         The study's.
-    grid : Grid
+    space : Space
         The study's.
     unit : {'subject', 'timepoint'}
         The study's unit of privacy.
@@ -66,21 +68,27 @@ class SiteDataset:
         self,
         source: Path | Sequence[Path],
         data: DataSection,
-        grid: Grid,
+        space: Space,
         unit: Unit,
         cache: Path,
     ) -> None:
         self.source = source
         self.data = data
-        self.grid = grid
+        self.space = space
+        self.grid = space.grid
         self.unit = unit
         self.cache = BlockCache(cache)
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
     def features(self) -> int:
-        """D, voxels of the study's mask."""
-        return self.grid.features
+        """D, voxels of the study's mask, or regions of its atlas."""
+        return self.space.features
+
+    @property
+    def voxels(self) -> int:
+        """V, voxels of the study's full-resolution maps."""
+        return self.space.voxels
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -142,7 +150,12 @@ class SiteDataset:
             If an image or table can't be used; the message names the file.
         """
         for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
-            yield self._block(subject, length)
+            yield self._block(subject, length, self.grid, self.space.regions)
+
+    def fine_blocks(self) -> Iterator[Block]:
+        """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
+        for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
+            yield self._block(subject, length, self.space.maps, None)
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -171,10 +184,10 @@ class SiteDataset:
         reduced.flags.writeable = False
         return reduced
 
-    def _block(self, subject: Subject, length: int) -> Block:
-        key = block_key(subject, self.data, self.grid)
-        shape = (self.features, length)
-        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, self.grid))
+    def _block(self, subject: Subject, length: int, grid: Grid, regions: Regions | None) -> Block:
+        key = block_key(subject, self.data, grid, regions)
+        shape = (regions.features if regions else grid.features, length)
+        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, grid, regions))
 
     def _measure(self, subject: Subject) -> int | Skipped:
         """Count a subject's volumes, or say why they can't be used."""

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from consortium.errors import DataError
+from consortium.report.atlas import Regions
 from consortium.report.grid import Grid
 from consortium.study import DataSection
 from site_agent.confounds import read_confounds
 from site_agent.datasets import Run, Subject
-from site_agent.images import iterate_volumes, open_series, same_grid
+from site_agent.images import open_series, same_grid
+from site_agent.series import iterate_volumes, stored_places
 
 Block = NDArray[np.float32]
 
@@ -28,17 +30,22 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
 
-def preprocess(subject: Subject, data: DataSection, grid: Grid) -> Block:
+def preprocess(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> Block:
     """Load one person.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
-    its own; runs are then put one after the other, and standardized together.
+    its own; runs are then put one after the other, averaged over the regions if there are any,
+    and standardized together.
 
     Parameters
     ----------
     subject : Subject
     data : DataSection
     grid : Grid
+    regions : Regions, optional
+        Of an atlas, over the voxels of the grid.
 
     Returns
     -------
@@ -52,6 +59,8 @@ def preprocess(subject: Subject, data: DataSection, grid: Grid) -> Block:
     """
     runs = [preprocess_run(run, data, grid) for run in subject.runs]
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
+    if regions is not None:
+        series = regions.average(series)
     standardize(series, data, subject.runs[0].bold)
     return series.T
 
@@ -90,13 +99,18 @@ def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
         If the image can't be used, or a value in the mask is not finite.
     """
     image = open_series(path, grid)
-    lengths = np.linalg.norm(image.affine[:3, :3], axis=0)
-    sigma = smoothing / FWHM_PER_SIGMA / lengths
-    index = None if same_grid(image, grid) else _places(image, grid)
+    same = same_grid(image, grid)
+    kept = stored_places(grid.mask) if same and not smoothing else None
     series = np.empty((image.shape[3], grid.features), dtype=np.float32)
-    for row, volume in zip(series, iterate_volumes(path, image), strict=True):
-        smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
-        row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
+    if kept is not None:
+        for row, voxels in zip(series, iterate_volumes(path, image, kept), strict=True):
+            row[:] = voxels
+    else:
+        sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
+        index = None if same else _places(image, grid)
+        for row, volume in zip(series, iterate_volumes(path, image), strict=True):
+            smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
+            row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
     bad = np.flatnonzero(~np.isfinite(series).all(axis=1))
     if len(bad):
         msg = f"{path} has a value that is not finite in volume {bad[0] + 1}; "

@@ -151,7 +151,9 @@ class Village:
         keys = signed.keys
         record = claim_run(errand.out, self.study, exchange, keys)
         grid = self.grid
-        setting = Setting(record.run, self.study, keys, grid.digest, grid.features, signed.file)
+        setting = Setting(
+            record.run, self.study, keys, grid.digest, grid.features, signed.file, grid.features
+        )
         return Centre(
             setting,
             load_identity(errand.keys).key,

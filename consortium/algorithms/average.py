@@ -70,4 +70,5 @@ class Average:
             {"mean": release.values[:, None]},
             {"noise_deviation": release.deviation},
             maps="mean",
+            noise=release.deviation,
         )

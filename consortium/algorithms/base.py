@@ -35,12 +35,20 @@ class Shape:
     samples : tuple of int
         N_s, volumes per site.
     unit : {'subject', 'timepoint'}
+    voxels : int
+        V, rows of a full-resolution map; 0 if they are the features.
     """
 
     features: int
     subjects: tuple[int, ...]
     samples: tuple[int, ...]
     unit: Unit
+    voxels: int = 0
+
+    @property
+    def map_rows(self) -> int:
+        """Rows of a full-resolution map."""
+        return self.voxels or self.features
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -101,8 +109,15 @@ class SiteData(Protocol):
     def lengths(self) -> Sequence[int]:
         """Volumes of each subject."""
 
+    @property
+    def voxels(self) -> int:
+        """V, rows of every full-resolution block."""
+
     def blocks(self) -> Iterator[Array]:
         """Yield one D x T_m array per subject, each time in the same order."""
+
+    def fine_blocks(self) -> Iterator[Array]:
+        """Yield one V x T_m array per subject, in the same order."""
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
@@ -135,7 +150,10 @@ class Result:
     arrays: Mapping[str, Array]
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
     maps: str = ""
-    """Name of the D x R array that is to be written as images, or empty."""
+    """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
+    fine: bool = False
+    noise: float = 0.0
+    """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
 
 
 class Algorithm(Protocol):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -24,6 +25,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.linalg import expm, polar
 
+from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import (
     Array,
     Form,
@@ -36,7 +38,8 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
 )
-from consortium.algorithms.pca import Pca, PcaParameters
+from consortium.algorithms.maps import ask_maps, map_products, plan_maps, unmixed
+from consortium.algorithms.pca import Pca, PcaParameters, Solver
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels import infomax
 from consortium.privacy.bounds import Bound, Unit
@@ -63,6 +66,30 @@ class IcaParameters(BaseModel):
     )
     pca_share: float = Field(
         default=0.5, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
+    )
+    pca_solver: Solver | None = Field(
+        default=None, description="Solver of the PCA before it, as in pca."
+    )
+    pca_iterations: int | None = Field(
+        default=None, ge=1, le=50, description="Products of the solver power, as in pca."
+    )
+    maps: bool = Field(
+        default=False,
+        description="Whether one more release gives maps at full resolution: of the voxels of "
+        "data.maps_resolution, with data.atlas of those of the grid.",
+    )
+    maps_share: float = Field(
+        default=0.3,
+        gt=0,
+        lt=1,
+        description="Part of the whole budget (of μ²) that maps may use; what is left is divided "
+        "by pca_share.",
+    )
+    maps_bound: float | None = Field(
+        default=None,
+        gt=0,
+        description="Clipping bound of one unit's maps (Frobenius norm over voxels and "
+        "components); by default from R and the mean number of volumes per subject.",
     )
     optimizer: Optimizer = Field(
         default="rotation", description="How the unmixing is improved from round to round."
@@ -116,31 +143,13 @@ def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
     return total / units
 
 
-def _whitened(data: SiteData, query: Query) -> tuple[Array, Array]:
-    whitening, unmixing = _argument(query, "whitening", 2), _argument(query, "unmixing", 2)
-    if len(whitening) != data.features or whitening.shape[1] != unmixing.shape[1]:
-        raise ProtocolError(
-            f"The query's whitening has shape {whitening.shape} and its unmixing "
-            f"{unmixing.shape}, which don't fit {data.features} features; discard it."
-        )
-    return unmixing, data.reduced(whitening)
-
-
-def _argument(query: Query, name: str, dimensions: int) -> Array:
-    """Look up an array of the query, which a hostile centre may have left out."""
-    value = query.arguments.get(name)
-    if not isinstance(value, np.ndarray) or value.ndim != dimensions:
-        raise ProtocolError(f"The query's '{name}' is missing or misshapen; discard it.")
-    return value
-
-
 def _named_score(query: Query) -> infomax.Score:
     return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
 
 
 def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
-    unmixing, reduced = _whitened(data, query)
+    unmixing, reduced = unmixed(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
     moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
@@ -149,15 +158,15 @@ def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def _fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
-    unmixing, reduced = _whitened(data, query)
+    unmixing, reduced = unmixed(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
     return _clipped_mean(steps, bound, _units(data))
 
 
 def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
-    unmixing, reduced = _whitened(data, query)
-    bias = _argument(query, "bias", 1)
+    unmixing, reduced = unmixed(data, query)
+    bias = array_argument(query, "bias", 1)
     if len(bias) != len(unmixing):
         raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
     if data.unit == "timepoint":
@@ -169,7 +178,7 @@ def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 class Ica:
-    """PCA, then one release a round."""
+    """PCA, then one release a round, then maps if they are asked for."""
 
     name = "ica"
     title = "capeDJICA"
@@ -180,16 +189,16 @@ class Ica:
         "rotation": _rotation,
         "fixed_point": _fixed_point,
         "infomax": _gradient,
+        "maps": map_products,
     }
 
     def releases(self, parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """The second moment, and ``rounds`` equal releases."""
+        """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
         _check(parameters, shape)
+        maps = (plan_maps(parameters, shape),) if parameters.maps else ()
+        left = 1.0 - sum(release.share for release in maps)
         size, share = parameters.components, parameters.pca_share
         (moment,) = Pca().releases(_pca(parameters), shape)
-        first = PlannedRelease(
-            moment.stage, moment.statistic, moment.entries, moment.bound, 1, share
-        )
         entries = {
             "rotation": size * (size - 1) // 2,
             "fixed-point": size * size,
@@ -197,16 +206,17 @@ class Ica:
         }[parameters.optimizer]
         statistic = {"rotation": "rotation", "fixed-point": "fixed_point", "gradient": "infomax"}
         return (
-            first,
+            replace(moment, share=left * share),
             PlannedRelease(
                 "ica",
                 statistic[parameters.optimizer],
                 entries,
                 Bound(parameters.bound or _default_bound(parameters, shape)),
                 _rounds(parameters, shape),
-                1.0 - share,
+                left * (1.0 - share),
                 _forms(parameters, shape),
             ),
+            *maps,
         )
 
     def run(self, parameters: IcaParameters, shape: Shape) -> Run:
@@ -216,12 +226,25 @@ class Ica:
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
         improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
-        unmixing, last = yield from improve[parameters.optimizer](parameters, shape, basis / scales)
+        whitening = basis / scales
+        unmixing, last = yield from improve[parameters.optimizer](parameters, shape, whitening)
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
-        return Result(
-            {"mixing": mixing, "unmixing": unmixing @ (basis / scales).T, **subspace.arrays},
+        result = Result(
+            {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
             {**subspace.numbers, "rounds": _rounds(parameters, shape), "last_change": last},
             maps="mixing",
+        )
+        if not parameters.maps:
+            return result
+        release = yield ask_maps(unmixing, whitening)
+        fine = release.values.reshape(shape.map_rows, -1)
+        return replace(
+            result,
+            arrays={**result.arrays, "maps": fine},
+            numbers={**result.numbers, "map_noise": release.deviation},
+            maps="maps",
+            fine=True,
+            noise=release.deviation,
         )
 
 
@@ -283,7 +306,12 @@ def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
 
 
 def _pca(parameters: IcaParameters) -> PcaParameters:
-    return PcaParameters(components=parameters.components, bound=parameters.pca_bound)
+    return PcaParameters(
+        components=parameters.components,
+        bound=parameters.pca_bound,
+        solver=parameters.pca_solver,
+        iterations=parameters.pca_iterations,
+    )
 
 
 def _rounds(parameters: IcaParameters, shape: Shape) -> int:

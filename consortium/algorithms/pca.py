@@ -1,6 +1,8 @@
-"""capePCA: the principal subspace of all sites' data from one private second moment.
+"""capePCA: the principal subspace of all sites' data.
 
-Source: dissertation Algorithm 4.1, corrected. The moment is released in
+Source: dissertation Algorithm 4.1, corrected. Two solvers: ``moment`` releases one private
+second moment; ``power`` (see `power`) releases its products with a few columns, and is for more
+features than a matrix of all their pairs can have. The moment is released in
 coordinates that keep its norm (half the matrix), so that noise is drawn only on
 free coordinates; replacing one unit moves it by √2·B/n, not B/n; volumes or
 subjects are clipped to a public bound, not scaled by the data's own maximum.
@@ -9,7 +11,7 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +28,13 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
 )
+from consortium.algorithms.power import (
+    DEFAULT_BOUND,
+    ITERATIONS,
+    plan_power,
+    power_product,
+    run_power,
+)
 from consortium.errors import StudyError
 from consortium.kernels.moments import (
     add_second_moment,
@@ -38,7 +47,9 @@ from consortium.kernels.moments import (
 from consortium.privacy.bounds import Bound
 
 _MOST_FEATURES = 6_000  # 18 million numbers: 144 MB a message and 288 MB in memory
-_DEFAULT_BOUND = {"subject": 0.5, "timepoint": 2.0}
+_MOMENT_BOUND = {"subject": 0.5, "timepoint": 2.0}
+
+Solver = Literal["moment", "power"]
 
 
 class PcaParameters(BaseModel):
@@ -52,7 +63,24 @@ class PcaParameters(BaseModel):
         gt=0,
         description="Clipping bound: unit subject, Frobenius norm of a subject's own second moment "
         "(its trace is 1 after standardize: subject); unit timepoint, squared norm of a volume. "
-        "By default 0.5 and 2.",
+        "By default 0.5 and 2. With solver power, Frobenius norm of the moment's product with "
+        "orthonormal columns, which is at most as large; by default 0.3 and 1.",
+    )
+    solver: Solver | None = Field(
+        default=None,
+        description="'moment' releases the second moment at once; 'power' its products with K "
+        "columns, round by round, without a number for every pair of features. By default "
+        f"moment up to {_MOST_FEATURES} features, and power beyond.",
+    )
+    iterations: int | None = Field(
+        default=None,
+        ge=1,
+        le=50,
+        description="Solver power: products, each with an equal part of the stage's budget; by "
+        f"default {ITERATIONS}.",
+    )
+    seed: int = Field(
+        default=0, ge=0, lt=2**32, description="Solver power: of the public random start."
     )
 
 
@@ -70,36 +98,48 @@ def _second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 class Pca:
-    """One release of D(D+1)/2 numbers."""
+    """One release of D(D+1)/2 numbers, or a few of D K."""
 
     name = "pca"
     title = "capePCA"
     needs_means = False
     Parameters = PcaParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"second_moment": _second_moment}
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "second_moment": _second_moment,
+        "power": power_product,
+    }
 
     def releases(self, parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """One release with the whole budget."""
-        if parameters.components > shape.features:
+        """One release with the whole budget, or as many as there are iterations."""
+        size, features = parameters.components, shape.features
+        if size > features:
             raise StudyError(
-                f"field 'analysis.components': {parameters.components} components can't be had "
-                f"from {shape.features} features; ask for fewer or refine the resolution."
+                f"field 'analysis.components': {size} components can't be had "
+                f"from {features} features; ask for fewer or refine the resolution."
             )
-        if shape.features > _MOST_FEATURES:
+        if _solver(parameters, shape) == "power":
+            norm = parameters.bound or DEFAULT_BOUND[shape.unit]
+            return (plan_power(features, size, norm, parameters.iterations or ITERATIONS),)
+        if features > _MOST_FEATURES:
             raise StudyError(
-                f"field 'data.resolution': the grid has {shape.features} voxels, and a second "
-                f"moment is for {_MOST_FEATURES} at most; choose a coarser resolution or a "
-                "smaller mask."
+                f"field 'analysis.solver': the data have {features} features, and a second "
+                f"moment is for {_MOST_FEATURES} at most; choose power, or a coarser resolution."
             )
-        bound = Bound(parameters.bound or _DEFAULT_BOUND[shape.unit], cone=True)
-        entries = packed_size(shape.features)
-        return (PlannedRelease("pca", "second_moment", entries, bound, 1, 1.0),)
+        bound = Bound(parameters.bound or _MOMENT_BOUND[shape.unit], cone=True)
+        return (PlannedRelease("pca", "second_moment", packed_size(features), bound, 1, 1.0),)
 
     def run(self, parameters: PcaParameters, shape: Shape) -> Run:
-        """Ask for the second moment and return its leading eigenvectors and eigenvalues."""
-        del shape
+        """Ask for the second moment or its products, and return the leading eigenpairs."""
+        size = parameters.components
+        if _solver(parameters, shape) == "power":
+            iterations = parameters.iterations or ITERATIONS
+            return (yield from run_power(shape.features, size, iterations, parameters.seed))
         release = yield Query("pca", "second_moment")
-        return subspace(release, parameters.components)
+        return subspace(release, size)
+
+
+def _solver(parameters: PcaParameters, shape: Shape) -> Solver:
+    return parameters.solver or ("moment" if shape.features <= _MOST_FEATURES else "power")
 
 
 def subspace(release: Release, components: int) -> Result:

@@ -176,6 +176,7 @@ class Centre:
             tuple(note.subjects for note in sizes),
             tuple(note.samples for note in sizes),
             self.setting.study.privacy.unit,
+            self.setting.voxels,
         )
 
     def _same(self, stored: Round) -> None:

@@ -25,9 +25,11 @@ class Setting:
     keys : mapping of str to bytes
         Ed25519 public keys of the centre and every site.
     grid : str
-        Digest of the study's mask and space.
+        Digest of the study's mask, atlas and space.
     features : int
-        D, voxels in the mask.
+        D, what is analysed: voxels in the mask, or regions.
+    voxels : int
+        V, rows of a full-resolution map.
     file : str
         SHA-256 of the study file that was signed, in hexadecimal.
     """
@@ -38,6 +40,7 @@ class Setting:
     grid: str
     features: int
     file: str = ""
+    voxels: int = 0
 
     @property
     def roster(self) -> Roster:

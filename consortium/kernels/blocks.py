@@ -18,21 +18,32 @@ class ArrayData:
     ----------
     subjects : sequence of array, each D x T_m
     unit : {'subject', 'timepoint'}
+    fine : sequence of array, each V x T_m, optional
+        The same subjects at full resolution; by default the same arrays.
     """
 
     def __init__(
-        self, subjects: Sequence[Array], unit: Literal["subject", "timepoint"] = "subject"
+        self,
+        subjects: Sequence[Array],
+        unit: Literal["subject", "timepoint"] = "subject",
+        fine: Sequence[Array] | None = None,
     ) -> None:
         self._subjects = subjects
+        self._fine = subjects if fine is None else fine
         self._basis: Array | None = None
         self._reduced: Array = np.zeros((0, 0))
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
+        self.voxels = len(self._fine[0])
         self.lengths = [block.shape[1] for block in subjects]
 
     def blocks(self) -> Iterator[Array]:
         """Yield each subject's block."""
         yield from self._subjects
+
+    def fine_blocks(self) -> Iterator[Array]:
+        """Yield each subject's block at full resolution."""
+        yield from self._fine
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` for all subjects side by side (R x N_s), the last one kept."""

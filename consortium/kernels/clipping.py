@@ -31,3 +31,39 @@ def column_scales(matrix: Array, norm: float) -> Array:
     sizes = np.sqrt(np.square(matrix, dtype=np.float64).sum(axis=0))
     scales: Array = norm / np.maximum(sizes, norm)
     return scales
+
+
+def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
+    """Sum over columns of left rightᵀ, each scaled down to ‖left‖‖right‖ <= ``bound``.
+
+    In float64: the rounding of a float32 sum depends on every column in it, by more than the
+    sensitivity allows for. A column that overflowed counts as zero, since an error would tell
+    whoever chose the query how large the data are.
+
+    Parameters
+    ----------
+    left : array, A x N, float64
+    right : array, B x N, float64
+    bound : float
+
+    Returns
+    -------
+    array, A x B
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.sqrt(squared_norms(left) * squared_norms(right))
+    finite = np.isfinite(sizes)
+    if not finite.all():
+        left, right, sizes = left[:, finite], right[:, finite], sizes[finite]
+    scales = bound / np.maximum(sizes, bound)
+    if len(left) < len(right):
+        total: Array = (left * scales) @ right.T
+    else:
+        total = left @ (right * scales).T
+    return total
+
+
+def squared_norms(columns: Array) -> Array:
+    """Squared norm of each column."""
+    squares: Array = np.einsum("ij,ij->j", columns, columns)
+    return squares

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from consortium.kernels.clipping import squared_norms, sum_clipped_products
+
 Array = NDArray[Any]
 Score = Literal["tanh", "volatility"]
 
@@ -76,9 +78,9 @@ def rotation_by_volume(unmixing: Array, data: Array, bound: float) -> Array:
     for z in _sources(unmixing, data):
         psi = np.tanh(z).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            along = np.einsum("ij,ij->j", psi, z) / np.maximum(_squares(psi), _TINY)
+            along = np.einsum("ij,ij->j", psi, z) / np.maximum(squared_norms(psi), _TINY)
             rest = z - along * psi
-        total += _clipped_sum(psi, rest, bound)
+        total += sum_clipped_products(psi, rest, bound)
     return antisymmetric(total)
 
 
@@ -95,7 +97,7 @@ def infomax_by_volume(unmixing: Array, bias: Array, data: Array, bound: float) -
         y = np.tanh(z * z.dtype.type(-0.5)).astype(np.float64)
         extended = np.ones((size + 1, z.shape[1]))
         extended[:size] = z
-        total += _clipped_sum(y, extended, bound)
+        total += sum_clipped_products(y, extended, bound)
     return total
 
 
@@ -128,28 +130,6 @@ def subject_steps(
         diagonal = np.arange(len(unmixing))
         moments[:, diagonal, diagonal] -= slopes.mean(axis=2).T
         yield moments
-
-
-def _clipped_sum(left: Array, right: Array, bound: float) -> Array:
-    """Sum over columns of left rightᵀ, each scaled down to ‖left‖‖right‖ <= ``bound``.
-
-    In float64: the rounding of a float32 sum depends on every volume in it, by more than the
-    sensitivity allows for. A column that overflowed counts as zero, since an error would tell
-    whoever chose the unmixing how large the data are.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = np.sqrt(_squares(left) * _squares(right))
-    finite = np.isfinite(sizes)
-    if not finite.all():
-        left, right, sizes = left[:, finite], right[:, finite], sizes[finite]
-    total: Array = (left * (bound / np.maximum(sizes, bound))) @ right.T
-    return total
-
-
-def _squares(columns: Array) -> Array:
-    """Squared norm of each column."""
-    squares: Array = np.einsum("ij,ij->j", columns, columns)
-    return squares
 
 
 def _sources(unmixing: Array, data: Array) -> Iterator[Array]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from nibabel.affines import voxel_sizes
+from numpy.typing import NDArray
 
 from consortium import __version__
 from consortium.report.components import Components
@@ -30,6 +31,7 @@ GENERATOR = "cape-consortium"
 NOT_IN_BIDS = (
     "*_components.*",
     "*_mask.*",
+    "*_noise.*",
     "privacy_report.json",
     "report.html",
     "run.json",
@@ -48,6 +50,8 @@ class Paths:
     components_sidecar: Path
     mask: Path
     mask_sidecar: Path
+    noise: Path | None = None
+    noise_sidecar: Path | None = None
 
 
 def write_derivatives(
@@ -56,6 +60,7 @@ def write_derivatives(
     grid: Grid,
     components: Components,
     numbers: Mapping[str, float | int | str],
+    noise: float = 0.0,
 ) -> Paths:
     """Write maps, mask, sidecars and the data set's description.
 
@@ -69,6 +74,9 @@ def write_derivatives(
         What `consortium.report.components.tidy_components` returns.
     numbers : mapping
         The analysis's public numbers, as its `Result` holds them.
+    noise : float
+        Standard deviation of the privacy noise in every voxel of the maps that came in; a second
+        image then tells it in the units of the maps that are written. 0 if it can't be told.
 
     Raises
     ------
@@ -76,7 +84,7 @@ def write_derivatives(
         If the folder can't be written.
     """
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
-    return Paths(
+    paths = Paths(
         description=write_json(folder / "dataset_description.json", _description(study)),
         ignore=write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n"),
         components=_write_image(stem, "components", grid, components.maps.astype(np.float32)),
@@ -86,6 +94,15 @@ def write_derivatives(
         ),
         mask=_write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
         mask_sidecar=write_json(stem.with_name(f"{stem.name}_mask.json"), _about_mask(study, grid)),
+    )
+    if not noise:
+        return paths
+    floor = np.tile((noise / components.noise).astype(np.float32), (grid.features, 1))
+    about = _about_noise(study, grid, noise, floor[0])
+    return replace(
+        paths,
+        noise=_write_image(stem, "noise", grid, floor),
+        noise_sidecar=write_json(stem.with_name(f"{stem.name}_noise.json"), about),
     )
 
 
@@ -158,6 +175,21 @@ def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, A
         "StudyDigest": study.digest,
         "Analysis": study.algorithm,
         "AnalysisParameters": study.analysis.model_dump(mode="json"),
+    }
+
+
+def _about_noise(
+    study: Study, grid: Grid, noise: float, floor: NDArray[np.float32]
+) -> dict[str, Any]:
+    return {
+        "Description": "Standard deviation of the privacy noise in each voxel of each component "
+        "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
+        "alone; the sampling error comes on top.",
+        "Units": "robust z-score",
+        "SpatialReference": study.data.space,
+        "Resolution": voxel_text(grid),
+        "PrivacyNoise": [float(value) for value in floor],
+        "PrivacyNoiseAsReleased": noise,
     }
 
 

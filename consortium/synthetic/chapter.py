@@ -98,13 +98,17 @@ class ChapterSite:
         self.chapter = chapter
         self.members = members
         self.unit = unit
-        self.features = len(chapter.mixing)
+        self.features = self.voxels = len(chapter.mixing)
         self.lengths = (chapter.volumes,) * len(members)
         self._last: tuple[NDArray[Any], Array] | None = None
 
     def blocks(self) -> Iterator[Array]:
         """Yield one D x T array per subject, drawn when it is asked for."""
         return map(self.chapter.block, self.members)
+
+    def fine_blocks(self) -> Iterator[Array]:
+        """Yield what `blocks` does."""
+        yield from self.blocks()
 
     def reduced(self, basis: NDArray[Any]) -> Array:
         """Return ``basis.T @ X``, shape (K, N_s); the last one is kept."""

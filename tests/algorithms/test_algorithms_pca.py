@@ -6,10 +6,11 @@ from memory_sites import drive, make_sites, shape_of
 from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Release, Shape
+from consortium.algorithms.base import Query, Release, Shape
 from consortium.algorithms.pca import subspace
-from consortium.errors import StudyError
+from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import packed_size
+from consortium.privacy.bounds import Bound
 
 PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
 
@@ -56,6 +57,48 @@ def test_noise_alone_reaches_the_noise_edge():
     release = Release(0.1 * generator.standard_normal(packed_size(300)), 0.1)
     result = subspace(release, 1)
     assert result.arrays["eigenvalues"][0] == pytest.approx(result.numbers["noise_edge"], rel=0.05)
+
+
+@pytest.mark.parametrize("unit", ["subject", "timepoint"])
+def test_power_finds_what_the_moment_finds(unit):
+    sites = make_sites(unit, features=30, seed=5)
+    for site in sites:  # a spectrum that falls, as a brain's does
+        for block in site.blocks():
+            block *= 0.7 ** np.arange(30, dtype=np.float32)[:, None]
+    moment = drive(PCA, PCA.Parameters(components=3, bound=1e6), sites)[2]
+    asked = PCA.Parameters(components=3, bound=1e6, solver="power", iterations=30)
+    queries, _, power = drive(PCA, asked, sites)
+    assert len(queries) == 30
+    assert power.arrays["eigenvalues"] == pytest.approx(moment.arrays["eigenvalues"], rel=1e-4)
+    assert subspace_angles(power.arrays["basis"], moment.arrays["basis"]).max() < 1e-3
+
+
+def test_the_solver_follows_the_size_and_never_needs_a_square():
+    wide = Shape(70_000, (20,) * 4, (4000,) * 4, "subject")
+    (release,) = PCA.releases(PCA.Parameters(components=20), wide)
+    assert (release.statistic, release.entries, release.rounds) == ("power", 1_400_000, 4)
+    assert not release.bound.cone
+    (release,) = PCA.releases(PCA.Parameters(components=20), Shape(900, (2,), (40,), "subject"))
+    assert release.statistic == "second_moment"
+    with pytest.raises(StudyError, match=r"analysis\.solver"):
+        PCA.releases(PCA.Parameters(components=20, solver="moment"), wide)
+    with pytest.raises(StudyError, match=r"numbers a round"):
+        PCA.releases(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject"))
+
+
+def test_another_seed_is_another_start():
+    sites = make_sites()
+    asked = [PCA.Parameters(components=2, solver="power", seed=seed) for seed in (0, 0, 1)]
+    first, same, other = (drive(PCA, each, sites)[0][0].arguments["basis"] for each in asked)
+    assert np.array_equal(first, same)
+    assert not np.allclose(first, other)
+
+
+def test_a_basis_that_does_not_fit_is_refused():
+    site = make_sites()[0]
+    for basis in (np.ones((5, 2)), np.ones(6), 1.0):
+        with pytest.raises(ProtocolError, match="basis"):
+            PCA.statistics["power"](site, Query("pca", "power", {"basis": basis}), Bound(1.0))
 
 
 def test_more_components_than_features_are_refused():

@@ -62,6 +62,7 @@ def hostile_query(generator, name, features, size):
     arguments = {
         "unmixing": unmixing,
         "whitening": whitening,
+        "basis": whitening,
         "bias": scales[2] * generator.standard_normal(size),
         "score": str(generator.choice(["tanh", "volatility"])),
     }
@@ -91,12 +92,17 @@ def constant(*values, volumes=1):
 
 def whitened_query(name, score="tanh"):
     arguments = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2), "score": score}
+    if name == "maps":
+        arguments["unmixing"] = np.diag([1.0, 0.0])  # no cone for the same reason as below
+    arguments["basis"] = np.array([[1.0], [0.0]])  # no cone: it sees one feature of two
     return Query("stage", name, arguments)
 
 
 REACHING = {  # two blocks of one unit that lie as far apart as the clip allows, and a bound
     "mean_volume": (constant(3, 4), constant(-3, -4), 1.0),
     "second_moment": (constant(9, 0), constant(0, 9), 1.0),
+    "maps": (constant(0.1, 1), constant(0.1, -1), 0.01),
+    "power": (constant(0.1, 1), constant(0.1, -1), 0.01),
     "rotation": (constant(3, 1), constant(1, 3), 0.1),
     "infomax": (constant(0.1, 0), constant(-0.1, 0), 0.01),
     "fixed_point": (constant(0.77, 0.77), constant(0.77, -0.77), 0.3),
@@ -154,7 +160,7 @@ def test_the_centre_learns_nothing_from_an_overflow():
     from consortium.privacy.lattice import Lattice
 
     person = np.array([[1.0, -2.0, 0.5], [0.5, 1.5, -1.0]], dtype=np.float32)
-    for name in ("rotation", "fixed_point", "infomax"):
+    for name in ("rotation", "fixed_point", "infomax", "power", "maps"):
         for unit in ("subject", "timepoint"):
             query = Query(
                 "ica",
@@ -162,6 +168,7 @@ def test_the_centre_learns_nothing_from_an_overflow():
                 {
                     "unmixing": 1e30 * np.ones((2, 2)),
                     "whitening": 1e30 * np.eye(2),
+                    "basis": 1e30 * np.eye(2),
                     "bias": np.zeros(2),
                     "score": "volatility",
                 },

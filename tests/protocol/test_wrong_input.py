@@ -33,7 +33,7 @@ from consortium.errors import (
 from consortium.progress import only_one, read_run
 from consortium.roster import load_roster, read_roster
 from consortium.secagg import unseal
-from site_agent import images, preprocess
+from site_agent import preprocess, series
 from site_agent.agent import Agent
 from site_agent.ledger import LEDGER, Charge, Ledger
 from site_agent.loaders import SiteDataset
@@ -121,7 +121,7 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    for module in (images, preprocess):
+    for module in (series, preprocess):
         monkeypatch.setattr(module, "iterate_volumes", lambda *a: read.append(a) or iter(()))
     monkeypatch.setattr(SiteDataset, "blocks", lambda self: read.append(self) or iter(()))
     place = settle(tmp_path / "place")

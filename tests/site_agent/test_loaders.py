@@ -9,6 +9,7 @@ from tiny_images import VOLUMES, save, save_confounds, save_subject, tiny_grid, 
 from consortium.algorithms.base import SiteData
 from consortium.errors import DataError
 from consortium.report.grid import Grid
+from consortium.report.space import Space
 from consortium.study import DataSection
 from site_agent.loaders import SiteDataset
 
@@ -24,7 +25,7 @@ def make_dataset(tmp_path, subjects=3):
 
 def opened(tmp_path, source=None, grid=GRID, **settings):
     source = tmp_path / "bids" if source is None else source
-    return SiteDataset(source, DataSection(**settings), grid, "subject", tmp_path / "cache")
+    return SiteDataset(source, DataSection(**settings), Space(grid), "subject", tmp_path / "cache")
 
 
 def forbid_voxels(monkeypatch):
@@ -167,7 +168,7 @@ def test_a_made_up_site_can_be_loaded_and_holds_its_networks(tmp_path):
     made = make_consortium(tmp_path, Recipe(("a",), 6, seed=1, resolution=12.0, networks=5))
     data = DataSection(resolution=12, detrend="quadratic", confounds=("trans_*", "rot_*", "csf"))
     grid = study_grid(data, tmp_path)
-    dataset = SiteDataset(made.sites["a"], data, grid, "subject", tmp_path / "cache")
+    dataset = SiteDataset(made.sites["a"], data, Space(grid), "subject", tmp_path / "cache")
     assert dataset.lengths == (100,) * 6
     second = sum(block @ block.T for block in dataset.blocks()) / 600
     assert np.trace(second) == pytest.approx(1.0, abs=1e-4)
@@ -175,3 +176,26 @@ def test_a_made_up_site_can_be_loaded_and_holds_its_networks(tmp_path):
     truth = np.linalg.qr(maps)[0]
     leading = np.linalg.eigh(second)[1][:, -12:]
     assert np.linalg.norm(truth.T @ leading) ** 2 / 5 > 0.9
+
+
+def test_regions_and_finer_blocks_come_from_the_same_scans(tmp_path):
+    from scipy import sparse
+
+    from consortium.report.atlas import Regions
+
+    make_dataset(tmp_path)
+    half = GRID.features // 2
+    weights = np.zeros((2, GRID.features))
+    weights[0, :half], weights[1, half:] = 1 / half, 1 / (GRID.features - half)
+    wide = Grid(np.ones(GRID.shape, bool), GRID.affine)
+    space = Space(GRID, Regions(sparse.csr_array(weights)), wide)
+    data = DataSection(standardize="none")
+    bids, cache = tmp_path / "bids", tmp_path / "cache"
+    dataset: SiteData = SiteDataset(bids, data, space, "subject", cache)
+    plain = SiteDataset(bids, data, Space(GRID), "subject", cache)
+    assert (dataset.features, dataset.voxels) == (2, wide.features)
+    for coarse, fine, block in zip(
+        dataset.blocks(), dataset.fine_blocks(), plain.blocks(), strict=True
+    ):
+        np.testing.assert_allclose(coarse, weights @ block, atol=1e-3)
+        np.testing.assert_allclose(fine[GRID.mask.ravel()], block, atol=1e-3)

@@ -68,6 +68,21 @@ def test_a_damaged_file_is_made_again(cache, damage):
     assert make.calls == 2
 
 
+def test_a_stored_block_is_mapped_and_its_digest_compared_once(cache, monkeypatch):
+    make, compared = Maker(), []
+    cache.get("key", SHAPE, make)
+    from site_agent import cache as module
+
+    digest = module._digest
+    monkeypatch.setattr(module, "_digest", lambda block: compared.append(1) or digest(block))
+    blocks = [cache.get("key", SHAPE, make) for _ in range(3)]
+    assert len(compared) == 1
+    assert not blocks[-1].flags.writeable
+    os.utime(cache.folder / "key.npy", ns=(1, 1))
+    cache.get("key", SHAPE, make)
+    assert (len(compared), make.calls) == (2, 1)
+
+
 def test_nobody_else_can_read_and_no_half_file_stays(cache):
     cache.get("key", SHAPE, Maker())
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700

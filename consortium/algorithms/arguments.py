@@ -1,0 +1,39 @@
+"""What a site reads out of a query, which a hostile centre may have made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Query
+from consortium.errors import ProtocolError
+
+
+def array_argument(query: Query, name: str, dimensions: int) -> Array:
+    """Look up an array of the query.
+
+    Raises
+    ------
+    ProtocolError
+        If it is missing, or has another number of axes.
+    """
+    value = query.arguments.get(name)
+    if not isinstance(value, np.ndarray) or value.ndim != dimensions:
+        raise ProtocolError(f"The query's '{name}' is missing or misshapen; discard it.")
+    return value
+
+
+def feature_argument(query: Query, name: str, features: int) -> Array:
+    """Look up a matrix with one row for each feature.
+
+    Raises
+    ------
+    ProtocolError
+        As `array_argument`, or if it has another number of rows.
+    """
+    value = array_argument(query, name, 2)
+    if len(value) != features:
+        raise ProtocolError(
+            f"The query's '{name}' has shape {value.shape}, which does not fit {features} "
+            "features; discard it."
+        )
+    return value

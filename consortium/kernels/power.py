@@ -1,0 +1,124 @@
+"""Block power iteration: products of a second moment with a few columns, and what they tell.
+
+No D x D array exists: a subject's part of X Xᵀ Q is taken as X (Xᵀ Q), in memory of the size of
+its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.kernels.clipping import sum_clipped_products
+
+Array = NDArray[Any]
+
+_CHUNK = 256  # volumes that are widened to float64 at a time
+
+
+def start_basis(features: int, size: int, seed: int) -> Array:
+    """Draw a random orthonormal D x K basis that whoever knows the seed can draw again."""
+    draws = np.random.default_rng(seed).standard_normal((features, size))
+    return orthonormal(draws)
+
+
+def orthonormal(columns: Array) -> Array:
+    """Orthonormal basis (D x K) of the span of D x K columns."""
+    basis: Array = np.linalg.qr(columns)[0]
+    return basis
+
+
+def add_subject_product(total: Array, block: Array, basis: Array, bound: float) -> None:
+    """Add the clipped X Xᵀ Q / T of one subject to ``total``, in place.
+
+    The products are as precise as the block; norm and sum are taken in float64. A product that
+    overflowed counts as zero, since an error would tell whoever chose Q how large the data are.
+
+    Parameters
+    ----------
+    total : array, D x K, float64
+    block : array, D x T
+    basis : array, D x K
+        Q, of the block's type.
+    bound : float
+        Largest Frobenius norm of what is added.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        courses = (block.T @ basis).T
+    add_subject_maps(total, block, courses, bound)
+
+
+def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -> None:
+    """Add the clipped Y Zᵀ / T of one subject to ``total``, in place; see `add_subject_product`.
+
+    Parameters
+    ----------
+    total : array, V x R, float64
+    block : array, V x T
+        Y.
+    courses : array, R x T
+        Z, of the block's type.
+    bound : float
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = block @ courses.T
+    size = float(np.sqrt(np.square(product, dtype=np.float64).sum())) / block.shape[1]
+    if np.isfinite(size):
+        total += product * np.float64(bound / max(size, bound) / block.shape[1])
+
+
+def add_volume_products(total: Array, block: Array, basis: Array, bound: float) -> None:
+    """Add x xᵀ Q of every volume to ``total``, in place, each clipped to ``bound``.
+
+    ‖x xᵀ Q‖ = ‖x‖ ‖Qᵀ x‖, so that no volume's matrix is formed. All in float64: the rounding of
+    a float32 sum depends on every volume in it.
+    """
+    wide = np.asarray(basis, dtype=np.float64)
+    for start in range(0, block.shape[1], _CHUNK):
+        volumes = block[:, start : start + _CHUNK].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            coordinates = wide.T @ volumes
+        total += sum_clipped_products(volumes, coordinates, bound)
+
+
+def add_volume_maps(total: Array, block: Array, courses: Array, bound: float) -> None:
+    """Add y zᵀ of every volume to ``total``, in place, each clipped to ``bound``."""
+    for start in range(0, block.shape[1], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        wide = block[:, part].astype(np.float64), courses[:, part].astype(np.float64)
+        total += sum_clipped_products(*wide, bound)
+
+
+def eigenpairs(product: Array, deviation: float) -> tuple[Array, Array]:
+    """Estimate leading eigenpairs of A from Y = A Q + noise, Q orthonormal and nearly invariant.
+
+    Parameters
+    ----------
+    product : array, D x K
+        Y.
+    deviation : float
+        σ, standard deviation of the noise in each entry.
+
+    Returns
+    -------
+    basis : array, D x K
+        Left singular vectors of Y.
+    eigenvalues : array, length K
+        Singular values without the noise's part: YᵀY is expected to hold D σ² on its diagonal,
+        known to about σ² √(2D); a value is not taken below what is left to chance.
+    """
+    basis, sizes, _ = np.linalg.svd(product, full_matrices=False)
+    features = len(product)
+    squares = np.square(sizes) - features * deviation**2
+    chance = np.sqrt(2.0 * features) * deviation**2
+    return basis, np.sqrt(np.maximum(squares, chance))
+
+
+def noise_edge(features: int, size: int, deviation: float) -> float:
+    """Largest of `eigenpairs`' eigenvalues when Y is noise alone.
+
+    The largest singular value of Gaussian D x K noise is σ (√D + √K) (Davidson and Szarek 2001).
+    """
+    return deviation * float(np.sqrt(2.0 * np.sqrt(float(features * size)) + size))
