@@ -12,8 +12,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from benchmarks.timing import best, show
 from consortium.algorithms.base import Query
+from consortium.algorithms.memory import ArrayData
 from consortium.algorithms.power import power_product
-from consortium.kernels.blocks import ArrayData
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of

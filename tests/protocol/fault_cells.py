@@ -17,7 +17,7 @@ import pytest
 from exchange.exchange_operator import note_secrets
 from faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
 from protocol.mischief import ledger
-from village import SITES, STUDY, agree, build, conduct, limit, say_yes
+from village import SITES, STUDY, agree, build, limit, say_yes
 
 from consortium.demo import Place
 from consortium.engine import encoding
@@ -476,4 +476,3 @@ def _forms(secret: bytes) -> Iterable[str]:
     values = np.frombuffer(secret[: len(secret) // 8 * 8][:64], "<f8")
     finite = values[np.isfinite(values)]
     yield from (f"{x:.5f}" for x in finite if 1e-3 < abs(x) < 1e6)
-

@@ -91,7 +91,9 @@ def test_a_ledger_that_charges_again_is_found_out(
     scene()
     find = Book.find
     monkeypatch.setattr(
-        Book, "find", lambda book, charge, event: None if event == "reserve" else find(book, charge, event)
+        Book,
+        "find",
+        lambda book, charge, event: None if event == "reserve" else find(book, charge, event),
     )
     outcome = cell_of("killed", "small-0001/1/reserve", tmp_path / "run")
     assert outcome.problems
