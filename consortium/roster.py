@@ -39,11 +39,14 @@ __all__ = [
     "save_roster",
 ]
 
+MOST_SERIAL = 2**63 - 1
+"""A larger one can't be packed to be signed."""
+
 
 class _File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    serial: int = Field(ge=1)
+    serial: int = Field(ge=1, le=MOST_SERIAL)
     centre: Key
     sites: dict[Name, Key] = Field(max_length=MOST_SITES)
     handovers: tuple[Handover, ...] = Field(default=(), max_length=MOST_HANDOVERS)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from consortium.errors import SignatureError, StudyError
 from consortium.files import beside
 from consortium.membership import Key, Membership, Signature, verifies
-from consortium.plain_yaml import read_yaml, write_yaml
+from consortium.plain_yaml import read_limited, read_yaml, write_yaml
 from consortium.roster import keys_of
 from consortium.secagg.crypto import pack
 from consortium.study import Study, parse_study
@@ -136,7 +136,7 @@ def read_signed(path: Path, members: Membership) -> SignedStudy:
 
 def _digests(path: Path, members: Membership) -> SignedStudy:
     try:
-        text = path.read_bytes()
+        text = read_limited(path)
         study = parse_study(text.decode("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} can't be read as a study file; check the path.") from error

@@ -20,7 +20,12 @@ from pydantic import (
 
 from consortium.algorithms import REGISTRY
 from consortium.errors import StudyError
-from consortium.plain_yaml import MOST_TEXT, PlainLoader, PlainYamlError, parse_yaml
+from consortium.plain_yaml import (
+    MOST_TEXT,
+    PlainYamlError,
+    parse_yaml,
+    read_limited,
+)
 from consortium.views import View
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
@@ -283,9 +288,6 @@ class Study(Section):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-_PlainLoader = PlainLoader
-
-
 def parse_study(text: str, where: str = "study") -> Study:
     """Read a study from YAML text.
 
@@ -322,7 +324,7 @@ def load_study(path: Path) -> Study:
         If the file is missing or `parse_study` refuses its text.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_limited(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} can't be read as a study file; check the path.") from error
     return parse_study(text, str(path))

@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class Transcript:
                 if record["round"] != number or values.dtype != np.float64:
                     raise ValueError(number)
                 done = Round(number, record["stage"], record["statistic"], survivors, values)
-            except (*DAMAGED, EOFError) as error:
+            except (*DAMAGED, EOFError, SyntaxError, TokenError) as error:  # NumPy's, of a header
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."
                 ) from error

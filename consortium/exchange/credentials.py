@@ -129,6 +129,13 @@ def _beside(path: Path, field: str, value: Path) -> Path:
         found = path.parent / value.expanduser()
     except RuntimeError:  # ~somebody, whom this machine does not know
         found = path.parent / value
-    if not found.is_file():
+    if not _is_file(found):
         raise ConfigurationError(f"{path}: field '{field}': {found} is not a file; correct it.")
     return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no disk can have
+        return False

@@ -186,7 +186,7 @@ def mask_grid(path: Path) -> Grid:
     Raises
     ------
     DataError
-        If the file is missing, is not a NIfTI, is not 3-D or holds no voxel.
+        If the file is missing, is no NIfTI of real numbers, is not 3-D or holds no voxel.
     """
     try:
         image = load_nifti(path)
@@ -194,6 +194,8 @@ def mask_grid(path: Path) -> Grid:
     except UNREADABLE as error:
         msg = f"The mask {path} can't be read; give a whole 3-D NIfTI file."
         raise DataError(msg) from error
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"The mask {path} does not hold real numbers; save it as 0 and 1.")
     try:
         return Grid((values != 0) & np.isfinite(values), np.asarray(image.affine, np.float64))
     except DataError as error:

@@ -1,0 +1,214 @@
+"""A hostile centre in the rounds of secure aggregation: it wants one site's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attack_kinds import Stage, attack, nothing
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from hostile_hub import (
+    NUMBER,
+    ThinConsortium,
+    bundle_of,
+    played,
+    restarted,
+    seeds_open,
+    swapped_keys,
+)
+from secagg_wire import Consortium, Wire, context, identity, vectors
+
+from consortium.secagg import CENTRE, crypto, messages, seal
+from consortium.secagg.directory import read_keys
+from consortium.secagg.requests import read_request
+from consortium.secagg.sharing import open_share
+from consortium.secagg.states import PartyRound
+
+_LISTS = "consortium.secagg.requests:_check_lists"
+_ONE_SITE = "the difference of two sums is one site's vector"
+
+
+def _forgetful(real: Callable[..., bytes]) -> Callable[..., bytes]:
+    def unmask(party: Any, number: int, request: bytes) -> bytes:
+        known = party._rounds[number]
+        party._rounds[number] = type(known)(known.state, known.context, b"")
+        return real(party, number, request)
+
+    return unmask
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.party:Party.unmask",
+    without=_ONE_SITE,
+    stops="has answered another unmask request",
+    instead=_forgetful,
+)
+def second_list_of_survivors(stage: Stage) -> bool:
+    """Asks for the sum of all sites, and then for the sum of all but one."""
+    game = played()
+    return game.tells_of("s0", game.sum_without(), game.sum_without("s0"))
+
+
+def _unremembered(real: Callable[..., None]) -> Callable[..., None]:
+    def restore(party: Any, number: int, asked: bytes, done: bool, _: bytes | None = None) -> None:
+        real(party, number, asked, done)
+
+    return restore
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.party:Party.restore",
+    without=_ONE_SITE,
+    stops="has answered another unmask request",
+    instead=_unremembered,
+)
+def second_list_after_a_restart(stage: Stage) -> bool:
+    """Waits until the sites were started again, and then shows them another list."""
+    game = played()
+    whole = game.sum_without()
+    for site in game.wire.parties:
+        restarted(game, site)
+    return game.tells_of("s0", whole, game.sum_without("s0"))
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.roster:threshold",
+    without=_ONE_SITE,
+    stops="is unsafe or can't be met",
+    instead=lambda real: lambda sites, colluding, dropouts: 1,
+)
+def different_lists_to_different_sites(stage: Stage) -> bool:
+    """Sets a threshold so low that one half of the sites opens one list, the other another."""
+    game = played(ThinConsortium())
+    whole = game.sum_without(answering=("s0", "s1"))
+    return game.tells_of("s0", whole, game.sum_without("s0", answering=("s2", "s3")))
+
+
+@attack(
+    "hub",
+    guard=_LISTS,
+    without="both secrets of a site open, and with them its vector",
+    stops="doesn't list every site once",
+    instead=nothing,
+)
+def site_on_both_lists(stage: Stage) -> bool:
+    """Lists one site among the survivors and among the lost at once."""
+    game = played()
+    return seeds_open(game, messages.Request(context(NUMBER), game.sites, ("s0",)))
+
+
+@attack(
+    "hub",
+    guard=_LISTS,
+    without="a sum opens over fewer sites than the promise was computed for",
+    stops="names 3 survivors where 4 are the minimum",
+    instead=nothing,
+)
+def list_below_the_minimum(stage: Stage) -> bool:
+    """Lists as lost two sites where the study allows one."""
+    game = played(Consortium(count=5))
+    return seeds_open(game, messages.Request(context(NUMBER), game.sites[:3], game.sites[3:]))
+
+
+def _anybody(_real: object) -> Callable[..., messages.Request]:
+    return lambda session, number, asked, _name, data: read_request(session, number, asked, data)
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.party:check_request",
+    without="a site helps to open the key of the masks on its own vector",
+    stops="lists s0 as lost, though it has contributed",
+    instead=_anybody,
+)
+def contribution_held_back(stage: Stage) -> bool:
+    """Keeps a site's contribution and tells the site that it was lost."""
+    game = played()
+    body = messages.Request(context(NUMBER), game.sites[1:], ("s0",))
+    return bool(game.wire.parties["s0"].unmask(NUMBER, game.signed(body)))
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.party:PARTY_ROUND",
+    without="two vectors under the same masks: their difference is readable",
+    stops="can't do 'contribute'",
+    instead=lambda real: {
+        **real,
+        (PartyRound.CONTRIBUTED, "contribute"): PartyRound.CONTRIBUTED,
+    },
+)
+def second_contribution_to_a_round(stage: Stage) -> bool:
+    """Asks a site to contribute to a round again."""
+    game = played()
+    other = vectors(game.sites, 4, seed=9)["s0"]
+    again = game.wire.parties["s0"].contribute(NUMBER, context(NUMBER), other)
+    first, second = (game.masked(message) for message in (game.contributions["s0"], again))
+    return np.array_equal(first - second, game.values["s0"] - other)
+
+
+class _AnySignature:
+    """Finds every signature good."""
+
+    @classmethod
+    def from_public_bytes(cls, _: bytes) -> _AnySignature:
+        return cls()
+
+    def verify(self, *_: bytes) -> None:
+        pass
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.envelope:Ed25519PublicKey",
+    without="the hub reads the shares that are meant for the site",
+    stops="isn't signed with its key",
+    instead=lambda real: _AnySignature,
+)
+def key_substituted_in_the_bundle(stage: Stage) -> bool:
+    """Puts a key of its own into a site's advertisement."""
+    wire, evil = Wire(), X25519PrivateKey.generate()
+    bundle = swapped_keys(wire, "s0", evil.public_key().public_bytes_raw())
+    share = wire.parties["s1"].receive_keys(bundle)
+    session = wire.hub._session
+    directory = read_keys(session, bundle)
+    shared = crypto.agree(evil, directory.sites["s1"].channel)
+    return bool(open_share(session, directory, "s0", "s1", shared, share))
+
+
+def _same_for_all(real: Callable[..., bytes]) -> Callable[..., bytes]:
+    def digest(label: str, *parts: Any) -> bytes:
+        return real(label) if label == "consortium keys 1" else real(label, *parts)
+
+    return digest
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.crypto:digest",
+    without="sites go on with different keys of the same partner, and some masks stay in the sum",
+    stops="was shown other keys than these",
+    instead=_same_for_all,
+)
+def two_bundles_to_two_sites(stage: Stage) -> bool:
+    """Shows some sites one set of keys of a site that works for it, and others another set."""
+    consortium = Consortium()
+    parties = {site: consortium.party(site) for site in consortium.sites}
+    twin = Wire(Consortium()).parties["s3"]
+    twin._own = type(twin._own)(twin._session.digest, "s3", bytes(32))
+    sent = {site: party.advertise(b"") for site, party in parties.items()}
+    hub = Wire().hub
+    views = [bundle_of(hub, sent), bundle_of(hub, sent | {"s3": twin.advertise(b"")})]
+    shown = {"s0": 0, "s1": 0, "s2": 1}
+    shares = {site: parties[site].receive_keys(views[view]) for site, view in shown.items()}
+    of_s3 = parties["s3"].receive_keys(views[0]), twin.receive_keys(views[1])
+    for site, view in shown.items():
+        body = messages.encode(messages.Shares((*shares.values(), of_s3[view])))
+        bundle = seal(identity(CENTRE), consortium.run, CENTRE, messages.SHARES, 0, body)
+        parties[site].receive_shares(bundle)
+    known = [parties[site]._known.sites["s3"].channel for site in shown]
+    return known[0] != known[2]

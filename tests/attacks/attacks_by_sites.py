@@ -1,0 +1,110 @@
+"""Hostile sites among honest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from attack_kinds import Stage, attack, nothing
+from hostile_hub import BITS, ENTRIES, NUMBER, bundle_of, played
+from secagg_wire import Wire, context, identity, plain_sum, ring
+
+from consortium.privacy.bounds import Bound
+from consortium.privacy.mechanism import plan_mechanism
+from consortium.secagg import messages, seal
+from consortium.secagg.shamir import SHARE_BYTES
+
+
+def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
+    def recover(opener: Any, site: str, shares: Any, _genuine: object) -> bytes:
+        return real(opener, site, shares, lambda seed: True)
+
+    return recover
+
+
+@attack(
+    "site",
+    guard="consortium.secagg.opening:Opener._recover",
+    without="the sum is noise, and nobody knows whose fault it is",
+    stops=r"\('s1', 's0'\)",
+    instead=_believing,
+)
+def wrong_share(stage: Stage) -> bool:
+    """Answers the unmask request with a false share of another site's seed."""
+    game = played()
+    held = game.wire.parties["s1"]._held
+    held["s0"] = _one_more(held["s0"])  # shifts the seed by little, so that it stays in its range
+    total = game.sum_without()
+    stage.said.append(str(total.wrong))  # who is named, and left out
+    return not np.array_equal(total.sum, plain_sum(game.values, game.sites))
+
+
+def _one_more(held: bytes) -> bytes:
+    shares = (held[n : n + SHARE_BYTES] for n in range(0, len(held), SHARE_BYTES))
+    return b"".join(
+        (int.from_bytes(share, "little") + 1).to_bytes(SHARE_BYTES, "little") for share in shares
+    )
+
+
+@attack(
+    "site",
+    guard="consortium.secagg.directory:_check_keys",
+    without="the copied site's masks with a partner are known to whoever knows that partner's",
+    stops="A key of s0 is advertised twice",
+    instead=nothing,
+)
+def copied_key(stage: Stage) -> bool:
+    """Advertises another site's keys as its own."""
+    wire = Wire()
+    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    bodies = {
+        site: messages.decode(messages.Advertisement, msgspec.msgpack.decode(data)[5], site)
+        for site, data in sent.items()
+    }
+    copy = msgspec.structs.replace(bodies["s3"], masks=bodies["s0"].masks)
+    run = wire.consortium.run
+    sent["s3"] = seal(identity("s3"), run, "s3", "advertise", 0, messages.encode(copy))
+    return bool(wire.parties["s1"].receive_keys(bundle_of(wire.hub, sent)))
+
+
+def _unmeasured(_real: object) -> Callable[..., Any]:
+    return lambda data, bits, entries, what: np.frombuffer(data, f"<u{bits // 8}")
+
+
+@attack(
+    "site",
+    guard="consortium.secagg.messages:ring_of",
+    without="one number is added to every entry of the sum",
+    stops="has 4 bytes and not 4 entries",
+    instead=_unmeasured,
+)
+def contribution_of_another_length(stage: Stage) -> bool:
+    """Contributes a single number where a vector is due."""
+    wire = Wire().set_up()
+    wire.hub.open(NUMBER, context(NUMBER), ENTRIES, BITS)
+    short = wire.parties["s3"].contribute(NUMBER, context(NUMBER), ring(np.ones(1), BITS))
+    return wire.hub.receive_contribution(short) == "s3"
+
+
+def _for_hardly_any(real: Callable[..., Any]) -> Callable[..., Any]:
+    def calibrate(scheme: str, sensitivities: Any, targets: Any, **options: Any) -> Any:
+        return real(scheme, [min(sensitivities) / 1000] * len(sensitivities), targets, **options)
+
+    return calibrate
+
+
+@attack(
+    "site",
+    guard="consortium.privacy.mechanism:calibrate",
+    without="the others' noise shrinks with their share, below what they were promised",
+    stops="^$",
+    instead=_for_hardly_any,
+)
+def thousand_million_subjects(stage: Stage) -> bool:
+    """Says that it has 10⁹ subjects, so that the others seem to need hardly any noise."""
+    mechanism = plan_mechanism(
+        "cape", entries=50, bound=Bound(1.0), units=(3, 3, 3, 10**9), target=1.5, colluding=1
+    )
+    return bool(max(mechanism.coalition()) > 1.5 * (1 + 1e-9))

@@ -1,0 +1,161 @@
+"""Text files and names that are made to exhaust, to mislead or to lead astray."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from attack_kinds import Stage, attack
+from townhall import PLAIN, papers
+
+from consortium.errors import DataError
+from consortium.files import DAMAGED
+from consortium.identity import load_identity
+from consortium.plain_yaml import PlainYamlError, parse_yaml
+from consortium.study import DataSection, Study, parse_study
+from site_agent.approval import Terms, approve
+from site_agent.datasets import find_subjects
+from site_agent.trust import TRUST, read_trust
+
+_STUDY = (
+    "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+    "privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 1}\ndata: {detrend: none}\n"
+)
+
+
+def _count(tree: Any, most: int) -> int:
+    """Count a tree's leaves, up to ``most``."""
+    if not isinstance(tree, list):
+        return 1
+    total = 0
+    for each in tree:
+        total += _count(each, most - total)
+        if total >= most:
+            return total
+    return total
+
+
+def _read(text: str) -> Any:
+    """Read YAML; what is not plain ends in the sentence that a study's reader gets."""
+    try:
+        return parse_yaml(text)
+    except PlainYamlError:
+        parse_study(text)
+        raise
+
+
+@attack(
+    "file giver",
+    guard="consortium.plain_yaml:PlainLoader.compose_node",
+    without="a page of text stands for more values than any memory holds",
+    stops="is not plain YAML",
+    instead=lambda real: yaml.SafeLoader.compose_node,
+)
+def yaml_alias_bomb(stage: Stage) -> bool:
+    """Writes a study of nine lists of ten aliases, one within the other."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for n in range(1, 10):
+        lines.append(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]")
+    return _count(_read("\n".join(lines))["a9"], 100_000) >= 100_000
+
+
+@attack(
+    "file giver",
+    guard="consortium.plain_yaml:PlainLoader.compose_node",
+    without="the reader ends with a traceback instead of a sentence",
+    stops="is not plain YAML",
+    instead=lambda real: yaml.SafeLoader.compose_node,
+)
+def tag_that_breaks_the_reader(stage: Stage) -> bool:
+    """Tags a study's title as a time, which it is not."""
+    try:
+        _read("title: !!timestamp soon")
+    except AttributeError:
+        return True
+    return False
+
+
+@attack(
+    "file giver",
+    guard="consortium.plain_yaml:PlainLoader.construct_mapping",
+    without="who reads the first line approves what the last line says",
+    stops="line 6 is not plain YAML",
+    instead=lambda real: yaml.SafeLoader.construct_mapping,
+)
+def field_written_twice(stage: Stage) -> bool:
+    """Writes a modest promise at the top of a study, and another one at its end."""
+    last = "privacy: {epsilon: 100, delta: 1.0e-5, colluding_sites: 1}\n"
+    return parse_study(_STUDY + last).privacy.epsilon == 100
+
+
+@attack(
+    "file giver",
+    guard="consortium.plain_yaml:_MOST_VALUE",
+    without="one number takes a time that grows as the square of its length",
+    stops="is not plain YAML",
+    instead=lambda real: 1 << 40,
+)
+def number_in_base_sixty(stage: Stage) -> bool:
+    """Writes a number of twenty thousand digits in YAML's base 60."""
+    return isinstance(_read(f"epsilon: {'1:' * 20_000}1")["epsilon"], int)
+
+
+@attack(
+    "file giver",
+    guard="consortium.plain_yaml:_MOST_NODES",
+    without="a megabyte of short values keeps a processor busy for ten seconds",
+    stops="is not plain YAML",
+    instead=lambda real: 1 << 40,
+)
+def endless_list(stage: Stage) -> bool:
+    """Lists twenty thousand sites."""
+    return len(_read(f"sites: [{'a,' * 20_100}a]")["sites"]) > 20_000
+
+
+@attack(
+    "file giver",
+    guard="consortium.study:Study",
+    without="a site's agent writes wherever the study's name leads",
+    stops="field 'study'",
+    instead=lambda real: type("Loose", (Study,), {"__annotations__": {"study": str}}),
+)
+def study_named_as_a_path(stage: Stage) -> bool:
+    """Names a study so that what is kept of it lies outside the site's folder."""
+    place, _ = papers(stage.root / "place", PLAIN.replace("study: small", "study: ../../../small"))
+    folder, errand = place.site("north"), place.errand
+    approve(folder, "north", load_identity(folder), errand.study, errand.roster, Terms())
+    return not list(folder.glob("approved/*.json"))
+
+
+@attack(
+    "disk intruder",
+    guard="site_agent.trust:DAMAGED",
+    without="the agent ends with a traceback instead of a sentence",
+    stops="is damaged; restore it",
+    instead=lambda real: tuple(each for each in DAMAGED if each is not RecursionError),
+)
+def nested_json(stage: Stage) -> bool:
+    """Fills a record with a hundred thousand brackets."""
+    (stage.root / TRUST).write_text("[" * 100_000)
+    try:
+        read_trust(stage.root)
+    except RecursionError:
+        return True
+    return False
+
+
+@attack(
+    "file giver",
+    guard="consortium.errors:legible",
+    without="a file's name clears the screen and writes what it likes to the log",
+    stops="all is well_bold.nii is not a file",
+    instead=lambda real: lambda text, most=0: str(text),
+)
+def name_that_drives_a_terminal(stage: Stage) -> bool:
+    """Gives an image a name with the codes that move a terminal's cursor."""
+    name = "sub-01\x1b[2J\x1b[1;31mall is well_bold.nii"
+    try:
+        find_subjects([stage.root / name], DataSection())
+    except DataError as error:
+        stage.said.append(str(error))
+    return "\x1b" in stage.said[0]

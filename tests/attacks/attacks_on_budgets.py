@@ -1,0 +1,206 @@
+"""Attempts to have more of a site's data than its people agreed to pay for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attack_kinds import Stage, always, attack, nothing
+
+from consortium.exchange import MemoryExchange
+from consortium.identity import create_identity
+from consortium.study import parse_study
+from site_agent.ledger import Charge, Ledger
+from site_agent.ledger_export import export_json, verify_export
+from site_agent.policy import Policy
+from site_agent.witness import Witness
+
+LIMIT = 1.0  # μ
+_STUDY = (
+    "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
+    "privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}\ndata: {detrend: none}\n"
+)
+
+
+def _charge(number: int, query: str = "9e") -> Charge:
+    values: dict[str, Any] = dict.fromkeys(Charge.__dataclass_fields__, "x" * 64)
+    return Charge(**values | {"round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32})
+
+
+def _spend(ledger: Ledger, *rounds: int) -> None:
+    for number in rounds:
+        ledger.reserve(_charge(number), LIMIT, "noon")
+        ledger.spend(_charge(number), "noon")
+
+
+def _copy(source: Path, target: Path) -> None:
+    with contextlib.closing(sqlite3.connect(source)) as old:
+        copy = sqlite3.connect(target)
+        old.backup(copy)
+        copy.close()
+
+
+@attack(
+    "hub",
+    guard="site_agent.ledger:_check_limit",
+    without="the data cost more than the site allows",
+    stops="over the limit of 1",
+    instead=nothing,
+)
+def one_round_too_many(stage: Stage) -> bool:
+    """Asks on when the site's limit is reached."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    _spend(ledger, 1, 2, 3)
+    return ledger.total(_charge(1).dataset, _charge(1).unit) > LIMIT
+
+
+def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge | None]:
+    def find(book: Any, charge: Charge, event: str) -> Charge | None:
+        return charge if real(book, charge, event) else None
+
+    return find
+
+
+@attack(
+    "hub",
+    guard="site_agent.book:Book.find",
+    without="a second question is answered at the price of one",
+    stops="was reserved at another price or for another question",
+    instead=_easily_pleased,
+)
+def other_question_for_a_paid_round(stage: Stage) -> bool:
+    """Asks another question under the number of a round that is paid for."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    _spend(ledger, 1)
+    return not ledger.reserve(_charge(1, query="66"), LIMIT, "noon")  # False: nothing to pay
+
+
+def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
+    def find(book: Any, charge: Charge, event: str) -> Charge | None:
+        known = (each for each in book.read() if each.event == event)
+        return next((charge for each in known if each.charge.round == charge.round), None)
+
+    return find
+
+
+@attack(
+    "hub",
+    guard="site_agent.book:Book.find",
+    without="what one consortium paid for is given to another for nothing",
+    stops="^paid$",
+    instead=_whoever_asks,
+)
+def run_named_as_another_consortiums(stage: Stage) -> bool:
+    """Gives its run the name of another consortium's run, which is paid for."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    _spend(ledger, 1)
+    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), LIMIT, "noon")
+    stage.said.append("paid" if paid else "free")
+    return not paid
+
+
+@attack(
+    "disk intruder",
+    guard="site_agent.witness:Witness.check",
+    without="what was spent since the backup is spent again",
+    stops="is a backup older than what was spent",
+    instead=always(0),
+)
+def ledger_from_a_backup(stage: Stage) -> bool:
+    """Puts an older copy of the ledger in its place."""
+    path, backup = stage.root / "ledger.sqlite", stage.root / "backup.sqlite"
+    identity = create_identity(stage.root, bytes(range(64)))
+    ledger, exchange = Ledger(path), MemoryExchange()
+    witness = Witness(exchange, identity, "north", ledger)
+    _spend(ledger, 1)
+    _copy(path, backup)
+    _spend(ledger, 2)
+    assert witness.post() is None
+    ledger.close()
+    for file in stage.root.glob("ledger.sqlite*"):
+        file.unlink()
+    shutil.copy(backup, path)
+    again = Ledger(path)
+    Witness(exchange, identity, "north", again).check()
+    _spend(again, 3)
+    return True  # three rounds of 0.6 where two are the limit
+
+
+def _unread(_real: object) -> Callable[..., Iterator[Any]]:
+    return lambda head, entries, where: iter(entries)
+
+
+@attack(
+    "disk intruder",
+    guard="site_agent.book:follow",
+    without="an edited line makes room in the budget",
+    stops="line 1 was altered",
+    instead=_unread,
+)
+def ledger_line_edited(stage: Stage) -> bool:
+    """Sets the price of a round in the ledger to nothing."""
+    path = stage.root / "ledger.sqlite"
+    ledger = Ledger(path)
+    _spend(ledger, 1, 2)
+    ledger.close()
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE entries SET mu = 0")
+    _spend(Ledger(path), 3)
+    return True
+
+
+@attack(
+    "site",
+    guard="site_agent.ledger_export:follow",
+    without="a board is shown a ledger without the study that it asks about",
+    stops="The export: line 1 was altered",
+    instead=_unread,
+)
+def line_left_out_of_an_export(stage: Stage) -> bool:
+    """Exports its ledger for an ethics board and leaves a round out."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    _spend(ledger, 1, 2)
+    content = json.loads(export_json(ledger, site="north", at="noon"))
+    del content["lines"][0:2]
+    return len(verify_export(json.dumps(content).encode()).entries) == 2
+
+
+def _judged(**privacy: int) -> bool:
+    study = parse_study(_STUDY)
+    weak = study.model_copy(update={"privacy": study.privacy.model_copy(update=privacy)})
+    Policy().check(weak, None, site="north")
+    return True
+
+
+def _lenient(_real: object) -> Callable[..., Iterator[Any]]:
+    return lambda *_: iter(())
+
+
+@attack(
+    "hub",
+    guard="site_agent.judgment:_promise",
+    without="ε is within the limit, and one curious site breaks it",
+    stops="field 'fewest_colluding_sites'",
+    instead=_lenient,
+)
+def promise_against_nobody(stage: Stage) -> bool:
+    """Asks for a study within the limit of ε whose promise holds only if nobody colludes."""
+    return _judged(colluding_sites=0)
+
+
+@attack(
+    "hub",
+    guard="site_agent.judgment:_promise",
+    without="sums over the few sites that the hub likes are within the rules",
+    stops="field 'most_dropouts'",
+    instead=_lenient,
+)
+def study_that_goes_on_without_most(stage: Stage) -> bool:
+    """Asks for a study that may go on without most of its sites."""
+    return _judged(dropouts=3)

@@ -1,0 +1,193 @@
+"""Whoever runs the exchange, or may write to it, against those who read there."""
+
+from __future__ import annotations
+
+import os
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import msgspec
+from attack_kinds import Stage, attack
+from mischief import settle
+from village import SITES, Village
+
+from consortium.engine.encoding import MOST_ARRAY, decode_query
+from consortium.engine.wire import MOST_NOTICE
+from consortium.errors import ExchangeError
+from consortium.exchange import DirectoryExchange, MemoryExchange
+from consortium.identity import create_identity
+from site_agent.ledger import Ledger
+from site_agent.witness import Witness
+
+_PLACE = "runs/small-0001/end"
+_SOON = 1.0  # s
+
+
+def _exchange(stage: Stage) -> DirectoryExchange:
+    exchange = DirectoryExchange(stage.root / "exchange")
+    (stage.root / "exchange" / _PLACE).parent.mkdir(parents=True)
+    return exchange
+
+
+@attack(
+    "hub",
+    guard="consortium.exchange.directory:check_name",
+    without="a file beside the exchange is read and sent on",
+    stops="can't name a message",
+    instead=lambda real: lambda name: name,
+)
+def name_that_leads_out(stage: Stage) -> bool:
+    """Names a message '../secret'."""
+    (stage.root / "secret").write_bytes(b"secret")
+    return _exchange(stage).get("../secret", 100) == b"secret"
+
+
+def _whole(_real: object) -> Callable[..., bytes]:
+    def get(exchange: DirectoryExchange, name: str, limit: int) -> bytes:
+        data = (exchange._root / name).read_bytes()
+        if len(data) > limit:
+            raise ExchangeError("It is too large.")
+        return data
+
+    return get
+
+
+@attack(
+    "exchange",
+    guard="consortium.exchange.directory:DirectoryExchange.get",
+    without="a file without end fills the reader's memory before it is refused",
+    stops="holds more than the 65536 bytes it may",
+    instead=_whole,
+)
+def oversized_message(stage: Stage) -> bool:
+    """Puts a file of a hundred megabytes in the place of a notice."""
+    exchange = _exchange(stage)
+    with (stage.root / "exchange" / _PLACE).open("wb") as file:
+        file.truncate(100 << 20)
+    tracemalloc.start()
+    try:
+        exchange.get(_PLACE, MOST_NOTICE)
+    except ExchangeError as error:
+        stage.said.append(str(error))
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return peak > 50 << 20
+
+
+@attack(
+    "exchange",
+    guard="consortium.exchange.directory:_without_waiting",
+    without="the reader hangs for ever, without a word",
+    stops="is not a file",
+    instead=lambda real: os.open,
+)
+def slow_loris(stage: Stage) -> bool:
+    """Puts a pipe in the place of a message, into which nobody ever writes."""
+    exchange, pipe = _exchange(stage), stage.root / "exchange" / _PLACE
+    os.mkfifo(pipe)
+
+    def read() -> None:
+        try:
+            exchange.get(_PLACE, MOST_NOTICE)
+        except ExchangeError as error:
+            stage.said.append(str(error))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(_SOON)
+    hangs = reader.is_alive()
+    if hangs:
+        pipe.open("wb").close()  # lets it go
+        reader.join()
+    return hangs
+
+
+@attack(
+    "exchange",
+    guard="site_agent.witness:MOST_READ",
+    without="a site reads files that others invented until the day is over",
+    stops="reads 16",
+    instead=lambda real: 1 << 40,
+)
+def flood_of_names(stage: Stage) -> bool:
+    """Puts five hundred false heads of a site's ledger beside the real one."""
+    identity = create_identity(stage.root, bytes(range(64)))
+    exchange, ledger = _Counting(), Ledger(stage.root / "ledger.sqlite")
+    for number in range(500):
+        exchange.put(f"ledgers/north/{number + 2:09d}", b"false")
+    Witness(exchange, identity, "north", ledger).check()
+    stage.said.append(f"reads {exchange.read}")
+    return exchange.read > 100
+
+
+class _Counting(MemoryExchange):
+    """Counts what is fetched."""
+
+    read = 0
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        self.read += 1
+        return super().get(name, limit)
+
+
+class _PatienceError(Exception):
+    """The test has seen enough."""
+
+
+def _endless(_real: object) -> Callable[..., Iterator[float]]:
+    def polls(clock: Village, seconds: float, pace: float = 0.002) -> Iterator[float]:
+        while True:
+            yield seconds
+            clock.pause(1.0)  # type: ignore[attr-defined]
+
+    return polls
+
+
+@attack(
+    "site",
+    guard="consortium.engine.wire:Clock.polls",
+    without="one silent site holds up all the others for ever",
+    stops="not there within 4 s",
+    instead=_endless,
+)
+def silence(stage: Stage) -> bool:
+    """Says nothing at all, neither yes nor no."""
+    village = Village(settle(stage.root / "place"))
+    village.absent = set(SITES)
+
+    def give_up() -> None:
+        if village.ticks.now > 1000:
+            raise _PatienceError
+
+    village.ticks.others = give_up
+    try:
+        village.centre().open()
+    except _PatienceError:
+        return True
+    return False
+
+
+@attack(
+    "hub",
+    guard="consortium.engine.encoding:_sound_shape",
+    without="a site fetches terabytes, or fails to, before it looks at what was asked",
+    stops="can't have the shape",
+    instead=lambda real: lambda shape: shape,
+)
+def endless_array_in_a_query(stage: Stage) -> bool:
+    """Names in its query an array of a thousand terabytes."""
+    array = {"type": "named", "shape": [1 << 20, 1 << 27], "digest": "0" * 64}
+    body = {"stage": "ica", "statistic": "rotation", "arguments": {"whitening": array}}
+    asked: list[int] = []
+
+    def fetch(_digest: str, size: int) -> bytes:
+        asked.append(size)
+        raise ExchangeError("The test has seen enough.")
+
+    try:
+        decode_query(msgspec.msgpack.encode(body), fetch)
+    except ExchangeError:
+        return asked[0] > MOST_ARRAY
+    return False

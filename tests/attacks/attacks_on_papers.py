@@ -1,0 +1,231 @@
+"""Rosters, studies, requests and approvals as somebody on their way would have them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attack_kinds import Stage, always, attack
+from townhall import papers, publish
+
+from consortium import joining, signing
+from consortium.demo import Place
+from consortium.engine.session import Round
+from consortium.engine.transcript import Transcript
+from consortium.errors import OutputError, StudyError
+from consortium.identity import Identity, create_identity, load_identity
+from consortium.membership import Membership
+from consortium.roster import found_roster, read_roster, save_roster
+from consortium.study import load_study
+from site_agent.approval import APPROVED, Approval, Terms, approvals, approve
+from site_agent.trust import Trust
+
+_UNPINNED = "site_agent.approval:check_members"
+
+
+def _papers(stage: Stage) -> tuple[Place, Membership]:
+    return papers(stage.root / "place")
+
+
+def _thief(stage: Stage) -> Identity:
+    folder = stage.root / "thief"
+    folder.mkdir()
+    return create_identity(folder, hashlib.sha512(b"thief").digest())
+
+
+def _yes(place: Place) -> Approval:
+    """What north's people say, who have looked at the study as well as people do."""
+    folder, errand = place.site("north"), place.errand
+    identity = load_identity(folder)
+    return approve(folder, "north", identity, errand.study, errand.roster, Terms())
+
+
+@attack(
+    "file giver",
+    guard="site_agent.approval:read_signed",
+    without="a site approves what the consortium never agreed on",
+    stops="the study file changed after the coordinator signed",
+    instead=lambda real: signing._digests,
+)
+def study_edited_on_its_way(stage: Stage) -> bool:
+    """Raises ε in the signed study before it reaches a site."""
+    place, _ = _papers(stage)
+    text = place.errand.study.read_text()
+    place.errand.study.write_text(text.replace("epsilon: 8", "epsilon: 80"))
+    return _yes(place).study.privacy.epsilon == 80
+
+
+@attack(
+    "file giver",
+    guard="consortium.roster:verifies",
+    without="the thief takes part, and decrypts, in another site's name",
+    stops="was changed after the coordinator signed it",
+    instead=always(True),
+)
+def key_swapped_in_the_roster(stage: Stage) -> bool:
+    """Puts its own key beside a site's name in the roster."""
+    place, members = _papers(stage)
+    own = _thief(stage).public.hex()
+    path = place.errand.roster
+    path.write_text(path.read_text().replace(members.sites["west"].hex(), own))
+    return read_roster(path).sites["west"].hex() == own
+
+
+def _unpinned(_real: object) -> Callable[[Path, Membership], Trust]:
+    return lambda folder, members: Trust(members.centre, members.serial, members.digest)
+
+
+@attack(
+    "file giver",
+    guard=_UNPINNED,
+    without="a stolen key that the consortium has replaced is trusted again",
+    stops="and this site has seen 6",
+    instead=_unpinned,
+)
+def roster_rolled_back(stage: Stage) -> bool:
+    """Hands out the older roster, in which a stolen key still stands."""
+    place, members = _papers(stage)
+    kept = [place.errand.roster, signing.signature_path(place.errand.study)]
+    old = [path.read_bytes() for path in kept]
+    publish(place, members.with_site("west", _thief(stage).public))
+    _yes(place)
+    for path, data in zip(kept, old, strict=True):
+        path.write_bytes(data)
+    return _yes(place).keys["west"] == members.sites["west"]
+
+
+@attack(
+    "file giver",
+    guard=_UNPINNED,
+    without="a site takes a stranger for its coordinator",
+    stops="and this site has joined the consortium of",
+    instead=_unpinned,
+)
+def roster_of_another_centre(stage: Stage) -> bool:
+    """Founds a consortium of its own with everybody's names and keys."""
+    place, members = _papers(stage)
+    _yes(place)
+    thief = _thief(stage)
+    false = found_roster(thief.public)
+    for name, key in members.sites.items():
+        false = false.with_site(name, key)
+    save_roster(place.errand.roster, false, thief.key)
+    signing.sign_study(place.errand.study, false, thief.key)
+    return _yes(place).keys["centre"] == thief.public
+
+
+def _trusting(real: Callable[..., Membership]) -> Callable[..., Membership]:
+    return lambda members, request: real(members, request, lost_key=True)
+
+
+@attack(
+    "file giver",
+    guard="consortium.joining:admit",
+    without="the thief has the site's place in the roster",
+    stops="which did not sign this request",
+    instead=_trusting,
+)
+def request_in_anothers_name(stage: Stage) -> bool:
+    """Asks to be admitted, with its own key, under the name of a site that is there."""
+    _, members = _papers(stage)
+    thief, path = _thief(stage), stage.root / "join.yaml"
+    joining.write_request(path, "north", members.centre, thief.key)
+    found = joining.admit(members, joining.read_request(path))
+    return found.sites["north"] == thief.public
+
+
+@attack(
+    "file giver",
+    guard="consortium.joining:verifies",
+    without="a key is on the roster that its bearer does not hold, perhaps somebody else's",
+    stops="is not signed with the key",
+    instead=always(True),
+)
+def request_with_anothers_key(stage: Stage) -> bool:
+    """Asks to be admitted with a key that it does not hold."""
+    _, members = _papers(stage)
+    path = stage.root / "join.yaml"
+    made = joining.write_request(path, "zoo", members.centre, _thief(stage).key)
+    theirs = create_identity(stage.root, bytes(range(64))).public
+    path.write_text(path.read_text().replace(made.key.hex(), theirs.hex()))
+    return joining.admit(members, joining.read_request(path)).sites["zoo"] == theirs
+
+
+@attack(
+    "disk intruder",
+    guard="site_agent.approval:_canonical",
+    without="one yes is turned into a thousand",
+    stops="is not signed with this site's key",
+    instead=always(b"anything"),
+)
+def approval_edited(stage: Stage) -> bool:
+    """Changes the number of runs in the record of what a site's people approved."""
+    place, _ = _papers(stage)
+    _yes(place)
+    folder = place.site("north")
+    (path,) = (folder / APPROVED).glob("*.json")
+    record: dict[str, Any] = json.loads(path.read_text())
+    record["terms"]["runs"] = 1000
+    path.write_text(json.dumps(record))
+    return approvals(folder, load_identity(folder))[0].terms.runs == 1000
+
+
+@attack(
+    "file giver",
+    guard="consortium.study:read_limited",
+    without="the whole file is in memory before anybody sees that it is no study",
+    stops="is larger than a megabyte",
+    instead=lambda real: Path.read_bytes,
+)
+def study_of_a_hundred_megabytes(stage: Stage) -> bool:
+    """Gives a study file that goes on and on."""
+    path = stage.root / "study.yaml"
+    with path.open("wb") as file:
+        file.truncate(100 << 20)
+    tracemalloc.start()
+    try:
+        load_study(path)
+    except StudyError as error:
+        stage.said.append(str(error))
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return peak > 50 << 20
+
+
+class _Payload:
+    """What Python runs when it reads this as a pickle."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def _credulous(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda path, **_: real(path, allow_pickle=True)
+
+
+@attack(
+    "disk intruder",
+    guard="consortium.engine.transcript:np.load",
+    without="the centre runs whatever code somebody left in its output folder",
+    stops="is damaged",
+    instead=_credulous,
+)
+def pickle_in_the_transcript(stage: Stage) -> bool:
+    """Puts a pickle in the place of a round's numbers."""
+    transcript, trace = Transcript(stage.root), stage.root / "was-here"
+    transcript.append(Round(1, "pca", "second_moment", (0,), np.zeros(1)), bytes(32))
+    np.save(stage.root / "round-00001.npy", np.array([_Payload(trace)]), allow_pickle=True)
+    try:
+        list(transcript.rounds())
+    except OutputError as error:
+        stage.said.append(str(error))
+    return trace.exists()

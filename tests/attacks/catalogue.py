@@ -1,0 +1,100 @@
+"""Every named attack: who attacks, how, what guards against it, and what no guard can see.
+
+``python tests/attacks/catalogue.py`` prints the catalogue in Markdown, for the threat model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from attack_kinds import Attack
+
+MODULES = (
+    "attacks_by_hub",
+    "attacks_by_replay",
+    "attacks_by_sites",
+    "attacks_on_agents",
+    "attacks_on_budgets",
+    "attacks_on_papers",
+    "attacks_on_exchange",
+    *(["attacks_over_network"] if importlib.util.find_spec("paramiko") else []),
+    "attacks_in_text",
+    "attacks_in_scans",
+)
+
+
+class Row(NamedTuple):
+    """What can't be guarded against, and why that is borne."""
+
+    name: str
+    attacker: str
+    sentence: str
+    what_remains: str
+
+
+UNGUARDED = (
+    Row(
+        "invented-result",
+        "hub",
+        "Publishes maps or a transcript that are not the sum which it opened.",
+        "Nobody else learns the sum, so nobody can tell. Readers are misled; no site's data are "
+        "less private.",
+    ),
+    Row(
+        "invented-data",
+        "site",
+        "Answers with numbers within the public bound that no scan stands behind.",
+        "The bound limits what a site can do to its share of the subjects.",
+    ),
+    Row(
+        "invented-size",
+        "site",
+        "Says that it has a thousand million subjects, and weighs more than all the others.",
+        "Sizes are believed, and listed in the report. The result is that site's alone; the "
+        "promise to the others holds, since the noise is computed from the sizes as stated.",
+    ),
+    Row(
+        "transcript-edited",
+        "disk intruder",
+        "Changes numbers in the centre's transcript while the centre is down.",
+        "The centre trusts its own disk. The maps are false; the sites answer, and charge, only "
+        "what was planned, whatever numbers they are asked with.",
+    ),
+    Row(
+        "messages-withheld",
+        "exchange",
+        "Deletes or keeps back messages for good.",
+        "Every wait has a deadline and names whom it waits for. The run ends without a result; "
+        "what was answered by then is paid for.",
+    ),
+)
+
+
+def attacks() -> list[Attack]:
+    """Every attack that a guard meets, in the order of the modules."""
+    from attack_kinds import Attack
+
+    modules = [importlib.import_module(name) for name in MODULES]
+    found = [each for module in modules for each in vars(module).values()]
+    return [each for each in found if isinstance(each, Attack)]
+
+
+def markdown() -> str:
+    """Write both tables."""
+    lines = ["| attack | who | what | guard | without it |", "|---|---|---|---|---|"]
+    for each in attacks():
+        cells = (each.name, each.attacker, each.sentence, f"`{each.guard}`", each.without)
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "| not guarded | who | what | what remains |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in UNGUARDED]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).parent
+    sys.path[:0] = [str(here.parent / name) for name in ("", "protocol", "secagg")]
+    print(markdown())  # noqa: T201

@@ -1,0 +1,135 @@
+"""A hub that follows the protocol only as far as it likes, over real parties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from secagg_wire import Consortium, Wire, context, identity, ring, vectors
+
+from consortium.errors import ThresholdError
+from consortium.secagg import CENTRE, Hub, Roster, RoundSum, messages, seal
+from consortium.secagg.masks import Ring
+from consortium.secagg.messages import ring_of
+from consortium.secagg.opening import Opener
+from consortium.secagg.schedule import public_bytes
+from consortium.secagg.tally import Tally
+
+NUMBER, ENTRIES, BITS = 1, 4, 32
+
+
+class ThinConsortium(Consortium):
+    """One whose hub chose the threshold: two answers of four."""
+
+    @property
+    def roster(self) -> Roster:
+        sound = super().roster
+        return replace(sound, threshold=2)
+
+
+@dataclass
+class Round:
+    """Round 1 after all contributions; what the hub does next is the attack."""
+
+    wire: Wire
+    values: Mapping[str, Ring]
+    contributions: Mapping[str, bytes]
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Everybody, in the roster's order."""
+        return self.wire.consortium.sites
+
+    def hub(self, sites: Collection[str]) -> Hub:
+        """Build a hub that claims to have the contributions of these sites only."""
+        hub, count, log = self.wire.consortium.hub(), len(self.sites), self.wire.log
+        for message in log[:count]:
+            hub.receive_advertisement(message)
+        for message in log[count + 1 : 2 * count + 1]:
+            hub.receive_share(message)
+        hub.open(NUMBER, context(NUMBER), ENTRIES, BITS)
+        for site in sites:
+            hub.receive_contribution(self.contributions[site])
+        return hub
+
+    def sum_without(self, *lost: str, answering: Collection[str] | None = None) -> RoundSum:
+        """Have a sum opened without some sites; those of ``answering`` are asked for it."""
+        survivors = [site for site in self.sites if site not in lost]
+        hub = self.hub(survivors)
+        request = hub.request(NUMBER)
+        for site in survivors if answering is None else answering:
+            hub.receive_unmasking(self.wire.parties[site].unmask(NUMBER, request))
+        return hub.sum(NUMBER)
+
+    def tells_of(self, site: str, whole: RoundSum, rest: RoundSum) -> bool:
+        """Whether two sums give one site's vector away."""
+        return np.array_equal(whole.sum - rest.sum, self.values[site])
+
+    def signed(self, body: messages.Request) -> bytes:
+        """Sign lists as the centre."""
+        run = self.wire.consortium.run
+        return seal(identity(CENTRE), run, CENTRE, messages.UNMASK, NUMBER, messages.encode(body))
+
+    def masked(self, contribution: bytes) -> Ring:
+        """Decrypt what a site sent to the hub; its masks are on it."""
+        hub = self.wire.hub
+        opened = hub._unseal(contribution, messages.CONTRIBUTION, 1 << 16)
+        body = hub._decrypt(messages.Contribution, opened)
+        return ring_of(body.masked, BITS, ENTRIES, "it")
+
+
+def played(consortium: Consortium | None = None) -> Round:
+    """Set up, and let everybody contribute."""
+    wire = Wire(consortium or Consortium()).set_up()
+    values = vectors(wire.parties, ENTRIES)
+    sent = {
+        site: party.contribute(NUMBER, context(NUMBER), ring(values[site], BITS))
+        for site, party in wire.parties.items()
+    }
+    return Round(wire, values, sent)
+
+
+def restarted(game: Round, site: str) -> None:
+    """Build a party again from what it received and what it stored."""
+    count, log = len(game.sites), game.wire.log
+    party = game.wire.consortium.party(site)
+    party.receive_keys(log[count])
+    party.receive_shares(log[2 * count + 1])
+    request = game.hub(game.sites).request(NUMBER)
+    party.restore(NUMBER, context(NUMBER), True, request)
+    game.wire.parties[site] = party
+
+
+def seeds_open(game: Round, body: messages.Request) -> bool:
+    """Show the sites lists; whether all seeds that the lists are about can be put together."""
+    request, hub = game.signed(body), game.wire.hub
+    tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
+    for site in body.survivors:
+        answer = game.wire.parties[site].unmask(NUMBER, request)
+        opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
+        tally.answers[site] = hub._decrypt(messages.Unmasking, opened)
+    opener = Opener(hub._session, hub._known, tally)
+    try:
+        found = [opener._self_seed(site, n) for n, site in enumerate(body.survivors)]
+        found += [opener._mask_seed(site, n) for n, site in enumerate(body.lost)]
+    except ThresholdError:
+        return False
+    return all(found)
+
+
+def swapped_keys(wire: Wire, victim: str, key: bytes) -> bytes:
+    """Bundle in which a site's channel key is another's; its signature can't be made anew."""
+    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    envelope = msgspec.msgpack.decode(sent[victim])
+    body = messages.decode(messages.Advertisement, envelope[5], victim)
+    envelope[5] = messages.encode(msgspec.structs.replace(body, channel=key))
+    return bundle_of(wire.hub, sent | {victim: msgspec.msgpack.encode(envelope)})
+
+
+def bundle_of(hub: Hub, advertisements: Mapping[str, bytes]) -> bytes:
+    """Sign a bundle of whatever advertisements."""
+    body = messages.Keys(public_bytes(hub._channel), tuple(advertisements.values()))
+    run = hub._session.run
+    return seal(identity(CENTRE), run, CENTRE, messages.KEYS, 0, messages.encode(body))
