@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from consortium.algorithms.base import Release, Shape
-from consortium.kernels.blocks import ArrayData
+from consortium.algorithms.base import Release
+from consortium.algorithms.memory import ArrayData
 from consortium.study import Study
 
 SITES = ("north", "east", "south", "west")
@@ -72,10 +72,9 @@ def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dty
 
 def shape_of(sites):
     """Public sizes."""
-    return Shape(
-        sites[0].features,
-        tuple(len(site.lengths) for site in sites),
-        tuple(sum(site.lengths) for site in sites),
+    return sites[0].extent.shape(
+        [len(site.lengths) for site in sites],
+        [sum(site.lengths) for site in sites],
         sites[0].unit,
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memory_sites import CASES, make_sites, make_study, shape_of
 
 from consortium import plan as plan_module
-from consortium.algorithms.base import PlannedRelease, Shape
+from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.plan import count_rounds, make_plan, masked_threshold, promised_mu
 from consortium.privacy.bounds import Bound
@@ -28,7 +28,7 @@ def test_the_whole_budget_is_used_and_no_more(name, analysis, unit, scheme):
     assert plan.epsilon == pytest.approx(4.0, rel=1e-3)
     assert plan.epsilon == epsilon_of(plan.mu, 1e-5)
     assert plan.outsider_mu <= plan.mu * (1 + 1e-9)
-    assert len(plan.losses) == plan.rounds == count_rounds(study, SHAPE.features)
+    assert len(plan.losses) == plan.rounds == count_rounds(study, Extent(SHAPE.features))
     for site in range(4):
         assert plan.site_loss(site) == pytest.approx(compose(row[site] for row in plan.losses))
 

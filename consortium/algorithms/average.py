@@ -20,6 +20,7 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     SiteData,
+    Takes,
 )
 from consortium.kernels.clipping import clip_columns, clip_vector
 from consortium.privacy.bounds import Bound
@@ -53,6 +54,7 @@ class Average:
 
     name = "average"
     title = "private average"
+    takes: Takes = "any"
     needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}

@@ -8,8 +8,8 @@ from memory_sites import CASES, drive, make_sites, pooled_mean, shape_of
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.memory import ArrayData
 from consortium.engine.encoding import encode_query
-from consortium.kernels.blocks import ArrayData
 
 cases = pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
 

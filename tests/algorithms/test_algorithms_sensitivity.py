@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
-from consortium.kernels.blocks import ArrayData
+from consortium.algorithms.memory import ArrayData
 from consortium.privacy.bounds import Bound
 
 STATISTICS = {
