@@ -21,6 +21,7 @@ from consortium.report.nifti import UNREADABLE
 
 Voxels = NDArray[np.float32]
 
+_WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it
 CHUNK = 1 << 20
 """Bytes that a writer may leave behind the last volume."""
 
@@ -57,7 +58,7 @@ def iterate_volumes(
     try:
         for raw in volumes(path, image):
             if places is not None:
-                yield _scaled(raw.take(places), stored.slope, stored.inter)
+                yield _scaled(raw.take(places, mode="clip"), stored.slope, stored.inter)
             else:
                 whole = _scaled(raw, stored.slope, stored.inter)
                 yield whole.reshape(image.shape[:3], order="F")
@@ -88,7 +89,7 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     stored = image.dataobj
     size = int(np.prod(image.shape[:3])) * stored.dtype.itemsize
     with _open(path) as file:
-        file.seek(stored.offset)
+        _exactly(file, stored.offset)  # a thread that unpacks ahead can't be sent back and forth
         for _ in range(image.shape[3]):
             yield np.frombuffer(_exactly(file, size), stored.dtype)
         _expect_end(file)
@@ -98,10 +99,11 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix != ".gz":
         return cast("IO[bytes]", ImageOpener(path))
     try:
-        from isal import igzip
+        from isal import igzip_threaded
     except ImportError:
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    return cast("IO[bytes]", igzip.open(path, "rb"))
+    ahead = int(path.stat().st_size > _WORTH_A_THREAD)
+    return cast("IO[bytes]", igzip_threaded.open(path, "rb", threads=ahead))
 
 
 def _unpacker_errors() -> tuple[type[Exception], ...]:
@@ -110,7 +112,8 @@ def _unpacker_errors() -> tuple[type[Exception], ...]:
         from isal import isal_zlib
     except ImportError:
         return ()
-    return (isal_zlib.error,)
+    failure = cast("type[Exception]", isal_zlib.error)
+    return (failure,)
 
 
 def _expect_end(file: IO[bytes]) -> None:
