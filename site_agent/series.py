@@ -21,6 +21,7 @@ from consortium.report.nifti import UNREADABLE
 
 Voxels = NDArray[np.float32]
 
+_WORTH_ISAL = 1 << 20  # bytes of a compressed file below which zlib takes a few milliseconds
 _WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it
 CHUNK = 1 << 20
 """Bytes that a writer may leave behind the last volume."""
@@ -98,11 +99,14 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
 def _open(path: Path) -> IO[bytes]:
     if path.suffix != ".gz":
         return cast("IO[bytes]", ImageOpener(path))
+    size = path.stat().st_size
     try:
         from isal import igzip_threaded
     except ImportError:
+        size = 0
+    if size < _WORTH_ISAL:
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    ahead = int(path.stat().st_size > _WORTH_A_THREAD)
+    ahead = int(size > _WORTH_A_THREAD)
     return cast("IO[bytes]", igzip_threaded.open(path, "rb", threads=ahead))
 
 

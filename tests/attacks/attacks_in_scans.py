@@ -95,11 +95,10 @@ def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
     instead=nothing,
 )
 def voxel_changed_under_the_checksum(stage: Stage) -> bool:
-    """Changes a voxel in a compressed scan, and takes away the checksum at its end."""
+    """Changes a voxel in a compressed scan, and not the checksum at its end."""
     path = stage.root / "scan.nii.gz"
     data = bytearray(gzip.compress(_series(stage, 400), compresslevel=0))
     data[-20] ^= 64
-    del data[-8:]
     path.write_bytes(data)
     return len(list(iterate_volumes(path, open_series(path, _GRID)))) == 400
 
