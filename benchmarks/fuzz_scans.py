@@ -17,8 +17,9 @@ from consortium.report.grid import Grid, mask_grid
 from consortium.study import DataSection
 from site_agent.confounds import read_confounds
 from site_agent.datasets import Run, Subject, entities, find_subjects
-from site_agent.images import iterate_volumes, open_series
+from site_agent.images import open_series
 from site_agent.preprocess import preprocess
+from site_agent.series import iterate_volumes
 
 _AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 _SHAPE, _VOLUMES = (5, 4, 3), 4

@@ -109,6 +109,8 @@ class Agent:
             With ``once``: what ended this site's part before its time.
         """
         with only_one(self.folder, "agent"):
+            if not once:
+                self.tell(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
             while True:
                 self._await_work(idle)
                 if once and self._over():

@@ -144,7 +144,6 @@ def start(
     from site_agent.agent import Agent  # imports image libraries, which the other commands spare
 
     agent = Agent(folder, Clock(), _now, _tell)
-    _tell(f"the agent of {agent.config.name} is at work; Ctrl-C stops it")
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
         from flows.site import attend  # the owner runs a Prefect of their own

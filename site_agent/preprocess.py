@@ -103,19 +103,26 @@ def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
     kept = stored_places(grid.mask) if same and not smoothing else None
     series = np.empty((image.shape[3], grid.features), dtype=np.float32)
     if kept is not None:
-        for row, voxels in zip(series, iterate_volumes(path, image, kept), strict=True):
+        volumes = iterate_volumes(path, image, kept)
+        for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
             row[:] = voxels
+            _check_finite(path, number, row)
     else:
         sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
         index = None if same else _places(image, grid)
-        for row, volume in zip(series, iterate_volumes(path, image), strict=True):
+        volumes = iterate_volumes(path, image)
+        for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
             smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
             row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
-    bad = np.flatnonzero(~np.isfinite(series).all(axis=1))
-    if len(bad):
-        msg = f"{path} has a value that is not finite in volume {bad[0] + 1}; "
-        raise DataError(msg + "repair it, or write 0 outside the brain.")
+            _check_finite(path, number, row)
     return series
+
+
+def _check_finite(path: Path, number: int, row: NDArray[np.float32]) -> None:
+    """Refuse a volume while it is still in the processor's cache."""
+    if not np.isfinite(row).all():
+        msg = f"{path} has a value that is not finite in volume {number}; "
+        raise DataError(msg + "repair it, or write 0 outside the brain.")
 
 
 def design(

@@ -21,6 +21,8 @@ from consortium.report.nifti import UNREADABLE
 
 Voxels = NDArray[np.float32]
 
+_WORTH_ISAL = 1 << 20  # bytes of a compressed file below which zlib takes a few milliseconds
+_WORTH_A_THREAD = 4 << 20  # bytes of a compressed file beyond which another thread unpacks it
 CHUNK = 1 << 20
 """Bytes that a writer may leave behind the last volume."""
 
@@ -57,7 +59,7 @@ def iterate_volumes(
     try:
         for raw in volumes(path, image):
             if places is not None:
-                yield _scaled(raw.take(places), stored.slope, stored.inter)
+                yield _scaled(raw.take(places, mode="clip"), stored.slope, stored.inter)
             else:
                 whole = _scaled(raw, stored.slope, stored.inter)
                 yield whole.reshape(image.shape[:3], order="F")
@@ -88,7 +90,7 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
     stored = image.dataobj
     size = int(np.prod(image.shape[:3])) * stored.dtype.itemsize
     with _open(path) as file:
-        file.seek(stored.offset)
+        _exactly(file, stored.offset)  # a thread that unpacks ahead can't be sent back and forth
         for _ in range(image.shape[3]):
             yield np.frombuffer(_exactly(file, size), stored.dtype)
         _expect_end(file)
@@ -97,11 +99,15 @@ def _unpacked(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
 def _open(path: Path) -> IO[bytes]:
     if path.suffix != ".gz":
         return cast("IO[bytes]", ImageOpener(path))
+    size = path.stat().st_size
     try:
-        from isal import igzip
+        from isal import igzip_threaded
     except ImportError:
+        size = 0
+    if size < _WORTH_ISAL:
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    return cast("IO[bytes]", igzip.open(path, "rb"))
+    ahead = int(size > _WORTH_A_THREAD)
+    return cast("IO[bytes]", igzip_threaded.open(path, "rb", threads=ahead))
 
 
 def _unpacker_errors() -> tuple[type[Exception], ...]:
@@ -110,7 +116,8 @@ def _unpacker_errors() -> tuple[type[Exception], ...]:
         from isal import isal_zlib
     except ImportError:
         return ()
-    return (isal_zlib.error,)
+    failure = cast("type[Exception]", isal_zlib.error)
+    return (failure,)
 
 
 def _expect_end(file: IO[bytes]) -> None:

@@ -157,7 +157,7 @@ def say(
     [
         (None, 0, "no standing approval"),
         (give("east", 0), 0, "withdrawn"),
-        (give("east", 3), 3, "allowed 3 runs"),
+        (give("east", 3), 3, "has no run left of the 3"),
         (give("east", until=date(2026, 4, 30)), 0, "ended on 2026-04-30"),
         (give("east", epsilon=1.99), 0, "allows ε = 1.99 in all, and 1 runs come to 2"),
         (give("east", epsilon=2.5), 1, "allows ε = 2.5 in all, and 2 runs come to"),

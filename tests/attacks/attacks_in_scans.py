@@ -14,7 +14,8 @@ from attack_kinds import Stage, attack, nothing
 from consortium.report.grid import Grid, study_grid
 from consortium.signing import mask_digest
 from consortium.study import DataSection, Study, parse_study
-from site_agent.images import iterate_volumes, open_series
+from site_agent.images import open_series
+from site_agent.series import iterate_volumes
 
 _AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 _SHAPE = (5, 4, 3)
@@ -74,7 +75,7 @@ def gzip_bomb_before_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="site_agent.images:CHUNK",
+    guard="site_agent.series:CHUNK",
     without="a file of 100 kB is unpacked to its end, however far that is",
     stops="is cut short or damaged after volume 2",
     instead=lambda real: 1 << 28,
@@ -88,7 +89,7 @@ def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.images:_expect_end",
+    guard="site_agent.series:_expect_end",
     without="a scan whose numbers were changed is taken for the one that was saved",
     stops="is cut short or damaged after volume 400",
     instead=nothing,

@@ -112,13 +112,13 @@ def office(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> I
 def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
     office.consent(runs=1)
     assert not_covered(office.record(), TODAY) == []
-    office.serve(2, cron=OFTEN, told="used up")
+    office.serve(2, cron=OFTEN, told="no run left")
     states = office.states()
     assert states[0] == ("Completed", "Run 0001 is complete.")
     assert {name for name, _ in states[1:]} == {NOT_OPENED}
     why = states[-1][1]
     assert why.startswith("not opened: north has no run left of the 1 that it allowed")
-    assert all(f"{site} allowed" in why for site in office.village.study.sites)
+    assert all(f"{site} has no run left" in why for site in office.village.study.sites)
 
     office.consent(runs=9, until=date(2026, 4, 30))
     office.serve(len(office.states()) + 1, order=1)
