@@ -24,6 +24,8 @@ ViewName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{0,31}$")]
 BesideName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _RANGE = re.compile(r"^(?P<stem>[A-Za-z0-9_.-]*)\[(?P<first>\d{1,5})-(?P<last>\d{1,5})\]$")
 MOST_COLUMNS = 20_000
+NARROWEST = 0.5
+"""Hz; a narrower band may hold no frequency of a spectrum from windows of two seconds."""
 
 
 class _Part(BaseModel):
@@ -209,6 +211,14 @@ class EegView(_Part):
             raise ValueError("bands: name at least one band, as alpha: [8, 12]")
         if self.start >= self.stop:
             raise ValueError("start: it must be before stop")
+        if self.measure == "erp" and self.baseline and round(self.start * self.rate) >= 0:
+            raise ValueError("start: a baseline needs time before 0; lower it or set baseline: no")
+        for name, (low, high) in self.bands.items():
+            if high - low < NARROWEST or low < self.filter[0] or high > self.filter[1]:
+                raise ValueError(
+                    f"bands: {name} must be {NARROWEST:g} Hz wide or more, and in the pass band of "
+                    "'filter'; widen one of them"
+                )
         pairs = [self.filter, *self.bands.values()]
         if any(not 0 <= low < high for low, high in pairs):
             raise ValueError("filter, bands: give the lower frequency first")

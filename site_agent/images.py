@@ -1,9 +1,11 @@
-"""Opening a site's 4-D images, and saying in one sentence what is wrong with one."""
+"""Opening a site's images, and saying in one sentence what is wrong with one."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
@@ -15,6 +17,9 @@ from consortium.report.nifti import UNREADABLE, load_nifti
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
+
+
+_SECONDS = {"sec": 1.0, "msec": 1e-3, "usec": 1e-6}
 
 
 def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
@@ -37,25 +42,72 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
         If it is not a NIfTI file, not 4-D, not of real numbers, cut short, has a singular affine
         or shows less than `COVERAGE` of the study's voxels.
     """
+    image = _open(path)
+    if len(image.shape) != 4:
+        axes = len(image.shape)
+        raise DataError(f"{path} has {axes} axes; give a 4-D series of volumes.")
+    _check(path, image, grid)
+    return image
+
+
+def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
+    """Open a 3-D image; otherwise as `open_series`.
+
+    A fourth axis of length one is let pass.
+
+    Raises
+    ------
+    DataError
+        As `open_series`.
+    """
+    image = _open(path)
+    if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
+        raise DataError(f"{path} has shape {image.shape}; give one 3-D image per person.")
+    _check(path, image, grid)
+    return image
+
+
+def repetition_time(path: Path) -> float:
+    """Seconds from volume to volume, from the JSON beside a series or its header.
+
+    Raises
+    ------
+    DataError
+        If neither tells it.
+    """
+    sidecar = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".json")
+    try:
+        told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
+        step = float(told["RepetitionTime"])
+    except (OSError, ValueError, KeyError, TypeError):
+        header = _open(path).header
+        # Without a unit the number is whatever the writer left there, most often 1.
+        step = _SECONDS.get(header.get_xyzt_units()[1], 0.0) * float(header["pixdim"][4])
+    if not 0.01 <= step <= 60:
+        raise DataError(f"{path} tells no RepetitionTime; write it, in s, into {sidecar.name}.")
+    return step
+
+
+def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
+    """Whether an image's voxels are the study's, to a thousandth of a millimetre."""
+    return image.shape[:3] == grid.shape and np.allclose(image.affine, grid.affine, atol=1e-3)
+
+
+def _open(path: Path) -> nib.Nifti1Image:
     try:
         image = load_nifti(path)
     except UNREADABLE as error:
         raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
     if not isinstance(image, nib.Nifti1Image):
         raise DataError(f"{path} is not a NIfTI image; convert it to .nii or .nii.gz.")
-    if len(image.shape) != 4:
-        axes = len(image.shape)
-        raise DataError(f"{path} has {axes} axes; give a 4-D series of volumes.")
+    return image
+
+
+def _check(path: Path, image: nib.Nifti1Image, grid: Grid) -> None:
     if image.get_data_dtype().kind not in "iuf":
         raise DataError(f"{path} does not hold real numbers; convert it to int16 or float32.")
     _check_size(path, image)
     _check_place(path, image, grid)
-    return image
-
-
-def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
-    """Whether an image's voxels are the study's, to a thousandth of a millimetre."""
-    return image.shape[:3] == grid.shape and np.allclose(image.affine, grid.affine, atol=1e-3)
 
 
 def _check_size(path: Path, image: nib.Nifti1Image) -> None:

@@ -156,7 +156,17 @@ class SiteDataset:
             If an image or table can't be used; the message names the file.
         """
         for subject, length in zip(self.sound.subjects, self.sound.lengths, strict=True):
-            yield self._block(subject, length, self.grid, self.space.regions)
+            yield self.block(subject, length)
+
+    def block(self, subject: Subject, length: int) -> Block:
+        """One subject's D x T_m array.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        return self._block(subject, length, self.grid, self.space.regions)
 
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors.

@@ -1,0 +1,146 @@
+"""From a recording to its sound epochs, all on the study's channels, rate and reference."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.errors import DataError
+from consortium.views import EegView
+from site_agent.eeg_recording import Recording, Signals
+
+WINDOW = 2.0
+"""Seconds of the windows that band power is estimated from, unless there are events; they overlap
+by half."""
+LEAST_RATE = 2.2
+"""Samples per period of the pass band's upper edge; closer to two, no filter of sensible length
+keeps what lies above from folding back."""
+ROLL_OFF = 3.3
+"""Length of MNE's filter in periods of its transition band (a Hamming window's)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Epochs:
+    """What is left of a run.
+
+    Parameters
+    ----------
+    values : array, shape (E, C, T)
+        In µV.
+    tried : int
+        Epochs before the unsound ones were left out.
+    complaint : str
+        Why there are none, or fewer; empty if all are sound.
+    """
+
+    values: Signals
+    tried: int = 0
+    complaint: str = ""
+
+
+def cut_epochs(recording: Recording, view: EegView) -> Epochs:
+    """Reference, filter, resample, cut, take the baseline away, and leave unsound epochs out.
+
+    An epoch is unsound if it reaches over an end of the recording, touches a span that is marked
+    as bad, goes beyond the view's peak to peak on a channel, or has a constant channel.
+
+    Parameters
+    ----------
+    recording : Recording
+    view : EegView
+
+    Raises
+    ------
+    DataError
+        If the recording's rate is too low for the pass band.
+    """
+    nothing = np.zeros((0, len(view.channels), 0))
+    lacking = _lacking(recording, view)
+    if lacking:
+        return Epochs(nothing, complaint=lacking)
+    signals = _prepared(recording, view)
+    found = list(_spans(recording, view, signals.shape[1]))
+    sound = []
+    for first, stop in found:
+        inside = first >= 0 and stop <= signals.shape[1]
+        if inside and not recording.spoilt(first / view.rate, stop / view.rate):
+            epoch = signals[:, first:stop]
+            if view.baseline and view.events and view.start < 0:
+                before = epoch[:, : -round(view.start * view.rate)]
+                epoch = epoch - before.mean(axis=1, keepdims=True)
+            if np.ptp(epoch, axis=1).max() <= view.reject:
+                sound.append(epoch)
+    values = np.array(sound) if sound else nothing
+    return Epochs(values, len(found), _complaint(recording, view, len(sound), len(found)))
+
+
+def _lacking(recording: Recording, view: EegView) -> str:
+    """Why a recording can't be used, if it is for something that it does not have."""
+    missing = [name for name in view.channels if name not in recording.channels]
+    if missing:
+        return f"{recording.path} has no good channel {', '.join(missing[:5])}."
+    flat = np.ptp(recording.signals, axis=1) == 0
+    if flat.any():
+        return f"{recording.path} is constant on channel {view.channels[int(np.argmax(flat))]}."
+    if view.events and not recording.onsets(view.events):
+        return f"{recording.path} has no event {', '.join(view.events[:5])}."
+    least = max(_filter_seconds(view), WINDOW)
+    if recording.seconds < least:
+        return f"{recording.path} is shorter than {least:.1f} s, too short for the filter."
+    return ""
+
+
+def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> str:
+    if sound == tried:
+        return ""
+    return (
+        f"{recording.path} has {sound} sound epochs of {tried}; the others are at its ends, marked "
+        f"as bad, constant or beyond {view.reject:g} µV."
+    )
+
+
+def _prepared(recording: Recording, view: EegView) -> Signals:
+    """Bring a recording to the study's channels, reference, pass band and rate, shape (C, N')."""
+    from mne.filter import filter_data, resample  # costs seconds, which others should not pay
+
+    low, high = view.filter
+    if recording.rate < LEAST_RATE * high:
+        raise DataError(
+            f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
+            f"pass band up to {high:g} Hz; leave the person out or ask for a narrower one."
+        )
+    signals = recording.signals[[recording.channels.index(name) for name in view.channels]]
+    if view.reference == "average":
+        signals = signals - signals.mean(axis=0)
+    # An amplifier's offset is not signal, and would ring at both ends.
+    signals = signals - signals.mean(axis=1, keepdims=True) if low else signals
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        signals = filter_data(signals, recording.rate, low or None, high, verbose="ERROR")
+        if recording.rate != view.rate:
+            signals = resample(signals, view.rate, recording.rate, axis=1, verbose="ERROR")
+    return np.asarray(signals, dtype=np.float64)
+
+
+def _filter_seconds(view: EegView) -> float:
+    """Length of MNE's band-pass filter, whose transition is a quarter of the edge, at least 2 Hz
+    or the edge itself.
+    """  # noqa: D205
+    edges = [edge for edge in view.filter if edge]
+    return max(ROLL_OFF / min(max(edge / 4, 2.0), edge) for edge in edges)
+
+
+def _spans(recording: Recording, view: EegView, samples: int) -> Iterator[tuple[int, int]]:
+    """First and last sample plus one of every epoch, or of every window without events."""
+    if view.events:
+        first, last = round(view.start * view.rate), round(view.stop * view.rate)
+        for onset in recording.onsets(view.events):
+            zero = round(onset * view.rate)
+            yield zero + first, zero + last + 1
+        return
+    length = round(WINDOW * view.rate)
+    for start in range(0, samples - length + 1, length // 2):
+        yield start, start + length
