@@ -101,9 +101,9 @@ def _read_person(
         runs = [cut_epochs(read_recording(path, view.channels), view) for path in paths]
         sound = sum(len(run.values) for run in runs)
         if sound < view.minimum_epochs:
-            why = next((run.complaint for run in runs if run.complaint), f"{paths[0]} is short.")
-            detail = f"Of {view.minimum_epochs} epochs that a person needs there are {sound}: {why}"
-            return Skipped(label, "no-view", detail)
+            why = min(runs, key=lambda run: len(run.values)).complaint
+            needed = f"; a person needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
+            return Skipped(label, "no-view", f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])
         values = erp(epochs) if view.measure == "erp" else band_power(epochs, view)
         return finish(values, view.scale, view.center, view.normalize, paths[0])

@@ -33,12 +33,12 @@ class Epochs:
     tried : int
         Epochs before the unsound ones were left out.
     complaint : str
-        Why there are none, or fewer; empty if all are sound.
+        What to say if they are too few, without a full stop.
     """
 
     values: Signals
-    tried: int = 0
-    complaint: str = ""
+    tried: int
+    complaint: str
 
 
 def cut_epochs(recording: Recording, view: EegView) -> Epochs:
@@ -60,17 +60,17 @@ def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     nothing = np.zeros((0, len(view.channels), 0))
     lacking = _lacking(recording, view)
     if lacking:
-        return Epochs(nothing, complaint=lacking)
+        return Epochs(nothing, 0, lacking)
     signals = _prepared(recording, view)
     found = list(_spans(recording, view, signals.shape[1]))
+    before = -round(view.start * view.rate) if view.baseline and view.events else 0
     sound = []
     for first, stop in found:
         inside = first >= 0 and stop <= signals.shape[1]
         if inside and not recording.spoilt(first / view.rate, stop / view.rate):
             epoch = signals[:, first:stop]
-            if view.baseline and view.events and view.start < 0:
-                before = epoch[:, : -round(view.start * view.rate)]
-                epoch = epoch - before.mean(axis=1, keepdims=True)
+            if before > 0:
+                epoch = epoch - epoch[:, :before].mean(axis=1, keepdims=True)
             if np.ptp(epoch, axis=1).max() <= view.reject:
                 sound.append(epoch)
     values = np.array(sound) if sound else nothing
@@ -81,24 +81,24 @@ def _lacking(recording: Recording, view: EegView) -> str:
     """Why a recording can't be used, if it is for something that it does not have."""
     missing = [name for name in view.channels if name not in recording.channels]
     if missing:
-        return f"{recording.path} has no good channel {', '.join(missing[:5])}."
+        return f"{recording.path} has no good channel {', '.join(missing[:5])}"
     flat = np.ptp(recording.signals, axis=1) == 0
     if flat.any():
-        return f"{recording.path} is constant on channel {view.channels[int(np.argmax(flat))]}."
+        return f"{recording.path} is constant on channel {view.channels[int(np.argmax(flat))]}"
     if view.events and not recording.onsets(view.events):
-        return f"{recording.path} has no event {', '.join(view.events[:5])}."
+        return f"{recording.path} has no event {', '.join(view.events[:5])}"
     least = max(_filter_seconds(view), WINDOW)
     if recording.seconds < least:
-        return f"{recording.path} is shorter than {least:.1f} s, too short for the filter."
+        return f"{recording.path} is shorter than {least:.1f} s, too short for the filter"
     return ""
 
 
 def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> str:
     if sound == tried:
-        return ""
+        return f"{recording.path} has {sound} epochs"
     return (
-        f"{recording.path} has {sound} sound epochs of {tried}; the others are at its ends, marked "
-        f"as bad, constant or beyond {view.reject:g} µV."
+        f"{recording.path} has {sound} sound epochs of {tried}, others being at its ends, marked "
+        f"as bad, constant or beyond {view.reject:g} µV"
     )
 
 
