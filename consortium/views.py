@@ -28,6 +28,11 @@ NARROWEST = 0.5
 """Hz; a narrower band may hold no frequency of a spectrum from windows of two seconds."""
 
 
+def stop_edge(high: float) -> float:
+    """Frequency in Hz above which a filter with a pass band up to ``high`` lets nothing through."""
+    return high + max(high / 4, 2.0)
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -222,8 +227,11 @@ class EegView(_Part):
         pairs = [self.filter, *self.bands.values()]
         if any(not 0 <= low < high for low, high in pairs):
             raise ValueError("filter, bands: give the lower frequency first")
-        if max(high for _, high in pairs) * 2 >= self.rate:
-            raise ValueError("rate: it must be more than twice every frequency; raise it")
+        if 2 * stop_edge(max(high for _, high in pairs)) > self.rate:
+            raise ValueError(
+                "rate: it must be at least 2.5 times every frequency, so that what the filter "
+                "leaves above the pass band does not fold back; raise it"
+            )
         return self
 
     @property

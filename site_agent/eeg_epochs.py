@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.views import EegView
@@ -15,6 +16,8 @@ from site_agent.eeg_recording import Recording, Signals
 WINDOW = 2.0
 """Seconds of the windows that band power is estimated from, unless there are events; they overlap
 by half."""
+FINE = 500.0
+"""Least samples per second that events are placed among, so that none moves by more than 1 ms."""
 LEAST_RATE = 2.2
 """Samples per period of the pass band's upper edge; closer to two, no filter of sensible length
 keeps what lies above from folding back."""
@@ -61,14 +64,16 @@ def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     lacking = _lacking(recording, view)
     if lacking:
         return Epochs(nothing, 0, lacking)
-    signals = _prepared(recording, view)
-    found = list(_spans(recording, view, signals.shape[1]))
+    signals, step = _prepared(recording, view)
+    fine = view.rate * step
     before = -round(view.start * view.rate) if view.baseline and view.events else 0
     sound = []
-    for first, stop in found:
-        inside = first >= 0 and stop <= signals.shape[1]
-        if inside and not recording.spoilt(first / view.rate, stop / view.rate):
-            epoch = signals[:, first:stop]
+    found = list(_places(recording, view, step, signals.shape[1]))
+    for places in found:
+        first, last = int(places[0]), int(places[-1])
+        inside = first >= 0 and last < signals.shape[1]
+        if inside and not recording.spoilt(first / fine, (last + 1) / fine):
+            epoch = signals[:, places]
             if before > 0:
                 epoch = epoch - epoch[:, :before].mean(axis=1, keepdims=True)
             if np.ptp(epoch, axis=1).max() <= view.reject:
@@ -102,11 +107,21 @@ def _complaint(recording: Recording, view: EegView, sound: int, tried: int) -> s
     )
 
 
-def _prepared(recording: Recording, view: EegView) -> Signals:
-    """Bring a recording to the study's channels, reference, pass band and rate, shape (C, N')."""
+def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
+    """Bring a recording to the study's channels, reference, pass band, and a multiple of its rate.
+
+    Epochs are cut from a fine grid of times, since a coarse one would move their events about.
+
+    Returns
+    -------
+    signals : array, shape (C, N')
+    step : int
+        Fine samples for each of the study's.
+    """
     from mne.filter import filter_data, resample  # costs seconds, which others should not pay
 
     low, high = view.filter
+    step = int(np.ceil(FINE / view.rate))
     if recording.rate < LEAST_RATE * high:
         raise DataError(
             f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
@@ -120,9 +135,9 @@ def _prepared(recording: Recording, view: EegView) -> Signals:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         signals = filter_data(signals, recording.rate, low or None, high, verbose="ERROR")
-        if recording.rate != view.rate:
-            signals = resample(signals, view.rate, recording.rate, axis=1, verbose="ERROR")
-    return np.asarray(signals, dtype=np.float64)
+        if recording.rate != view.rate * step:
+            signals = resample(signals, view.rate * step, recording.rate, axis=1, verbose="ERROR")
+    return np.asarray(signals, dtype=np.float64), step
 
 
 def _filter_seconds(view: EegView) -> float:
@@ -133,14 +148,16 @@ def _filter_seconds(view: EegView) -> float:
     return max(ROLL_OFF / min(max(edge / 4, 2.0), edge) for edge in edges)
 
 
-def _spans(recording: Recording, view: EegView, samples: int) -> Iterator[tuple[int, int]]:
-    """First and last sample plus one of every epoch, or of every window without events."""
+def _places(
+    recording: Recording, view: EegView, step: int, samples: int
+) -> Iterator[NDArray[np.intp]]:
+    """Samples of every epoch, or of every window without events, among the prepared ones."""
     if view.events:
-        first, last = round(view.start * view.rate), round(view.stop * view.rate)
+        epoch = step * np.arange(round(view.start * view.rate), round(view.stop * view.rate) + 1)
         for onset in recording.onsets(view.events):
-            zero = round(onset * view.rate)
-            yield zero + first, zero + last + 1
+            yield round(onset * view.rate * step) + epoch
         return
-    length = round(WINDOW * view.rate)
-    for start in range(0, samples - length + 1, length // 2):
-        yield start, start + length
+    window = step * np.arange(round(WINDOW * view.rate))
+    hop = max(len(window) // 2, 1) * step
+    for start in range(0, samples - int(window[-1]), hop):
+        yield start + window

@@ -96,15 +96,15 @@ def _people(folder: Path, site: int, setting: Setting) -> Iterator[Person]:
     for index, seed in enumerate(seeds):
         generator = np.random.default_rng(seed)
         image, potential = linked_profiles(generator, recipe.correlations, 1)
-        turn = index % recipe.one_sided if recipe.one_sided else -1
+        lacks = index % recipe.one_sided if recipe.one_sided else None
         yield Person(
             folder / f"sub-{index + 1:03d}",
             recipe.formats[site % len(recipe.formats)],
             generator,
             image[:, 0],
             potential[:, 0],
-            with_images=turn != recipe.one_sided - 2,
-            with_eeg=turn != recipe.one_sided - 1,
+            with_images=lacks != recipe.one_sided - 2,
+            with_eeg=lacks != recipe.one_sided - 1,
         )
 
 
