@@ -129,6 +129,15 @@ def test_a_damaged_file_stops_the_study_until_it_is_mended(bids: Path) -> None:
     assert opened(bids).lengths == (1, 1, 1)
 
 
+@pytest.mark.parametrize("views", [(TABLE, FMRI, EEG), (EEG, FMRI, TABLE)])
+def test_nothing_need_be_mended_of_who_is_left_out_anyway(bids: Path, views) -> None:
+    next(bids.rglob("sub-02*_eeg.eeg")).unlink()
+    _participants(bids, ("01", "03"))
+    data = opened(bids, *views)
+    assert [(each.label, each.reason) for each in data.survey.skipped] == [("02", "no-view")]
+    assert data.lengths == (1, 1)
+
+
 def test_nobody_with_all_views_is_an_error(bids: Path) -> None:
     _participants(bids, ("07",))
     with pytest.raises(DataError, match="Nobody in"):
