@@ -76,6 +76,10 @@ REFUSED = {
     ),
     "a channel twice": ((EEG | {"channels": ["Cz", "Cz"]},), "named twice"),
     "no channels": ((EEG | {"channels": []},), "channels"),
+    "too many entries": (
+        (EEG | {"rate": 2000, "stop": 9, "channels": [f"E{n}" for n in range(99)]},),
+        "more than 1000000 entries",
+    ),
     "no events": ((EEG | {"events": []},), "name the events"),
     "no bands": ((POWER | {"bands": {}},), "at least one band"),
     "a narrow band": ((POWER | {"bands": {"slow": [8, 8.2]}},), "0.5 Hz wide"),

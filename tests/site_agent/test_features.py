@@ -113,7 +113,7 @@ def test_a_person_of_one_view_alone_is_left_out(bids: Path) -> None:
     _participants(bids, (*PEOPLE, "04"))
     record(bids, "05", tiny_tape(5))
     left_out = [(each.label, each.reason) for each in opened(bids).survey.skipped]
-    assert left_out == [("04", "no-view"), ("05", "no-image")]
+    assert left_out == [("04", "no-view"), ("05", "no-view")]
 
 
 def test_a_damaged_file_stops_the_study_until_it_is_mended(bids: Path) -> None:
