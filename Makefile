@@ -32,7 +32,7 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 lock:
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra eeg --extra s3 --extra sftp --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra s3 --extra sftp --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
 
 clean:
 	rm -rf .venv build

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from consortium.errors import DataError
+from consortium.files import DAMAGED
 from consortium.report.nifti import UNREADABLE, load_nifti
 from site_agent.datasets import VARIANTS, Entities, entities
 from site_agent.eeg_names import match_channels
@@ -114,7 +115,10 @@ def _read_nifti(path: Path) -> tuple[list[str], float, Signals]:
     """Read an image of channels by time; what else there is to know comes from its sidecar."""
     names, rate, factor = _sidecar(path)
     try:
-        values = np.asarray(load_nifti(path).dataobj, dtype=np.float64)
+        image = load_nifti(path)
+        if image.get_data_dtype().kind not in "iuf":
+            raise DataError(f"{path} does not hold real numbers; convert it to float32.")
+        values = np.asarray(image.dataobj, dtype=np.float64)
     except UNREADABLE as error:
         raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
     table = values.reshape([length for length in values.shape if length > 1] or [1])
@@ -137,7 +141,7 @@ def _sidecar(path: Path) -> tuple[list[str], float, float]:
         told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
         names, rate = [str(name) for name in told["ChannelNames"]], float(told["SamplingFrequency"])
         factor = MICROVOLTS[str(told.get("Units", "µV"))]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise DataError(
             f"{sidecar} must tell SamplingFrequency in Hz, ChannelNames and Units (V, mV, µV or "
             "nV) of its recording; write them."

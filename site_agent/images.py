@@ -12,6 +12,7 @@ import numpy as np
 from nibabel.affines import apply_affine
 
 from consortium.errors import DataError
+from consortium.files import DAMAGED
 from consortium.report.grid import Grid, is_invertible
 from consortium.report.nifti import UNREADABLE, load_nifti
 
@@ -79,7 +80,7 @@ def repetition_time(path: Path) -> float:
     try:
         told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
         step = float(told["RepetitionTime"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except DAMAGED:
         header = _open(path).header
         # Without a unit the number is whatever the writer left there, most often 1.
         step = _SECONDS.get(header.get_xyzt_units()[1], 0.0) * float(header["pixdim"][4])
