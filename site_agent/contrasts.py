@@ -11,11 +11,10 @@ from scipy import ndimage
 
 from consortium.errors import DataError
 from consortium.report.grid import Grid
-from consortium.report.nifti import UNREADABLE
 from consortium.report.space import Space
 from consortium.study import DataSection
 from site_agent.datasets import ENDINGS, Skipped, entities
-from site_agent.images import COVERAGE, open_volume
+from site_agent.images import COVERAGE, open_volume, read_whole
 
 Values = NDArray[np.float64]
 
@@ -81,10 +80,7 @@ def read_volume(path: Path, grid: Grid) -> Values:
         If the image can't be used, or has finite values in less than `COVERAGE` of the mask.
     """
     image = open_volume(path, grid)
-    try:
-        volume = np.asarray(image.dataobj, dtype=np.float64).reshape(image.shape[:3])
-    except UNREADABLE as error:
-        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+    volume = read_whole(path, image).reshape(image.shape[:3])
     places = apply_affine(np.linalg.inv(image.affine), grid.coordinates).T
     there = np.isfinite(volume)
     shown = ndimage.map_coordinates(there.astype(np.float32), places, order=0).mean()

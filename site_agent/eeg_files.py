@@ -12,12 +12,12 @@ import numpy as np
 
 from consortium.errors import DataError
 from consortium.files import DAMAGED
-from consortium.report.nifti import UNREADABLE, load_nifti
 from site_agent.datasets import VARIANTS, Entities, entities
 from site_agent.eeg_names import match_channels
 from site_agent.eeg_native import READERS, read_native
 from site_agent.eeg_recording import Marker, Recording, Signals
 from site_agent.eeg_tables import bad_channels, read_events
+from site_agent.images import open_nifti, read_whole
 
 NIFTI = (".nii.gz", ".nii")
 ENDINGS = (*READERS, *NIFTI)
@@ -114,13 +114,7 @@ def _check_markers(recording: Recording) -> None:
 def _read_nifti(path: Path) -> tuple[list[str], float, Signals]:
     """Read an image of channels by time; what else there is to know comes from its sidecar."""
     names, rate, factor = _sidecar(path)
-    try:
-        image = load_nifti(path)
-        if image.get_data_dtype().kind not in "iuf":
-            raise DataError(f"{path} does not hold real numbers; convert it to float32.")
-        values = np.asarray(image.dataobj, dtype=np.float64)
-    except UNREADABLE as error:
-        raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
+    values = read_whole(path, open_nifti(path))
     table = values.reshape([length for length in values.shape if length > 1] or [1])
     if table.ndim == 1:
         table = table.reshape(len(names), -1) if len(names) == 1 else table[None]
