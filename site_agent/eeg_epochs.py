@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.views import EegView
+from site_agent.eeg_native import load_mne
 from site_agent.eeg_recording import Recording, Signals
 
 WINDOW = 2.0
@@ -118,8 +119,6 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
     step : int
         Fine samples for each of the study's.
     """
-    from mne.filter import filter_data, resample  # costs seconds, which others should not pay
-
     low, high = view.filter
     step = int(np.ceil(FINE / view.rate))
     if recording.rate < LEAST_RATE * high:
@@ -132,11 +131,14 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
         signals = signals - signals.mean(axis=0)
     # An amplifier's offset is not signal, and would ring at both ends.
     signals = signals - signals.mean(axis=1, keepdims=True) if low else signals
+    tools = load_mne().filter
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        signals = filter_data(signals, recording.rate, low or None, high, verbose="ERROR")
+        signals = tools.filter_data(signals, recording.rate, low or None, high, verbose="ERROR")
         if recording.rate != view.rate * step:
-            signals = resample(signals, view.rate * step, recording.rate, axis=1, verbose="ERROR")
+            signals = tools.resample(
+                signals, view.rate * step, recording.rate, axis=1, verbose="ERROR"
+            )
     return np.asarray(signals, dtype=np.float64), step
 
 

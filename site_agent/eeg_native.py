@@ -25,6 +25,24 @@ _VOLT = 107
 Native = tuple[list[str], float, Signals, set[str], tuple[Marker, ...]]
 
 
+def load_mne() -> Any:
+    """Import MNE, which costs a second or two, and only who reads EEG should pay.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not installed.
+    """
+    try:
+        import mne
+        import mne.filter
+    except ImportError as error:
+        raise ConfigurationError(
+            "EEG recordings need the package mne; install cape-consortium with its extra 'eeg'."
+        ) from error
+    return mne
+
+
 def read_native(path: Path, channels: Sequence[str]) -> Native:
     """Read the study's channels, as far as they are there.
 
@@ -53,12 +71,7 @@ def read_native(path: Path, channels: Sequence[str]) -> Native:
     ConfigurationError
         If MNE is not installed.
     """
-    try:
-        import mne
-    except ImportError as error:
-        raise ConfigurationError(
-            "EEG recordings need the package mne; install cape-consortium with its extra 'eeg'."
-        ) from error
+    mne = load_mne()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

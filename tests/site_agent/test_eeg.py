@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from scipy.io import savemat
 from tiny_recordings import CHANNELS, RATE, TASK, erp_view, record, table, tiny_tape
 
-from consortium.errors import DataError
+from consortium.errors import ConfigurationError, DataError
 from consortium.synthetic.recordings import WRITERS, Tape
 from site_agent.eeg import band_power, read_recordings
 from site_agent.eeg_names import plain_channel, plain_event
@@ -402,6 +404,19 @@ def test_who_has_no_recording_is_left_out_and_nobody_at_all_an_error(tmp_path: P
     assert (skipped.label, skipped.reason) == ("02", "no-view")
     with pytest.raises(DataError, match="task-rest"):
         read_recordings(tmp_path, erp_view(task="rest"))
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_without_mne_the_extra_is_named(tmp_path: Path, ending: str, monkeypatch) -> None:
+    record(tmp_path, "01", tiny_tape(), ending)
+    monkeypatch.setitem(sys.modules, "mne", None)
+    with pytest.raises(ConfigurationError, match="extra 'eeg'"):
+        read_recordings(tmp_path, erp_view())
+
+
+def test_mne_is_imported_by_who_reads_eeg_only() -> None:
+    code = "import sys, site_agent.cli, site_agent.eeg; sys.exit('mne' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_nothing_is_said_on_the_terminal(tmp_path: Path, capfd) -> None:
