@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.views import EegView
+from site_agent.cache import BlockCache, vector_key
 from site_agent.datasets import Skipped
 from site_agent.eeg_epochs import WINDOW, cut_epochs
 from site_agent.eeg_files import find_recordings, read_recording
@@ -22,7 +23,9 @@ FAINTEST = 1e-6
 """µV²/Hz that power is raised to before its logarithm; no amplifier is as quiet."""
 
 
-def read_recordings(folder: Path, view: EegView) -> tuple[dict[str, Vector], list[Skipped]]:
+def read_recordings(
+    folder: Path, view: EegView, cache: Path
+) -> tuple[dict[str, Vector], list[Skipped]]:
     """Read a view's vectors from a data set's EEG recordings.
 
     Epochs of all of a person's runs are pooled. A person without recording, without the study's
@@ -34,6 +37,8 @@ def read_recordings(folder: Path, view: EegView) -> tuple[dict[str, Vector], lis
     folder : Path
         The site's data set.
     view : EegView
+    cache : Path
+        The site's folder for what was worked out; a file that is touched is read again.
 
     Returns
     -------
@@ -47,12 +52,13 @@ def read_recordings(folder: Path, view: EegView) -> tuple[dict[str, Vector], lis
     DataError
         If nobody has a recording of the task.
     ConfigurationError
-        If MNE is not installed.
+        If MNE is not installed, or the cache can't be written.
     """
+    reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}
     skipped: list[Skipped] = []
     for label, paths in find_recordings(folder, view.task).items():
-        outcome = _read_person(folder, label, paths, view)
+        outcome = reader.person(label, paths)
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         else:
@@ -92,12 +98,44 @@ def band_power(epochs: Signals, view: EegView) -> Vector:
     return np.asarray(10.0 * np.log10(np.maximum(np.stack(powers, axis=1), FAINTEST)).ravel())
 
 
-def _read_person(
-    folder: Path, label: str, paths: tuple[Path, ...], view: EegView
-) -> Vector | Skipped:
-    if not paths:
-        return Skipped(label, "no-view", f"{folder}: sub-{label} has no EEG of task-{view.task}.")
-    try:
+class _Reader:
+    """Reads persons, and keeps their values so that later runs need not."""
+
+    def __init__(self, folder: Path, view: EegView, cache: BlockCache) -> None:
+        self.folder = folder
+        self.view = view
+        self.cache = cache
+
+    def person(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
+        """One person's vector, or why there is none."""
+        view = self.view
+        if not paths:
+            lack = f"{self.folder}: sub-{label} has no EEG of task-{view.task}."
+            return Skipped(label, "no-view", lack)
+        try:
+            values = self._values(label, paths)
+            if isinstance(values, Skipped):
+                return values
+            return finish(values, view.scale, view.center, view.normalize, paths[0])
+        except DataError as error:
+            return Skipped(label, "unusable", str(error))
+
+    def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | Skipped:
+        # A recording is several files, which lie together with its tables.
+        files = sorted({f for path in paths for f in path.parent.iterdir() if f.is_file()})
+        key = vector_key(files, self.view.model_dump_json())
+        stored = self.cache.find(key, (len(self.view.labels), 1))
+        if stored is not None:
+            return stored[:, 0]
+        values = self._read(label, paths)
+        if isinstance(values, Skipped):
+            return values
+        narrow = values.astype(np.float32)
+        self.cache.store(key, narrow[:, None])
+        return narrow
+
+    def _read(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
+        view = self.view
         runs = [cut_epochs(read_recording(path, view.channels), view) for path in paths]
         sound = sum(len(run.values) for run in runs)
         if sound < view.minimum_epochs:
@@ -105,7 +143,4 @@ def _read_person(
             needed = f"; a person needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
             return Skipped(label, "no-view", f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])
-        values = erp(epochs) if view.measure == "erp" else band_power(epochs, view)
-        return finish(values, view.scale, view.center, view.normalize, paths[0])
-    except DataError as error:
-        return Skipped(label, "unusable", str(error))
+        return erp(epochs) if view.measure == "erp" else band_power(epochs, view)

@@ -120,7 +120,7 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
         Fine samples for each of the study's.
     """
     low, high = view.filter
-    step = int(np.ceil(FINE / view.rate))
+    step = _step(recording.rate, view.rate)
     if recording.rate < LEAST_RATE * high:
         raise DataError(
             f"{recording.path} has {recording.rate:g} samples per second, too few for the study's "
@@ -140,6 +140,13 @@ def _prepared(recording: Recording, view: EegView) -> tuple[Signals, int]:
                 signals, view.rate * step, recording.rate, axis=1, verbose="ERROR"
             )
     return np.asarray(signals, dtype=np.float64), step
+
+
+def _step(recorded: float, rate: float) -> int:
+    """Fine samples for each of the study's: the recording's own, if they fit and are fine."""
+    own = recorded / rate
+    fits = recorded >= FINE and abs(own - round(own)) < 1e-9
+    return round(own) if fits else int(np.ceil(FINE / rate))
 
 
 def _filter_seconds(view: EegView) -> float:

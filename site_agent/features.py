@@ -167,4 +167,4 @@ class FeatureDataset:
             return measure_images(self.source, self.study, self.space, view, self.cache)
         from site_agent.eeg import read_recordings  # MNE
 
-        return read_recordings(self.source, view.view)
+        return read_recordings(self.source, view.view, self.cache)

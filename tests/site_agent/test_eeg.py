@@ -17,10 +17,17 @@ from tiny_recordings import CHANNELS, RATE, TASK, erp_view, record, table, tiny_
 
 from consortium.errors import ConfigurationError, DataError
 from consortium.synthetic.recordings import WRITERS, Tape
-from site_agent.eeg import band_power, read_recordings
+from site_agent import eeg
+from site_agent.eeg import band_power
 from site_agent.eeg_names import plain_channel, plain_event
 
 FORMATS = sorted(WRITERS)
+
+
+def read_recordings(dataset: Path, view):
+    """Read from the files, without what an earlier reading left."""
+    shutil.rmtree(dataset / "cache", ignore_errors=True)
+    return eeg.read_recordings(dataset, view, dataset / "cache")
 
 
 def only(dataset: Path, view=None) -> np.ndarray:
@@ -256,6 +263,29 @@ def test_loud_epochs_are_left_out_and_marked_ones_too(tmp_path: Path) -> None:
     _, (skipped,) = read_recordings(tmp_path / "loud", few)
     assert "11 sound epochs of 12" in skipped.detail
     assert only(tmp_path / "loud", erp_view(minimum_epochs=11)).any()
+
+
+# -- what is kept --------------------------------------------------------------------------
+
+
+def test_what_was_worked_out_is_not_again_until_a_file_changes(tmp_path: Path, monkeypatch) -> None:
+    path = record(tmp_path, "01", tiny_tape())
+    first, _ = eeg.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    reads = []
+    real = eeg.read_recording
+    monkeypatch.setattr(eeg, "read_recording", lambda *a: reads.append(a) or real(*a))
+    again, _ = eeg.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    np.testing.assert_array_equal(again["01"], first["01"])
+    assert reads == []
+    scaled, _ = eeg.read_recordings(tmp_path, erp_view(scale=2.0), tmp_path / "cache")
+    np.testing.assert_allclose(2 * scaled["01"], first["01"])
+    assert len(reads) == 1
+    with table(path, "events").open("a") as file:
+        file.write("4.4\t1.0\tbad\n")
+    changed, _ = eeg.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    assert len(reads) == 2
+    assert np.abs(changed["01"] - first["01"]).max() > 0.01
+    assert not [f for f in (tmp_path / "cache").iterdir() if f.stat().st_mode & 0o077]
 
 
 # -- what can't be used --------------------------------------------------------------------
