@@ -227,6 +227,11 @@ class EegView(_Part):
     def _complete(self) -> EegView:
         if len(set(self.channels)) < len(self.channels):
             raise ValueError("channels: a channel is named twice")
+        if self.reference == "average" and len(self.channels) < 2:
+            raise ValueError(
+                "reference: the average of one channel is that channel, and nothing would be left; "
+                "set as-recorded or name more channels"
+            )
         if self.measure == "erp" and not self.events:
             raise ValueError("events: name the events that epochs are cut around")
         if self.measure == "band-power" and not self.bands:

@@ -150,9 +150,10 @@ def _step(recorded: float, rate: float) -> int:
 
 
 def _filter_seconds(view: EegView) -> float:
-    """Length of MNE's band-pass filter, whose transition is a quarter of the edge, at least 2 Hz
-    or the edge itself.
-    """  # noqa: D205
+    """Length of MNE's filter: its transitions are a quarter of the edge, or 2 Hz if that is more.
+
+    The lower one is no wider than the edge itself.
+    """
     edges = [edge for edge in view.filter if edge]
     return max(ROLL_OFF / min(max(edge / 4, 2.0), edge) for edge in edges)
 

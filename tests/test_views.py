@@ -19,6 +19,7 @@ POWER = {
     "source": "eeg",
     "measure": "band-power",
     "channels": ["Cz"],
+    "reference": "as-recorded",
     "bands": {"alpha": [8, 12]},
 }
 
@@ -75,6 +76,7 @@ REFUSED = {
         "image",
     ),
     "a channel twice": ((EEG | {"channels": ["Cz", "Cz"]},), "named twice"),
+    "the average of one channel": ((EEG | {"channels": ["Cz"]},), "nothing would be left"),
     "no channels": ((EEG | {"channels": []},), "channels"),
     "too many entries": (
         (EEG | {"rate": 2000, "stop": 9, "channels": [f"E{n}" for n in range(99)]},),
@@ -130,6 +132,7 @@ def test_an_epoch_has_a_label_for_every_sample(
 ) -> None:
     names = [f"E{n}" for n in range(channels)]
     changes = {"start": start, "stop": stop, "rate": rate, "channels": names, "baseline": False}
+    changes["reference"] = "as-recorded"
     view = EegView.model_validate(EEG | changes)
     assert len(view.labels) == channels * len(view.times)
     assert view.times[0] == pytest.approx(start, abs=0.5 / rate + 1e-9)
