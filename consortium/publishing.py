@@ -75,6 +75,8 @@ class Publisher:
 
 def _most_volumes(plan: Plan) -> int:
     """A public bound on one person's volumes."""
+    if plan.study.features:
+        return 1
     fixed = plan.study.data.volumes
     shape = plan.shape
     sizes = zip(shape.samples, shape.subjects, strict=True)
