@@ -197,6 +197,7 @@ def _plan_stage(study: Study, shape: Shape, release: PlannedRelease, limit: floa
             colluding=privacy.colluding_sites,
             dropouts=privacy.dropouts,
             boost=privacy.boost,
+            each=release.to == "each",
         )
     except BudgetError:
         raise

@@ -19,6 +19,7 @@ from consortium.privacy.bounds import Bound, Unit
 
 Array = NDArray[Any]
 Argument = Array | float | int | str
+Recipients = Literal["everyone", "each"]
 Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 
@@ -92,7 +93,9 @@ class PlannedRelease:
     ``share`` is the part of the whole budget (of μ²) that all ``rounds``
     together may use; the shares of an algorithm add up to one. ``arguments`` holds
     the form of every argument that a query of this stage has: the shape of an array,
-    or the type of anything else. A site refuses a query of another form unread.
+    or the type of anything else. A site refuses a query of another form unread. ``to`` says what is
+    released: one noisy sum over everyone, or each site's own answer with noise enough to stand
+    alone.
     """
 
     stage: str
@@ -102,6 +105,7 @@ class PlannedRelease:
     rounds: int
     share: float
     arguments: Mapping[str, Form] = field(default_factory=dict)
+    to: Recipients = "everyone"
 
 
 @dataclass(frozen=True)
@@ -166,13 +170,16 @@ class Release:
     Parameters
     ----------
     values : array
-        Flat, with the planned number of entries.
+        Flat, with the planned number of entries; for a release of each site, one row per site.
     deviation : float
-        Standard deviation of the noise in each entry; 0 without privacy.
+        Standard deviation of the noise in each entry, of the noisiest row; 0 without privacy.
+    sites : tuple of int
+        Whose answers are in it, in the order of the rows, as indices into the study's sites.
     """
 
     values: Array
     deviation: float
+    sites: tuple[int, ...] = ()
 
 
 Run = Generator[Query, Release, "Result"]

@@ -184,7 +184,7 @@ class Centre:
         if (
             pending is None
             or (stored.stage, stored.statistic) != (pending.stage, pending.statistic)
-            or stored.values.shape != (session.stage.release.entries,)
+            or stored.values.shape != (session.stage.mechanism.released(len(present)),)
             or not present <= set(range(sites))
             or not minimum <= len(present) == len(stored.survivors)
         ):
@@ -223,7 +223,9 @@ class Centre:
             self._tell(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.setting.study.sites
         survivors = [sites.index(name) for name in total.survivors]
-        values = mechanism.release(total.sum, [total.opened[n] for n in total.opened])
+        values = mechanism.release(
+            total.sum, [total.opened[n] for n in total.survivors if n in total.opened]
+        )
         done = session.accept(values, survivors)
         self._transcript.append(done, context)
         return done

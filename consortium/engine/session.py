@@ -16,6 +16,7 @@ from consortium.algorithms.base import Argument, Array, Form, Query, Release, Re
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.plan import Plan, Stage
 from consortium.privacy.accountant import Budget
+from consortium.privacy.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,9 @@ class Session:
         present = tuple(sorted(survivors))
         if mechanism.scheme != "none":
             self._charge(present, stage)
-        share = sum(mechanism.weights[s] for s in present)
-        deviation = mechanism.noise.aggregate(present) / share
-        mean = values / share
         done = Round(self.number, stage.name, stage.release.statistic, present, np.asarray(values))
         self.rounds.append(done)
-        self._advance(Release(mean, deviation))
+        self._advance(_released(mechanism, np.asarray(values), present))
         return done
 
     def _charge(self, present: tuple[int, ...], stage: Stage) -> None:
@@ -118,6 +116,17 @@ class Session:
             self.pending, self.result = None, stop.value
             return
         check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
+
+
+def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
+    """From the aggregator's units to the statistic's: the mean, or each site's own."""
+    weights = np.array([mechanism.weights[s] for s in present])
+    if not mechanism.each:
+        share = float(weights.sum())
+        return Release(values / share, mechanism.noise.aggregate(present) / share, present)
+    rows = values.reshape(len(present), mechanism.entries) / weights[:, None]
+    local = np.array([mechanism.noise.local[s] for s in present])
+    return Release(rows, float((local / weights).max()), present)
 
 
 def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:

@@ -57,6 +57,8 @@ class Mechanism:
     correlated, local : tuple of int
         σ_s and γ_s of the draws, in grid steps.
     colluding, dropouts : int
+    each : bool
+        Every site's own answer is released, and not only their sum.
     """
 
     scheme: Scheme
@@ -69,6 +71,7 @@ class Mechanism:
     local: tuple[int, ...]
     colluding: int
     dropouts: int
+    each: bool = False
 
     @property
     def noise(self) -> SiteNoise:
@@ -90,6 +93,10 @@ class Mechanism:
         """Length of a contribution's part that the centre sees as it is."""
         return 0 if self.scheme == "secure-sum" else self.entries
 
+    def released(self, sites: int) -> int:
+        """Numbers that a round over so many sites releases."""
+        return self.entries * (sites if self.each else 1)
+
     def coalition(self, present: Sequence[int] | None = None) -> Floats:
         """Exact μ_s against the worst coalition: of those present, or planned for the worst."""
         return coalition_losses(
@@ -102,6 +109,8 @@ class Mechanism:
 
     def outsider(self, present: Sequence[int] | None = None) -> Floats:
         """Exact μ_s against who sees the release only: of those present, or at the worst."""
+        if self.each:  # what the centre sees of a site is what is released of it
+            return self.coalition(present)
         return outsider_losses(
             self.noise,
             self.sensitivities,
@@ -144,7 +153,12 @@ class Mechanism:
         return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
 
     def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
-        """What becomes public, from the opened secure sum and the open contributions."""
+        """What becomes public, from the opened secure sum and the open contributions.
+
+        The noisy sum, or the contributions side by side where each is released.
+        """
+        if self.each:
+            return np.concatenate([self.lattice.decode(part) for part in opened])
         if self.scheme == "secure-sum":
             return self.lattice.decode(hidden)
         total = np.zeros(self.entries, dtype=self.lattice.dtype)
@@ -165,10 +179,11 @@ def plan_mechanism(
     colluding: int,
     dropouts: int = 0,
     boost: float = 10_000.0,
+    each: bool = False,
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
-    Sites weigh as they have units (w_s = n_s/n), so that the release is the mean
+    The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have units (w_s = n_s/n), so that the release is the mean
     over all units and every site has the same sensitivity.
 
     Raises
@@ -176,6 +191,8 @@ def plan_mechanism(
     PrivacyError
         If the target can't be met; see `calibrate`, `plan_lattice` and `Bound`.
     """
+    if each and scheme != "none":
+        scheme = "local"  # what stands alone needs all its noise
     total = sum(units)
     weights = tuple(count / total for count in units)
     plain = [w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True)]
@@ -202,4 +219,5 @@ def plan_mechanism(
         tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
         colluding,
         dropouts,
+        each,
     )

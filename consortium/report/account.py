@@ -12,6 +12,7 @@ from consortium.plan import Plan
 from consortium.privacy.accountant import person_loss
 from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of
+from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import SAMPLER
 from consortium.report.privacy import (
     CrossCheckRecord,
@@ -132,11 +133,18 @@ def _release(plan: Plan, done: Held) -> ReleaseRecord:
         weights=weights,
         sigma_correlated=_own(noise.correlated, weights),
         sigma_local=_own(noise.local, weights),
-        sigma_aggregate=noise.aggregate(done.survivors),
+        sigma_aggregate=_spread(mechanism, done.survivors),
         mu_coalition=float(mechanism.coalition(done.survivors).max()),
         mu_outsider=float(mechanism.outsider(done.survivors).max()),
         survivors=tuple(plan.study.sites[s] for s in done.survivors),
     )
+
+
+def _spread(mechanism: Mechanism, survivors: Sequence[int]) -> float:
+    """Standard deviation of the released noise: of the sum's, or of the noisiest answer's."""
+    if not mechanism.each:
+        return mechanism.noise.aggregate(survivors)
+    return max(mechanism.noise.local[s] / mechanism.weights[s] for s in survivors)
 
 
 def _own(values: Sequence[float], weights: Sequence[float]) -> float | tuple[float, ...]:

@@ -103,7 +103,10 @@ class ReleaseRecord(Record):
         description="Standard deviation of the noise that cancels in the sum."
     )
     sigma_local: PerSite = Field(description="Standard deviation of the noise that stays.")
-    sigma_aggregate: Amount = Field(description="Standard deviation of the released sum's noise.")
+    sigma_aggregate: Amount = Field(
+        description="Standard deviation of the released sum's noise; of the noisiest answer's "
+        "where each site's own is released."
+    )
     mu_coalition: Amount = Field(description="μ of this release against the coalition.")
     mu_outsider: Amount = Field(description="μ of this release against an outsider.")
     survivors: tuple[str, ...] = Field(description="Sites whose contribution is in the sum.")
