@@ -183,8 +183,9 @@ def plan_mechanism(
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
-    The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have units (w_s = n_s/n), so that the release is the mean
-    over all units and every site has the same sensitivity.
+    The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
+    units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
+    sensitivity.
 
     Raises
     ------
