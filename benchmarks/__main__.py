@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: one table; ``python -m benchmarks NAME ...``: parts of it, or studies."""
+"""``python -m benchmarks [NAME ...]``: one table, or parts of it, or studies."""
 
 from __future__ import annotations
 
