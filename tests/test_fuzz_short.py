@@ -32,7 +32,7 @@ from consortium.roster import found_roster, read_roster, save_roster
 
 SEED, SHARE, FEWEST = 20261121, 0.002, 100
 SIGNED = {"study's signature", "contribution with its vectors"}
-"""Of which any change breaks the signature or the seal; most are refused for their form before that."""
+"""Any change of these breaks the signature or the seal; most are refused for their form before."""
 
 
 def test_every_parser_ends_in_a_value_or_a_declared_error(
