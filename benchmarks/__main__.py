@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks import ica, moment, pooled, secagg
+from benchmarks import ica, loading, moment, pooled, power, secagg
 from benchmarks.table import RowMaker, print_table
 
 ROWS: Mapping[str, RowMaker] = {
     "moment": moment.second_moment,
+    "power": power.power,
     "round": ica.one_round,
     "sums": secagg.sums,
     "bytes": secagg.sent_bytes,
     "noise": secagg.noise,
     "sites": secagg.growth,
+    "loading": loading.loading,
 }
 """Parts of the one table, in its order."""
 
@@ -23,6 +25,7 @@ STUDIES: Mapping[str, Callable[[], None]] = {
     "private": ica.private,
     "optimizers": ica.optimizers,
     "pooled": pooled.pooled,
+    "energy": power.private,
 }
 """Runs with tables of their own."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import threading
+import traceback
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,11 +88,18 @@ def test_nobody_reserves_between_anothers_sum_and_its_entry(
 def test_a_forked_process_opens_the_file_anew(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.reserve(CHARGE, 9.0, "now")
-    child = multiprocessing.get_context("fork").Process(
-        target=ledger.reserve, args=(replace(CHARGE, round=2), 9.0, "now")
-    )
+    said = tmp_path / "said"
+
+    def reserve() -> None:
+        try:
+            ledger.reserve(replace(CHARGE, round=2), 9.0, "now")
+        except BaseException:
+            said.write_text(traceback.format_exc())
+            raise
+
+    child = multiprocessing.get_context("fork").Process(target=reserve)
     child.start()
     child.join()
-    assert child.exitcode == 0
+    assert child.exitcode == 0, said.read_text() if said.exists() else "nothing said"
     assert ledger.reserve(replace(CHARGE, round=3), 9.0, "now")
     assert [e.charge.round for e in ledger.entries()] == [1, 2, 3]
