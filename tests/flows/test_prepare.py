@@ -31,7 +31,7 @@ def test_every_person_is_prepared_once_and_trouble_is_one_sentence(tmp_path: Pat
     out.mkdir()
     prepare_all(partial(leave, out), 3, "threads", {"max_workers": 2}, tmp_path / "home")
     assert sorted(path.name for path in out.iterdir()) == ["0", "1", "2"]
-    with pytest.raises(ConsortiumError, match="sub-7.nii.gz is cut short"):
+    with pytest.raises(ConsortiumError, match=r"sub-7\.nii\.gz is cut short"):
         prepare_all(partial(leave, out), 9, "threads", {}, tmp_path / "home")
     assert (out / "8").exists()  # the others are prepared all the same
 
