@@ -26,7 +26,7 @@ from consortium.plain_yaml import (
     parse_yaml,
     read_limited,
 )
-from consortium.views import View
+from consortium.views import FmriView, View
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -265,6 +265,11 @@ class Study(Section):
             )
         if self.features and self.privacy.unit != "subject":
             raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
+        spread = [v for v in self.features if isinstance(v, FmriView) and v.measure == "amplitude"]
+        if spread and self.data.standardize == "voxel" and not self.data.atlas:
+            raise ValueError(
+                "data.standardize: 'voxel' makes every amplitude one; set subject or none"
+            )
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
             raise ValueError("features: two views have one name; name each differently")

@@ -69,7 +69,7 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
         out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
-        out.print(f"{len(self.lengths)} persons qualify, with {sum(self.lengths)} volumes.")
+        out.print(f"{len(self.lengths)} persons qualify{self._of_them()}.", soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
         for each in self.skipped:
@@ -83,6 +83,11 @@ class Inspection:
             out.print(
                 "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
             )
+
+    def _of_them(self) -> str:
+        """What those who qualify have."""
+        views = ", ".join(view.name for view in self.signed.study.features)
+        return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
     def _show_releases(self, plan: Plan, out: Console) -> None:
         table = Table("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,14 @@ from site_agent.loaders import Survey
 from site_agent.tables import read_table
 
 Vectors = Mapping[str, NDArray[np.float64]]
+
+
+class _Read(NamedTuple):
+    """A view as it was read."""
+
+    name: str
+    found: Vectors
+    lacking: Mapping[str, Skipped]
 
 
 class FeatureDataset:
@@ -129,26 +137,30 @@ class FeatureDataset:
     def _matched(self) -> tuple[Survey, NDArray[np.float64]]:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
-        views = self.space.views
-        found, skipped = [], dict[str, Skipped]()
-        for view in views:
-            vectors, lacking = self._read(view)
-            found.append(vectors)
-            skipped.update({each.label: each for each in lacking if each.label not in skipped})
-        everybody = sorted(set().union(*found) | skipped.keys())
-        there = [p for p in everybody if all(p in vectors for vectors in found)]
-        for person in everybody:
-            if person not in there and person not in skipped:
-                name = next(
-                    v.name for v, vectors in zip(views, found, strict=True) if person not in vectors
-                )
-                detail = f"{self.source}: sub-{person} has no data for view '{name}'."
-                skipped[person] = Skipped(person, "no-view", detail)
-        columns = [np.concatenate([vectors[p] for vectors in found]) for p in there]
+        read = [(view.name, *self._read(view)) for view in self.space.views]
+        views = [_Read(name, found, {s.label: s for s in lacking}) for name, found, lacking in read]
+        everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
+        there = [p for p in everybody if all(p in view.found for view in views)]
+        columns = [np.concatenate([view.found[p] for view in views]) for p in there]
         table = np.array(columns).T if columns else np.zeros((self.features, 0))
         table.flags.writeable = False
-        left_out = tuple(skipped[p] for p in sorted(skipped) if p not in there)
+        out = sorted(set(everybody).difference(there))
+        left_out = tuple(self._lack(person, views) for person in out)
         return Survey((), (1,) * len(there), left_out), table
+
+    def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
+        """Why a person is left out.
+
+        Who lacks a view is left out anyway, so that nothing else of theirs need be mended.
+        """
+        told = []
+        for view in views:
+            if person in view.lacking:
+                told.append(view.lacking[person])
+            elif person not in view.found:
+                detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
+                told.append(Skipped(person, "no-view", detail))
+        return min(told, key=lambda each: each.reason == "unusable")
 
     def _read(self, view: ViewSpace) -> tuple[Vectors, list[Skipped]]:
         if isinstance(view.view, TableView):
@@ -160,4 +172,4 @@ class FeatureDataset:
             return measure_images(self.source, self.study, self.space, view, self.cache)
         from site_agent.eeg import read_recordings  # MNE
 
-        return read_recordings(self.source, view.view)
+        return read_recordings(self.source, view.view, self.cache)

@@ -163,6 +163,16 @@ class SiteDataset:
         """
         yield from self._blocks(self.grid, self.space.regions)
 
+    def block(self, subject: Subject, length: int) -> Block:
+        """One subject's D x T_m array.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        return self._block(subject, length, self.grid, self.space.regions)
+
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors.
 
