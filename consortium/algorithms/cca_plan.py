@@ -46,7 +46,7 @@ class CcaParameters(BaseModel):
         "`headroom` times the root of the mean squared distance, which is released with the mean.",
     )
     headroom: float = Field(
-        default=1.5, gt=0, description="Radius of a view over the root mean squared distance."
+        default=1.0, gt=0, description="Radius of a view over the root mean squared distance."
     )
     shares: Sizes = Field(
         default_factory=dict,
@@ -80,7 +80,7 @@ class CcaParameters(BaseModel):
         f"products with few columns. By default moment up to {MOST_ENTRIES} entries.",
     )
     keep: float = Field(
-        default=1.0,
+        default=0.5,
         gt=0,
         description="Directions of a view with less variance than so many times the noise's "
         "largest eigenvalue are left out.",

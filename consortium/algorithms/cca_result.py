@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Release, Result, Table
+from consortium.algorithms.base import Array, Release, Result, Table, Words
 from consortium.algorithms.cca_plan import CcaParameters
 from consortium.kernels.canonical import (
     Canonical,
@@ -121,7 +121,21 @@ def cca_result(
     tables = {"pairs": _pair_table(correlations, low, high, floor, len(views))}
     if len(views) > 2:
         tables["views"] = _view_table(solved, [view.name for view in views])
-    return Result(arrays, numbers, loadings="patterns", tables=tables)
+    words = _words(correlations, floor, release.deviation)
+    return Result(arrays, numbers, loadings="patterns", tables=tables, words=words)
+
+
+def _words(correlations: Array, floor: float, deviation: float) -> Words:
+    cause = "chance and privacy's noise" if deviation else "chance"
+    above = int((correlations > floor).sum())
+    return Words(
+        "pair",
+        f"{above} of {len(correlations)} canonical pairs are linked more closely than {cause} "
+        f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "
+        "the noise floor.",
+        "Change of a feature, in its view's own unit, with one standard deviation of its view's "
+        "variate.",
+    )
 
 
 def _centred(release: Release, sizes: Sequence[int], constant: float) -> tuple[list[Array], Array]:

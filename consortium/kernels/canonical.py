@@ -67,7 +67,7 @@ def symmetric_edge(size: int, deviation: float) -> float:
     return deviation * float(np.sqrt(2.0 * size))
 
 
-def clean_spectrum(covariance: Array, deviation: float, least: float = 1.0) -> Spectrum:
+def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectrum:
     """Eigenpairs of a view's noisy covariance, freed of the noise as far as it is known.
 
     Parameters
