@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from consortium.algorithms.base import Shape
 from consortium.engine.wire import Clock
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange import open_exchange
@@ -147,10 +146,10 @@ def plan(
 ) -> None:
     """Work out what a study would cost and release, before any data is read."""
     parsed = load_study(study)
-    space = study_space(parsed.data, study.parent)
+    space = study_space(parsed, study.parent)
     sizes = _sizes(subjects, len(parsed.sites))
     samples = tuple(size * volumes for size in sizes)
-    shape = Shape(space.features, sizes, samples, parsed.privacy.unit, space.voxels)
+    shape = space.extent.shape(sizes, samples, parsed.privacy.unit)
     made = make_plan(parsed, shape)
     if as_json:
         sys.stdout.write(json.dumps(plan_numbers(made), indent=1) + "\n")

@@ -75,13 +75,11 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
             f"{errand.roster}: the centre's key is not the one in {errand.keys}; correct the "
             "roster or name the right folder with --keys."
         )
-    space = study_space(study.data, errand.study.parent)
+    space = study_space(study, errand.study.parent)
     exchange = errand.open_exchange()
     with only_one(errand.out), RoundsBar(console) as shown:
         record = claim_run(errand.out, study, exchange, keys)
-        setting = Setting(
-            record.run, study, keys, space.digest, space.features, signed.file, space.voxels
-        )
+        setting = Setting(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
         publisher = Publisher(errand.out, study, space)

@@ -221,7 +221,7 @@ def judge(place: Place, study: Study) -> str:
 
 def match(place: Place, study: Study) -> dict[str, float]:
     """Largest absolute correlation of each true network with any map."""
-    space = study_space(study.data, place.errand.study.parent)
+    space = study_space(study, place.errand.study.parent)
     grid = space.maps if getattr(study.analysis, "maps", False) else space.grid
     folder = place.errand.out / f"tpl-{study.data.space}" / "func"
     maps = nib.load(folder / f"{map_stem(study, grid)}_components.nii.gz").get_fdata()[grid.mask]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import PlannedRelease, Shape
+from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.accountant import Budget
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
@@ -177,10 +177,10 @@ def masked_threshold(study: Study) -> int:
     return threshold(len(study.sites), privacy.colluding_sites, privacy.dropouts)
 
 
-def count_rounds(study: Study, features: int) -> int:
+def count_rounds(study: Study, extent: Extent) -> int:
     """Rounds of a study, which don't depend on the sites' sizes."""
     ones = (1,) * len(study.sites)
-    shape = Shape(features, ones, ones, study.privacy.unit)
+    shape = extent.shape(ones, ones, study.privacy.unit)
     return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))
 
 

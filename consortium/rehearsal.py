@@ -13,7 +13,7 @@ from consortium.report.privacy import SEEDED, PrivacyReport
 from consortium.report.space import study_space
 from consortium.simulate import Simulation
 from consortium.study import load_study
-from site_agent.loaders import SiteDataset
+from site_agent.opening import open_dataset
 
 
 def simulate_study(
@@ -30,10 +30,9 @@ def simulate_study(
     missing = [site for site in study.sites if site not in folders]
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
-    space, unit = study_space(study.data, study_path.parent), study.privacy.unit
+    space = study_space(study, study_path.parent)
     data = [
-        SiteDataset(folders[site], study.data, space, unit, out / ".cache" / site)
-        for site in study.sites
+        open_dataset(folders[site], study, space, out / ".cache" / site) for site in study.sites
     ]
     simulation = Simulation(study, data, seed)
     with RoundsBar(console) as bar:

@@ -20,6 +20,7 @@ from consortium.plain_yaml import read_limited, read_yaml, write_yaml
 from consortium.roster import keys_of
 from consortium.secagg.crypto import pack
 from consortium.study import Study, parse_study
+from consortium.views import files_of
 
 _LABEL = "consortium study 1"
 
@@ -147,7 +148,7 @@ def _digests(path: Path, members: Membership) -> SignedStudy:
 def mask_digest(study: Study, folder: Path) -> str:
     """SHA-256 of the mask's file beside a study, or of the word 'template', in hexadecimal.
 
-    A study with an atlas has the SHA-256 of the mask's and the atlas's.
+    A study that names more files has the SHA-256 of the mask's digest and theirs.
 
     Raises
     ------
@@ -155,11 +156,14 @@ def mask_digest(study: Study, folder: Path) -> str:
         If the file can't be read, or lies elsewhere.
     """
     name, atlas = study.data.mask, study.data.atlas
+    others = [(atlas, "atlas")] if atlas else []
+    others += [(file, "component maps") for file in files_of(study.features)]
     template = name == "template"
     mask = _sha256(b"template") if template else _file_digest(study, folder, name, "mask")
-    if atlas is None:
+    if not others:
         return mask
-    return _sha256(f"{mask}|{_file_digest(study, folder, atlas, 'atlas')}".encode())
+    digests = [mask, *(_file_digest(study, folder, file, kind) for file, kind in others)]
+    return _sha256("|".join(digests).encode())
 
 
 def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:

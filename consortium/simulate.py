@@ -106,10 +106,8 @@ class Simulation:
 
 
 def _shape(study: Study, data: Sequence[SiteData]) -> Shape:
-    return Shape(
-        data[0].features,
-        tuple(len(site.lengths) for site in data),
-        tuple(sum(site.lengths) for site in data),
+    return data[0].extent.shape(
+        [len(site.lengths) for site in data],
+        [sum(site.lengths) for site in data],
         study.privacy.unit,
-        data[0].voxels,
     )

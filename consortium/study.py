@@ -26,6 +26,7 @@ from consortium.plain_yaml import (
     parse_yaml,
     read_limited,
 )
+from consortium.views import FmriView, View
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -175,6 +176,12 @@ class Study(Section):
         "are not there when `timing.join` has passed are left out of the run and told so.",
     )
     data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
+    features: tuple[View, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Views: feature vectors of each person, for analyses of persons instead of "
+        "image series. Only who has all of them takes part.",
+    )
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
     algorithm: str = Field(description="Name of the analysis.")
     analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
@@ -229,7 +236,8 @@ class Study(Section):
                 f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
                 "quorum"
             )
-        if REGISTRY[self.algorithm].needs_means and data.detrend != "none":
+        self._check_views()
+        if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
             raise ValueError(
                 f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
                 f"{self.algorithm} asks for; set detrend: none"
@@ -242,6 +250,29 @@ class Study(Section):
                 "standardize: none and no confounds, or protect unit subject"
             )
         return self
+
+    def _check_views(self) -> None:
+        takes = REGISTRY[self.algorithm].takes
+        if takes == "series" and self.features:
+            raise ValueError(
+                f"features: {self.algorithm} works on image series, not on feature vectors; leave "
+                "features out"
+            )
+        if takes == "features" and not self.features:
+            raise ValueError(
+                f"features: {self.algorithm} works on feature vectors of persons; name at least "
+                "one view"
+            )
+        if self.features and self.privacy.unit != "subject":
+            raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
+        spread = [v for v in self.features if isinstance(v, FmriView) and v.measure == "amplitude"]
+        if spread and self.data.standardize == "voxel" and not self.data.atlas:
+            raise ValueError(
+                "data.standardize: 'voxel' makes every amplitude one; set subject or none"
+            )
+        names = [view.name for view in self.features]
+        if len(set(names)) < len(names):
+            raise ValueError("features: two views have one name; name each differently")
 
     @property
     def fewest(self) -> int:

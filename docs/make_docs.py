@@ -101,6 +101,11 @@ def _fields_page(schema: _Object) -> str:
         section = _resolved(field, schema)
         if section.get("properties"):
             parts += [f"## `{name}`\n", _fields(section, schema)]
+    views = schema["properties"]["features"]["items"]["discriminator"]["mapping"]
+    for source, reference in views.items():
+        section = _resolved({"$ref": reference}, schema)
+        parts += [f"## `features` with `source: {source}`\n", _fields(section, schema)]
+    parts += ["## A column of a table\n", _fields(schema["$defs"]["Column"], schema)]
     for case in schema["allOf"]:
         name = case["if"]["properties"]["algorithm"]["const"]
         section = case["then"]["properties"]["analysis"]
@@ -130,6 +135,17 @@ def _kind(field: _Object) -> str:
         return " or ".join(_kind(f) for f in field["anyOf"] if f.get("type") != "null")
     if "enum" in field:
         return ", ".join(f"`{choice}`" for choice in field["enum"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "prefixItems" in field:
+        return " and ".join(_kind(f) for f in field["prefixItems"])
+    if "oneOf" in field or "$ref" in field:
+        return "sections, see below"
+    if "patternProperties" in field:
+        (values,) = field["patternProperties"].values()
+        return f"{_kind(values)} by name"
+    if "additionalProperties" in field and "properties" not in field:
+        return f"{_kind(field['additionalProperties'])}, by name"
     if field.get("type") == "array":
         return f"list of {_kind(field['items'])}"
     words = {

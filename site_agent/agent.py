@@ -38,7 +38,7 @@ from site_agent.approval import Approval, approvals
 from site_agent.attendance import Attendance, Site, public_reason
 from site_agent.config import SiteConfig
 from site_agent.ledger import Ledger
-from site_agent.loaders import SiteDataset
+from site_agent.opening import open_dataset
 from site_agent.policy import Policy
 from site_agent.store import Store
 from site_agent.witness import Witness
@@ -292,18 +292,9 @@ class Agent:
         if run not in self.site.ledger.runs(study.study, approval.keys[CENTRE].hex()):
             today = self.now().date()
             approval.check_new_run(self.site.ledger, self.site.dataset, today)
-        space = study_space(study.data, approval.folder)
-        data = SiteDataset(
-            self.config.dataset,
-            study.data,
-            space,
-            study.privacy.unit,
-            self.folder / CACHE,
-            self.config.workers,
-        )
-        setting = Setting(
-            run, study, approval.keys, space.digest, space.features, approval.file, space.voxels
-        )
+        space, cache = study_space(study, approval.folder), self.folder / CACHE
+        data = open_dataset(self.config.dataset, study, space, cache, self.config.workers)
+        setting = Setting(run, study, approval.keys, space.digest, space.extent, approval.file)
         if setting.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "

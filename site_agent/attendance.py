@@ -172,7 +172,7 @@ class Attendance:
             return True
         self._setting = self._setting.started_with(sites)
         self._check_policy(None)
-        rounds = count_rounds(self._setting.study, self._setting.features)
+        rounds = count_rounds(self._setting.study, self._setting.extent)
         self._sizes = MessageLimits(len(sites), rounds)
         self._party = Party(
             run=self._setting.run,
@@ -230,9 +230,8 @@ class Attendance:
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         sizes = [notes[s] for s in study.sites]
-        subjects, samples = tuple(n.subjects for n in sizes), tuple(n.samples for n in sizes)
-        features, voxels = self._setting.features, self._setting.voxels
-        return Shape(features, subjects, samples, study.privacy.unit, voxels)
+        subjects, samples = [n.subjects for n in sizes], [n.samples for n in sizes]
+        return self._setting.extent.shape(subjects, samples, study.privacy.unit)
 
     # -- rounds ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -66,20 +66,33 @@ class BlockCache:
         DataError
             If the block has another shape: its files changed since they were counted.
         """
-        path = self.folder / f"{key}.npy"
-        stored = self._read(key, path, shape)
+        stored = self.find(key, shape)
         if stored is not None:
             return stored
         block = make()
         if block.shape != shape:
             msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
             raise DataError(msg + "leave the data set alone while a study runs, and start again.")
+        self.store(key, block)
+        return block
+
+    def find(self, key: str, shape: tuple[int, int]) -> Block | None:
+        """Return a stored block of a known shape, or None if there is no sound one."""
+        return self._read(key, self.folder / f"{key}.npy", shape)
+
+    def store(self, key: str, block: Block) -> None:
+        """Store a block.
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder can't be written.
+        """
         try:
-            self._write(path, block)
+            self._write(self.folder / f"{key}.npy", block)
         except OSError as error:
             msg = f"The cache folder {self.folder} can't be written; free space or choose another."
             raise ConfigurationError(msg) from error
-        return block
 
     def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:
         """Map a block, or None if it is missing or not what was written.
@@ -139,6 +152,23 @@ def block_key(
     settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution", "maps_smoothing"})
     space = [grid.digest, *([regions.digest] if regions else [])]
     content = json.dumps([VERSION, facts, settings, space])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def vector_key(files: Iterable[Path], settings: str) -> str:
+    """Name one person's vector by the files and settings that it depends on.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal.
+
+    Raises
+    ------
+    DataError
+        If a file is gone.
+    """
+    content = json.dumps([VERSION, [_facts(path) for path in files], settings])
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from consortium.algorithms.base import Shape
 from consortium.consent import post_consent
 from consortium.errors import ConsortiumError, DataError
 from consortium.identity import load_identity
@@ -26,8 +25,10 @@ from site_agent.agent import CACHE
 from site_agent.approval import Approval, Terms, approve, read_for
 from site_agent.config import SiteConfig
 from site_agent.datasets import Skipped
+from site_agent.features import FeatureDataset
 from site_agent.ledger import Ledger
 from site_agent.loaders import SiteDataset
+from site_agent.opening import open_dataset
 from site_agent.policy import Policy, Spent
 
 
@@ -68,7 +69,7 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
         out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
-        out.print(f"{len(self.lengths)} persons qualify, with {sum(self.lengths)} volumes.")
+        out.print(f"{len(self.lengths)} persons qualify{self._of_them()}.", soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
         for each in self.skipped:
@@ -82,6 +83,11 @@ class Inspection:
             out.print(
                 "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
             )
+
+    def _of_them(self) -> str:
+        """What those who qualify have."""
+        views = ", ".join(view.name for view in self.signed.study.features)
+        return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
     def _show_releases(self, plan: Plan, out: Console) -> None:
         table = Table("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
@@ -126,17 +132,15 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     identity = load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
-    space = study_space(asked.data, signed.folder)
-    data = SiteDataset(
-        config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE, config.workers
-    )
+    space = study_space(asked, signed.folder)
+    data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers)
     survey, problems = data.survey, _load(data)
     plan = None
     if survey.lengths:
         people, volumes = len(survey.lengths), sum(survey.lengths)
         count, unit = len(asked.sites), asked.privacy.unit
         sizes = (people,) * count, (volumes,) * count
-        shape = Shape(space.features, *sizes, unit, space.voxels)
+        shape = space.extent.shape(*sizes, unit)
         try:
             plan = make_plan(asked, shape)
         except ConsortiumError as error:
@@ -218,10 +222,10 @@ def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
 
 
-def _load(data: SiteDataset) -> list[str]:
+def _load(data: SiteDataset | FeatureDataset) -> list[str]:
     """Load every person's series, as the first round would; returns what went wrong."""
     try:
-        for _ in track(data.blocks(), "Loading", total=len(data.survey.subjects), transient=True):
+        for _ in track(data.blocks(), "Loading", total=len(data.survey.lengths), transient=True):
             pass
     except DataError as error:
         return [str(error)]

@@ -12,7 +12,7 @@ from consortium.errors import DataError
 from consortium.study import DataSection
 
 Entities = dict[str, str]
-Reason = Literal["no-image", "too-few-volumes", "unusable"]
+Reason = Literal["no-image", "no-view", "too-few-volumes", "unusable"]
 
 ENDINGS = (".nii.gz", ".nii")
 VARIANTS = ("space", "res", "desc", "cohort")
@@ -49,7 +49,8 @@ class Skipped:
     label : str
         Stays at the site, as does ``detail``.
     reason : str
-        ``no-image`` and ``too-few-volumes`` are left out; ``unusable`` must be mended first.
+        ``no-image``, ``no-view`` and ``too-few-volumes`` are left out; ``unusable`` must be mended
+        first.
     detail : str
         One sentence.
     """

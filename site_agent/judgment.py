@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Shape
+from consortium.algorithms.base import Extent
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.plan import Plan, promised_mu
 from consortium.privacy.gdp import epsilon_of, mu_of
@@ -125,7 +125,10 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     if plan is not None:
         return list(dict.fromkeys(stage.release.statistic for stage in plan.stages))
     ones = (1,) * len(study.sites)
-    shape = Shape(_SOME_FEATURES, ones, ones, study.privacy.unit)  # names don't depend on it
+    # Names don't depend on the numbers of features.
+    views = tuple((view.name, _SOME_FEATURES) for view in study.features)
+    features = _SOME_FEATURES * max(len(views), 1)
+    shape = Extent(features, views=views).shape(ones, ones, study.privacy.unit)
     try:
         releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
     except StudyError:  # a size that matters, which is judged with the plan

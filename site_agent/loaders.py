@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.algorithms.base import Extent
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.report.atlas import Regions
@@ -91,6 +92,11 @@ class SiteDataset:
         return self.space.features
 
     @property
+    def extent(self) -> Extent:
+        """Numbers of features and voxels."""
+        return self.space.extent
+
+    @property
     def voxels(self) -> int:
         """V, voxels of the study's full-resolution maps."""
         return self.space.voxels
@@ -156,6 +162,26 @@ class SiteDataset:
             If an image or table can't be used; the message names the file.
         """
         yield from self._blocks(self.grid, self.space.regions)
+
+    def block(self, subject: Subject, length: int) -> Block:
+        """One subject's D x T_m array.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        return self._block(subject, length, self.grid, self.space.regions)
+
+    def table(self) -> NDArray[Any]:
+        """Raise: a study of series has no feature vectors.
+
+        Raises
+        ------
+        DataError
+            Always.
+        """
+        raise DataError("The study has image series and no feature vectors; name its features.")
 
     def fine_blocks(self) -> Iterator[Block]:
         """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from memory_sites import CASES, make_sites, make_study, shape_of
 
 from consortium import plan as plan_module
-from consortium.algorithms.base import PlannedRelease, Shape
+from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.plan import count_rounds, make_plan, masked_threshold, promised_mu
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 
 SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
+VECTORS = Extent(20, 0, (("faces", 12), ("erp", 7), ("age", 1)))
 PRIVATE = ["cape", "secure-sum", "local"]
 
 
@@ -23,12 +24,12 @@ PRIVATE = ["cape", "secure-sum", "local"]
 @pytest.mark.parametrize("scheme", PRIVATE)
 def test_the_whole_budget_is_used_and_no_more(name, analysis, unit, scheme):
     study = make_study(name, analysis, unit, scheme=scheme, epsilon=4.0)
-    plan = make_plan(study, replace(SHAPE, unit=unit))
+    plan = make_plan(study, replace(SHAPE, unit=unit, views=VECTORS.views))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
     assert plan.epsilon == pytest.approx(4.0, rel=1e-3)
     assert plan.epsilon == epsilon_of(plan.mu, 1e-5)
     assert plan.outsider_mu <= plan.mu * (1 + 1e-9)
-    assert len(plan.losses) == plan.rounds == count_rounds(study, SHAPE.features)
+    assert len(plan.losses) == plan.rounds == count_rounds(study, VECTORS)
     for site in range(4):
         assert plan.site_loss(site) == pytest.approx(compose(row[site] for row in plan.losses))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from consortium.algorithms.base import Extent
 from consortium.conduct import Errand
 from consortium.demo import EXCHANGE, Place
 from consortium.engine.centre import Centre
@@ -151,9 +152,8 @@ class Village:
         keys = signed.keys
         record = claim_run(errand.out, self.study, exchange, keys)
         grid = self.grid
-        setting = Setting(
-            record.run, self.study, keys, grid.digest, grid.features, signed.file, grid.features
-        )
+        extent = Extent(grid.features, grid.features)
+        setting = Setting(record.run, self.study, keys, grid.digest, extent, signed.file)
         return Centre(
             setting,
             load_identity(errand.keys).key,

@@ -20,6 +20,8 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     SiteData,
+    Takes,
+    Words,
 )
 from consortium.kernels.clipping import clip_columns, clip_vector
 from consortium.privacy.bounds import Bound
@@ -53,6 +55,7 @@ class Average:
 
     name = "average"
     title = "private average"
+    takes: Takes = "any"
     needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
@@ -71,4 +74,5 @@ class Average:
             {"noise_deviation": release.deviation},
             maps="mean",
             noise=release.deviation,
+            words=Words("mean", "", "Mean over all persons."),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 from pydantic import BaseModel
@@ -19,7 +19,32 @@ from consortium.privacy.bounds import Bound, Unit
 
 Array = NDArray[Any]
 Argument = Array | float | int | str
+Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many numbers describe a person, whoever it is: public.
+
+    Parameters
+    ----------
+    features : int
+        D, rows of every data block (voxels in the study's mask, regions, entries of all views).
+    voxels : int
+        V, rows of a full-resolution map; 0 if they are the features.
+    views : tuple of (str, int)
+        Name and number of entries of every view of a study of feature vectors.
+    """
+
+    features: int
+    voxels: int = 0
+    views: tuple[tuple[str, int], ...] = ()
+
+    def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
+        """Put the sites' sizes beside it."""
+        sizes = tuple(subjects), tuple(samples)
+        return Shape(self.features, *sizes, unit, self.voxels, self.views)
 
 
 @dataclass(frozen=True)
@@ -37,6 +62,9 @@ class Shape:
     unit : {'subject', 'timepoint'}
     voxels : int
         V, rows of a full-resolution map; 0 if they are the features.
+    views : tuple of (str, int)
+        Name and number of entries of every view of a study of feature vectors, which stacks them:
+        their sum is D.
     """
 
     features: int
@@ -44,6 +72,7 @@ class Shape:
     samples: tuple[int, ...]
     unit: Unit
     voxels: int = 0
+    views: tuple[tuple[str, int], ...] = ()
 
     @property
     def map_rows(self) -> int:
@@ -102,6 +131,10 @@ class SiteData(Protocol):
         """Unit of privacy."""
 
     @property
+    def extent(self) -> Extent:
+        """Numbers of features and voxels, and the views."""
+
+    @property
     def features(self) -> int:
         """D, rows of every block."""
 
@@ -115,6 +148,9 @@ class SiteData(Protocol):
 
     def blocks(self) -> Iterator[Array]:
         """Yield one D x T_m array per subject, each time in the same order."""
+
+    def table(self) -> Array:
+        """D x M_s, one feature vector per person; of a study of features only."""
 
     def fine_blocks(self) -> Iterator[Array]:
         """Yield one V x T_m array per subject, in the same order."""
@@ -144,6 +180,44 @@ Local = Callable[[SiteData, Query, Bound], Array]
 
 
 @dataclass(frozen=True)
+class Table:
+    """A result as a table.
+
+    Parameters
+    ----------
+    caption : str
+        One sentence for readers.
+    columns : tuple of str
+        Headings.
+    rows : tuple of tuple
+        Numbers and words.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float | int | str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Words:
+    """What people call an algorithm's results.
+
+    Parameters
+    ----------
+    column : str
+        One column of the loadings: component, pair, mean.
+    headline : str
+        The finding in one sentence, or empty.
+    meaning : str
+        What a number of the loadings is, in one sentence.
+    """
+
+    column: str = "component"
+    headline: str = ""
+    meaning: str = "Weight of each feature in a component."
+
+
+@dataclass(frozen=True)
 class Result:
     """What an algorithm returns: public arrays by name, and numbers for the report."""
 
@@ -154,6 +228,12 @@ class Result:
     fine: bool = False
     noise: float = 0.0
     """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
+    loadings: str = ""
+    """Name of the D x K array over all views' entries that is to be written view by view."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """Tables for the report and for TSV files. Where the first heading is `words.column`, a row
+    tells about the column of the loadings with that number."""
+    words: Words = field(default_factory=Words)
 
 
 class Algorithm(Protocol):
@@ -166,6 +246,10 @@ class Algorithm(Protocol):
     @property
     def title(self) -> str:
         """Name for people."""
+
+    @property
+    def takes(self) -> Takes:
+        """Image series, D x T_m numbers per person; feature vectors, D per person; or either."""
 
     @property
     def needs_means(self) -> bool:

@@ -37,6 +37,7 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     SiteData,
+    Takes,
 )
 from consortium.algorithms.maps import ask_maps, map_products, plan_maps, unmixed
 from consortium.algorithms.pca import Pca, PcaParameters, Solver
@@ -182,6 +183,7 @@ class Ica:
 
     name = "ica"
     title = "capeDJICA"
+    takes: Takes = "series"
     needs_means = False
     Parameters = IcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {

@@ -27,6 +27,7 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     SiteData,
+    Takes,
 )
 from consortium.algorithms.power import (
     DEFAULT_BOUND,
@@ -103,6 +104,7 @@ class Pca:
 
     name = "pca"
     title = "capePCA"
+    takes: Takes = "any"
     needs_means = False
     Parameters = PcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {

@@ -137,7 +137,7 @@ class Centre:
 
     def _make_hub(self) -> Hub:
         setting, key = self.setting, self._identity
-        rounds = count_rounds(setting.study, setting.features)
+        rounds = count_rounds(setting.study, setting.extent)
         self._sizes = Limits(len(setting.study.sites), rounds)
         secret = run_secret(key.private_bytes_raw(), setting.run, "hub")
         return Hub(
@@ -171,12 +171,10 @@ class Centre:
                     "study folder and version."
                 )
         sizes = [notes[site] for site in self.setting.study.sites]
-        return Shape(
-            self.setting.features,
-            tuple(note.subjects for note in sizes),
-            tuple(note.samples for note in sizes),
+        return self.setting.extent.shape(
+            [note.subjects for note in sizes],
+            [note.samples for note in sizes],
             self.setting.study.privacy.unit,
-            self.setting.voxels,
         )
 
     def _same(self, stored: Round) -> None:

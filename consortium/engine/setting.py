@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from consortium import __version__
+from consortium.algorithms.base import Extent
 from consortium.errors import ProtocolError
 from consortium.plan import masked_threshold
 from consortium.secagg import CENTRE, Roster
@@ -26,10 +27,8 @@ class Setting:
         Ed25519 public keys of the centre and every site.
     grid : str
         Digest of the study's mask, atlas and space.
-    features : int
-        D, what is analysed: voxels in the mask, or regions.
-    voxels : int
-        V, rows of a full-resolution map.
+    extent : Extent
+        Numbers of features and voxels.
     file : str
         SHA-256 of the study file that was signed, in hexadecimal.
     """
@@ -38,9 +37,8 @@ class Setting:
     study: Study
     keys: Mapping[str, bytes]
     grid: str
-    features: int
+    extent: Extent
     file: str = ""
-    voxels: int = 0
 
     @property
     def roster(self) -> Roster:

@@ -59,6 +59,24 @@ class Regions:
         return np.asarray((self.weights.T @ values) * inverse[:, None])
 
 
+def read_maps(path: Path, grid: Grid) -> NDArray[np.float32]:
+    """Read maps of a 4-D (or 3-D) NIfTI at the voxels of a grid, resampled linearly.
+
+    Returns
+    -------
+    array of float32, shape (V, K)
+
+    Raises
+    ------
+    DataError
+        If the file can't be used.
+    """
+    image, values = _read(path, "file of maps")
+    values = values[..., None] if values.ndim == 3 else values
+    sampled = [_sample(values[..., k], image, grid, order=1) for k in range(values.shape[3])]
+    return np.array(sampled, dtype=np.float32).T
+
+
 def read_regions(path: Path, grid: Grid) -> Regions:
     """Read an atlas: a 3-D image of whole numbers (labels), or 4-D with a map for each region.
 
@@ -80,15 +98,7 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     DataError
         If the file can't be used, or a region has no voxel in the study's mask.
     """
-    try:
-        image = load_nifti(path)
-        values = np.asarray(image.dataobj, dtype=np.float32)
-    except UNREADABLE as error:
-        raise DataError(f"The atlas {path} can't be read; give a whole NIfTI file.") from error
-    if values.ndim not in (3, 4) or not np.isfinite(values).all():
-        raise DataError(f"The atlas {path} is no 3-D or 4-D image of finite numbers; correct it.")
-    if not is_invertible(image.affine):
-        raise DataError(f"The atlas {path} has a singular affine; repair its sform and qform.")
+    image, values = _read(path, "atlas")
     rows = _labels(values, image, grid, path) if values.ndim == 3 else _maps(values, image, grid)
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not len(sums) or not (sums > 0).all():
@@ -96,6 +106,19 @@ def read_regions(path: Path, grid: Grid) -> Regions:
         msg = f"Region {number} of the atlas {path} has no voxel in the study's mask; remove it"
         raise DataError(f"{msg}, or refine the grid.")
     return Regions(sparse.csr_array(sparse.diags_array(1.0 / sums) @ rows))
+
+
+def _read(path: Path, what: str) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
+    try:
+        image = load_nifti(path)
+        values = np.asarray(image.dataobj, dtype=np.float32)
+    except UNREADABLE as error:
+        raise DataError(f"The {what} {path} can't be read; give a whole NIfTI file.") from error
+    if values.ndim not in (3, 4) or not np.isfinite(values).all():
+        raise DataError(f"The {what} {path} is no 3-D or 4-D image of finite numbers; correct it.")
+    if not is_invertible(image.affine):
+        raise DataError(f"The {what} {path} has a singular affine; repair its sform and qform.")
+    return image, values
 
 
 def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, path: Path) -> Any:

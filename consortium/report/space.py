@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.algorithms.base import Extent
 from consortium.errors import DataError
 from consortium.files import beside
-from consortium.report.atlas import Regions, read_regions
+from consortium.report.atlas import Regions, read_maps, read_regions
 from consortium.report.grid import TEMPLATE, Grid, study_grid, template_grid
-from consortium.study import DataSection
+from consortium.study import DataSection, Study
+from consortium.views import EegView, FmriView, TableView
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +33,30 @@ class Space:
         An atlas over these voxels; its regions are then the features, and the voxels otherwise.
     fine : Grid, optional
         Voxels of full-resolution maps; by default those of ``grid``.
+    views : tuple of ViewSpace
+        Of a study of feature vectors, whose features are their entries.
     """
 
     grid: Grid
     regions: Regions | None = None
     fine: Grid | None = None
+    views: tuple[ViewSpace, ...] = ()
+
+    @property
+    def image_features(self) -> int:
+        """Rows of a person's image series: regions, or else voxels."""
+        return self.regions.features if self.regions else self.grid.features
 
     @property
     def features(self) -> int:
         """D, what is analysed."""
-        return self.regions.features if self.regions else self.grid.features
+        return sum(view.size for view in self.views) if self.views else self.image_features
+
+    @property
+    def extent(self) -> Extent:
+        """Its numbers of features and voxels."""
+        views = tuple((view.name, view.size) for view in self.views)
+        return Extent(self.features, 0 if views else self.voxels, views)
 
     @property
     def maps(self) -> Grid:
@@ -59,6 +76,7 @@ class Space:
             parts.append(f"regions {self.regions.digest}")
         if self.fine:
             parts.append(f"fine {self.fine.digest}")
+        parts += [f"view {view.digest}" for view in self.views]
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def paint(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -66,33 +84,96 @@ class Space:
         return self.regions.paint(values) if self.regions else values
 
 
-def study_space(data: DataSection, folder: Path) -> Space:
-    """Space that a study's data section asks for.
+@dataclass(frozen=True, eq=False)
+class ViewSpace:
+    """What the entries of a view stand for.
 
     Parameters
     ----------
-    data : DataSection
-        Its ``mask``, ``resolution``, ``atlas`` and ``maps_resolution``.
+    view : TableView, FmriView or EegView
+    size : int
+        Entries of the view.
+    components : array of float32, shape (D, K), optional
+        Public component maps over the rows of the images, for a view that measures these.
+    """
+
+    view: TableView | FmriView | EegView
+    size: int
+    components: NDArray[np.float32] | None = None
+
+    @property
+    def name(self) -> str:
+        """The view's name."""
+        return self.view.name
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the entries; numbers where they are places in an image."""
+        if isinstance(self.view, FmriView):
+            return [str(row + 1) for row in range(self.size)]
+        return self.view.labels
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the view and of what it needs beside the study file."""
+        content = hashlib.sha256(self.view.model_dump_json().encode())
+        if self.components is not None:
+            content.update(np.ascontiguousarray(self.components).tobytes())
+        return content.hexdigest()
+
+
+def study_space(study: Study, folder: Path) -> Space:
+    """Space that a study asks for.
+
+    Parameters
+    ----------
+    study : Study
+        Its views, and of its data section ``mask``, ``resolution``, ``atlas`` and
+        ``maps_resolution``.
     folder : Path
-        Folder of the study file, which mask and atlas lie beside.
+        Folder of the study file, which all files that it names lie beside.
 
     Raises
     ------
     DataError
-        If mask or atlas are outside ``folder``, are missing or can't be used.
+        If a file is outside ``folder``, is missing or can't be used.
+    """
+    images = image_space(study.data, folder)
+    views = tuple(_view_space(view, images, folder) for view in study.features)
+    return replace(images, views=views)
+
+
+def _view_space(view: TableView | FmriView | EegView, images: Space, folder: Path) -> ViewSpace:
+    if not isinstance(view, FmriView):
+        return ViewSpace(view, len(view.labels))
+    if view.components is None:
+        return ViewSpace(view, images.image_features)
+    maps = read_maps(_beside(folder, view.components, "component maps"), images.grid)
+    if images.regions:
+        maps = np.asarray(images.regions.weights @ maps, dtype=np.float32)
+    return ViewSpace(view, maps.shape[1], maps)
+
+
+def image_space(data: DataSection, folder: Path) -> Space:
+    """Space of a study's images: its grid, its atlas and the voxels of its maps.
+
+    Raises
+    ------
+    DataError
+        As `study_space`.
     """
     grid = study_grid(data, folder)
-    regions = read_regions(_beside(folder, data.atlas), grid) if data.atlas else None
+    regions = read_regions(_beside(folder, data.atlas, "atlas"), grid) if data.atlas else None
     finer = data.maps_resolution
     return Space(grid, regions, _finer(data, grid, finer) if finer else None)
 
 
-def _beside(folder: Path, name: str) -> Path:
+def _beside(folder: Path, name: str, what: str) -> Path:
     try:
         return beside(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The study's atlas {name} is not beside the study file; give a relative path."
+            f"The study's {what} {name} is not beside the study file; give a relative path."
         ) from error
 
 

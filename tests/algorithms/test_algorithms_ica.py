@@ -6,8 +6,8 @@ from memory_sites import drive, make_sites, shape_of
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
+from consortium.algorithms.memory import ArrayData
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.blocks import ArrayData
 from consortium.kernels.gain import gain_index
 from consortium.privacy.bounds import Bound
 from consortium.synthetic.garch import garch_courses

@@ -7,8 +7,8 @@ from memory_sites import drive, shape_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
 from consortium.algorithms.maps import map_products
+from consortium.algorithms.memory import ArrayData
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.blocks import ArrayData
 from consortium.privacy.bounds import Bound
 
 ICA = REGISTRY["ica"]

@@ -7,7 +7,7 @@ import pytest
 from consortium.errors import DataError
 from consortium.report.atlas import read_regions
 from consortium.report.grid import Grid
-from consortium.report.space import Space, study_space
+from consortium.report.space import Space, image_space
 from consortium.study import DataSection
 
 AFFINE = np.diag([4.0, 4, 4, 1])
@@ -96,9 +96,9 @@ def test_a_study_names_atlas_and_maps(tmp_path):
     saved(tmp_path / "mask.nii", np.ones((4, 3, 2), np.uint8))
     saved(tmp_path / "atlas.nii", labels())
     data = DataSection(mask="mask.nii", atlas="atlas.nii", maps_resolution=2)
-    space = study_space(data, tmp_path)
+    space = image_space(data, tmp_path)
     assert space.features == 2
     assert space.voxels == pytest.approx(8 * 24, rel=0.5)
     assert np.allclose(np.diag(space.maps.affine)[:3], 2)
     with pytest.raises(DataError, match="not beside"):
-        study_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)
+        image_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)

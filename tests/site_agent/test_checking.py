@@ -144,6 +144,38 @@ def test_who_is_left_out_is_told_with_the_reason(place: Place) -> None:
     assert found.skipped[0].label in said
 
 
+FEATURES = """\
+study: small
+sites: [north, east, south, west]
+data: {resolution: 30, minimum_volumes: 10}
+features:
+- {name: who, source: table, columns: {age: {low: 18, high: 90}}}
+- {name: networks, source: fmri}
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: average
+timing: {join: 4, answer: 4}
+"""
+
+
+def test_a_study_of_features_tells_who_has_all_views(place: Place) -> None:
+    place.errand.study.write_text(FEATURES)
+    publish(place, read_roster(place.errand.roster))
+    table = place.dataset("east") / "participants.tsv"
+    first, second, third = table.read_text().split()[1:]
+    table.write_text(f"participant_id\tage\n{first}\t40\n{second}\tn/a\n{third}\t50\n")
+    found = look(place)
+    assert found.lengths == (1, 1)
+    assert found.problems == ()
+    text = shown(found)
+    assert "2 persons qualify with all views (who, networks)." in text
+    assert "volumes" not in text
+    assert "1 left out: no-view" in text
+    assert f"{second.removeprefix('sub-')}: {table}: no usable value in column age." in text
+    table.unlink()
+    with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
+        look(place)
+
+
 def test_what_is_unusable_is_a_refusal(place: Place) -> None:
     image = images(place)[0]
     image.write_bytes(image.read_bytes()[:2000])

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.algorithms.base import Extent
+
 Array = NDArray[Any]
 
 
@@ -20,6 +22,8 @@ class ArrayData:
     unit : {'subject', 'timepoint'}
     fine : sequence of array, each V x T_m, optional
         The same subjects at full resolution; by default the same arrays.
+    views : sequence of (str, int), optional
+        Names and sizes of the views that the features are made of.
     """
 
     def __init__(
@@ -27,6 +31,7 @@ class ArrayData:
         subjects: Sequence[Array],
         unit: Literal["subject", "timepoint"] = "subject",
         fine: Sequence[Array] | None = None,
+        views: Sequence[tuple[str, int]] = (),
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -35,6 +40,7 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
         self.voxels = len(self._fine[0])
+        self.extent = Extent(self.features, self.voxels, tuple(views))
         self.lengths = [block.shape[1] for block in subjects]
 
     def blocks(self) -> Iterator[Array]:
@@ -44,6 +50,10 @@ class ArrayData:
     def fine_blocks(self) -> Iterator[Array]:
         """Yield each subject's block at full resolution."""
         yield from self._fine
+
+    def table(self) -> Array:
+        """All subjects' blocks side by side."""
+        return np.hstack(list(self._subjects))
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` for all subjects side by side (R x N_s), the last one kept."""
