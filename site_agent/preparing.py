@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from consortium.identity import load_identity
-from consortium.report.space import study_space
+from consortium.report.space import image_space
 from site_agent.agent import CACHE
 from site_agent.approval import read_for
 from site_agent.config import SiteConfig
@@ -40,5 +40,5 @@ def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
     config, identity = SiteConfig.load(folder), load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
-    space = study_space(asked.data, signed.folder)
+    space = image_space(asked.data, signed.folder)
     return SiteDataset(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE)
