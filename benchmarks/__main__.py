@@ -1,20 +1,47 @@
-"""``python -m benchmarks [NAME ...]``: all, or those named."""
+"""``python -m benchmarks [NAME ...]``: one table, or parts of it, or studies."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 
-from benchmarks import ica, pooled
+from benchmarks import ica, loading, moment, pooled, power, secagg
+from benchmarks.table import RowMaker, print_table
 
-BENCHMARKS = {
+ROWS: Mapping[str, RowMaker] = {
+    "moment": moment.second_moment,
+    "power": power.power,
     "round": ica.one_round,
+    "sums": secagg.sums,
+    "bytes": secagg.sent_bytes,
+    "noise": secagg.noise,
+    "sites": secagg.growth,
+    "loading": loading.loading,
+}
+"""Parts of the one table, in its order."""
+
+STUDIES: Mapping[str, Callable[[], None]] = {
     "infomax": ica.whole_run,
     "private": ica.private,
     "optimizers": ica.optimizers,
     "pooled": pooled.pooled,
+    "energy": power.private,
 }
+"""Runs with tables of their own."""
 
-for name in sys.argv[1:] or BENCHMARKS:
-    if name not in BENCHMARKS:
-        sys.exit(f"There is no benchmark '{name}'; choose from {', '.join(BENCHMARKS)}.")
-    BENCHMARKS[name]()
+
+def main(names: list[str]) -> None:
+    """Print the table with all rows or those named, and run the studies that are named."""
+    for name in names:
+        if name not in ROWS and name not in STUDIES:
+            known = ", ".join((*ROWS, *STUDIES))
+            sys.exit(f"There is no benchmark '{name}'; choose from {known}.")
+    makers = [maker for name, maker in ROWS.items() if name in names or not names]
+    if makers:
+        print_table(makers)
+    for name in names:
+        if name in STUDIES:
+            STUDIES[name]()
+
+
+main(sys.argv[1:])

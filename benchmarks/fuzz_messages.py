@@ -28,7 +28,7 @@ from consortium.engine.encoding import (
 )
 from consortium.engine.setting import read_start, start_notice
 from consortium.exchange.memory import MemoryExchange
-from consortium.secagg import CENTRE, crypto, messages, seal, unseal
+from consortium.secagg import CENTRE, crypto, freight, messages, seal, unseal
 from consortium.secagg.directory import read_advertisement, read_keys
 from consortium.secagg.requests import check_request
 from consortium.secagg.sharing import open_share, read_share, read_shares
@@ -47,6 +47,11 @@ def body_of(message: bytes) -> bytes:
     return bytes(msgspec.msgpack.decode(message)[5])
 
 
+def envelope_of(contribution: bytes) -> bytes:
+    """A contribution without its vectors."""
+    return freight.part(contribution, 1 << 16)[0]
+
+
 def resigned(make: Make, kind: str, sender: str, number: int = 0, run: str = RUN) -> Make:
     """Put what is made into an envelope of its alleged sender, who signs it."""
     key = key_of(sender)
@@ -61,8 +66,8 @@ def encrypted(make: Make, run: Run, kind: str, sender: str) -> Make:
 
 def open_targets(run: Run) -> list[Target]:
     """Parsers that meet bytes which nobody has signed, and decoders without their envelopes."""
-    everything = [*run.advertisements, run.keys, *run.shares, run.bundle, *run.contributions]
-    everything += [run.request, *run.unmaskings]
+    everything = [*run.advertisements, run.keys, *run.shares, run.bundle]
+    everything += [*map(envelope_of, run.contributions), run.request, *run.unmaskings]
     bodies = _plain_bodies(run)
     keyring = run.keyring
 
@@ -90,7 +95,7 @@ def _plain_bodies(run: Run) -> dict[type[messages.Body], bytes]:
         messages.Request: body_of(run.request),
     }
     for kind, message in (
-        (messages.Contribution, run.contributions[0]),
+        (messages.Contribution, envelope_of(run.contributions[0])),
         (messages.Unmasking, run.unmaskings[0]),
     ):
         key = run.channel(SITES[0], kind.__name__.lower())
@@ -169,9 +174,10 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
     site, hub = SITES[0], run.hub
 
     def contribution(data: bytes) -> None:
-        opened = hub._unseal(data, messages.CONTRIBUTION, 1 << 16)
+        envelope, load = freight.part(data, 1 << 16)
+        opened = hub._unseal(envelope, messages.CONTRIBUTION, 1 << 16)
         tally = Tally(run.setting.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
-        tally.add(site, hub._decrypt(messages.Contribution, opened))
+        tally.add(site, hub._unload(opened, load))
 
     def unmasking(data: bytes) -> None:
         opened = hub._unseal(data, messages.UNMASKING, 1 << 16)
@@ -180,13 +186,19 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         tally.survivors, tally.request = SITES[:3], run.request
         tally.answer(site, hub._decrypt(messages.Unmasking, opened))
 
-    kinds = (
-        (messages.Contribution, messages.CONTRIBUTION, contribution),
-        (messages.Unmasking, messages.UNMASKING, unmasking),
-    )
+    load = freight.part(run.contributions[0], 1 << 16)[1]
+    said = encrypted(bodies[messages.Contribution], run, messages.CONTRIBUTION, site)
+    answers = encrypted(bodies[messages.Unmasking], run, messages.UNMASKING, site)
+    whole = mutant(run.contributions)
     return [
-        Target(f"{name}, signed", 60_000, encrypted(bodies[kind], run, name, site), parse)
-        for kind, name, parse in kinds
+        Target(
+            "contribution, signed",
+            60_000,
+            lambda rng: freight.join(said(rng), [load]),
+            contribution,
+        ),
+        Target("contribution with its vectors", 60_000, whole, contribution),
+        Target("unmasking, signed", 60_000, answers, unmasking),
     ]
 
 

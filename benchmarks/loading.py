@@ -10,7 +10,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
-from benchmarks.timing import best, processor, show
+from benchmarks.table import Row, alternate
 from consortium.report.grid import Grid
 from site_agent.preprocess import read_series
 
@@ -19,54 +19,41 @@ AFFINE = np.diag([3.0, 3, 3, 1])
 _PART = 1 << 20
 
 
-def loading() -> None:
-    """One series of 295 MB, gzipped and plain."""
+def loading() -> list[Row]:
+    """Rows of the one table: one series of 295 MB, gzipped and plain."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         grid = made_up(folder)
-        rows = [
+        return [
             row
             for ending in (".nii.gz", ".nii")
             for row in compare(folder / f"scan{ending}", folder / "mask.nii.gz", grid)
         ]
-    title = f"{SHAPE} x {VOLUMES} float32 to masked float32, {grid.features} voxels"
-    show(title, ["file", "by", "s", "processor s", "s / ours", "processor / ours"], rows)
 
 
-def compare(path: Path, mask: Path, grid: Grid) -> list[list[str]]:
+def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     """Rows of one file."""
     from nilearn.maskers import NiftiMasker
 
     peer = NiftiMasker(mask_img=mask, dtype="float32", standardize=None)
-    ways: dict[str, Callable[[], object]] = {
-        "ours": lambda: read_series(path, 0.0, grid),
-        "nilearn NiftiMasker": lambda: peer.fit_transform(path),
-    }
+    ours: Callable[[], np.ndarray] = lambda: read_series(path, 0.0, grid)  # noqa: E731
+    if not np.allclose(ours(), peer.fit_transform(path), rtol=1e-6):
+        raise AssertionError(path)
+    acts = [ours, lambda: peer.fit_transform(path)]
     if path.suffix == ".gz":
-        ways |= unpackers(path)
-    same = np.allclose(ways["ours"](), ways["nilearn NiftiMasker"](), rtol=1e-6)
-    seconds = {name: (best(way, 3), processor(way)) for name, way in ways.items()}
-    first = [f"ours ({'the same' if same else 'OTHER'} numbers)", *list(seconds)[1:]]
-    ours = seconds["ours"]
-    return [
-        [
-            "".join(path.suffixes),
-            name,
-            *(f"{each:.2f}" for each in times),
-            *(f"{each / own:.2f}" for each, own in zip(times, ours, strict=True)),
-        ]
-        for name, times in zip(first, seconds.values(), strict=True)
-    ]
+        acts.append(lambda: drain(_unpacker(), path))
+    mine, masker, *bare = alternate(*acts, repeats=4)
+    work = f"load {np.prod(SHAPE) * VOLUMES * 4 / 1e6:.0f} MB of {''.join(path.suffixes)}"
+    rows = [Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", inverse=True)]
+    return rows + [Row(work, mine, "gunzip alone by ISA-L", each, "≤ 1.3") for each in bare]
 
 
-def unpackers(path: Path) -> dict[str, Callable[[], object]]:
-    """Unpacking to nowhere, by zlib and, where it is installed, by ISA-L."""
-    found = {"gunzip alone, zlib": lambda: drain(gzip.open, path)}
+def _unpacker() -> Callable[..., object]:
     try:
         from isal import igzip
     except ImportError:
-        return found
-    return found | {"gunzip alone, ISA-L": lambda: drain(igzip.open, path)}
+        return gzip.open
+    return igzip.open  # type: ignore[no-any-return]
 
 
 def drain(opener: Callable[..., object], path: Path) -> None:

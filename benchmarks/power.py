@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import best, processor, show
+from benchmarks.table import Row, alternate
+from benchmarks.timing import show
 from consortium.algorithms.base import Query
 from consortium.algorithms.memory import ArrayData
 from consortium.algorithms.power import ITERATIONS, power_product
@@ -42,16 +43,26 @@ def site(index: int) -> ArrayData:
     return ArrayData(blocks)
 
 
-def power() -> None:
-    """All tables, over one set of data."""
+def power() -> list[Row]:
+    """Rows of the one table: a round's cost, a site's memory, and what the subspace holds."""
     sites = [site(index) for index in range(SITES)]
-    cost(sites)
-    memory()
-    energy(sites)
+    what = f"power, D = {FEATURES:,}, {SITES} x {SUBJECTS} x {VOLUMES}, K = {SIZE}"
+    few = [ArrayData(list(each.blocks())[:3]) for each in sites]
+    share = run(few, ITERATIONS, 0.0)[-1]
+    return [
+        Row(f"{what}: one product", *cost(sites), "≤ 1.3"),
+        Row(f"{what}: memory of a site", memory(), "the limit", 2.0, "≤ 1", "GiB"),
+        Row(f"{what}: energy, no noise", share, "exact", exact(few), "≥ 0.99", ""),
+    ]
 
 
-def cost(sites: list[ArrayData]) -> None:
-    """One round's statistic of all sites beside the bare products it must do."""
+def private() -> None:
+    """Energy of the subspace at ε = 8, over numbers of persons."""
+    energy([site(index) for index in range(SITES)])
+
+
+def cost(sites: list[ArrayData]) -> tuple[float, str, float]:
+    """One round's statistic of all sites beside the bare products it must do, in ms."""
     basis = start_basis(FEATURES, SIZE, 0)
     narrow, bound = basis.astype(np.float32), Bound(0.3)
     query = Query("pca", "power", {"basis": basis})
@@ -64,20 +75,16 @@ def cost(sites: list[ArrayData]) -> None:
         for each in sites:
             power_product(each, query, bound)
 
-    rows = []
-    for kind, measure in (("wall", best), ("processor", processor)):
-        alone, whole = measure(bare, 3), measure(ours, 3)
-        rows.append([kind, f"{whole:.2f}", f"{alone:.2f}", f"{whole / alone:.2f}"])
-    title = f"One power iteration, D = {FEATURES}, {SITES} x {SUBJECTS} x {VOLUMES}, K = {SIZE}"
-    show(title, ["time", "statistics, s", "bare products float32, s", "ratio"], rows)
+    whole, alone = alternate(ours, bare, repeats=3)
+    return whole, "bare products, float32", alone
 
 
-def memory() -> None:
-    """Peak memory of one site's process, its data included."""
+def memory() -> float:
+    """Peak memory of one site's process, its data included, in GiB."""
     peak = subprocess.run(
         [sys.executable, "-m", "benchmarks.power"], check=True, capture_output=True, text=True
     )
-    show("A site's process", ["peak memory, GiB"], [[f"{float(peak.stdout):.2f}"]])
+    return float(peak.stdout)
 
 
 def energy(sites: list[ArrayData]) -> None:

@@ -15,6 +15,8 @@ from consortium.engine.session import Round
 from consortium.plan import Plan
 from consortium.report.account import account
 from consortium.report.components import tidy_components
+from consortium.report.feature_page import write_feature_page
+from consortium.report.loadings import write_results
 from consortium.report.maps import write_derivatives
 from consortium.report.page import write_page
 from consortium.report.privacy import PrivacyReport, write_privacy_report
@@ -45,32 +47,44 @@ class Publisher:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         write_privacy_report(self.folder / "privacy_report.json", report)
-        if result.maps:
-            values = result.arrays[result.maps]
-            grid = self.space.maps if result.fine else self.space.grid
-            painted = values if result.fine else self.space.paint(values)
-            smooth, noise = smooth_maps(painted, result.noise, grid, self.study.data.maps_smoothing)
-            components = tidy_components(smooth, grid)
-            # A region's voxels share their noise, so that it is not told voxel by voxel.
-            told = result.noise > 0 and (result.fine or self.space.regions is None)
-            write_derivatives(
-                self.folder,
-                self.study,
-                grid,
-                components,
-                result.numbers,
-                noise if told else None,
-            )
-            write_page(
-                self.folder,
-                self.study,
-                grid,
-                components,
-                report,
-                numbers=result.numbers,
-                day=datetime.now(UTC).date(),
-            )
+        if self.study.features:
+            self._publish_features(result, report)
+        elif result.maps:
+            self._publish_maps(result, report)
         return report
+
+    def _publish_features(self, result: Result, report: PrivacyReport) -> None:
+        files = write_results(self.folder, self.study, self.space, result)
+        day = datetime.now(UTC).date()
+        write_feature_page(
+            self.folder, self.study, self.space, result, report, files=files, day=day
+        )
+
+    def _publish_maps(self, result: Result, report: PrivacyReport) -> None:
+        values = result.arrays[result.maps]
+        grid = self.space.maps if result.fine else self.space.grid
+        painted = values if result.fine else self.space.paint(values)
+        smooth, noise = smooth_maps(painted, result.noise, grid, self.study.data.maps_smoothing)
+        components = tidy_components(smooth, grid)
+        # A region's voxels share their noise, so that it is not told voxel by voxel.
+        told = result.noise > 0 and (result.fine or self.space.regions is None)
+        write_derivatives(
+            self.folder,
+            self.study,
+            grid,
+            components,
+            result.numbers,
+            noise if told else None,
+        )
+        write_page(
+            self.folder,
+            self.study,
+            grid,
+            components,
+            report,
+            numbers=result.numbers,
+            day=datetime.now(UTC).date(),
+        )
 
 
 def _most_volumes(plan: Plan) -> int:

@@ -107,6 +107,19 @@ def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None
         raise SystemExit(1)
 
 
+@app.command(rich_help_panel=STUDIES)
+def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
+    """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
+    from flows.prepare import prepare_all
+    from site_agent.preparing import count_persons, prepare_person
+
+    config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
+    persons = count_persons(*files)
+    work, options = partial(prepare_person, *files), dict(config.task_runner_options)
+    prepare_all(work, persons, config.task_runner, options, folder.resolve() / ".prefect")
+    out.print(f"{persons} persons are prepared; the agent finds them in {folder / 'cache'}.")
+
+
 @app.command(name="approve", rich_help_panel=STUDIES)
 def approve_command(
     study: StudyFile,

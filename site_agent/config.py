@@ -49,6 +49,16 @@ class SiteConfig(BaseModel):
         le=256,
         description="Subjects that are loaded at the same time; each needs memory for its scan.",
     )
+    task_runner: str = Field(
+        default="threads",
+        description="Where 'site-agent prepare' works: threads, processes, dask, ray, or "
+        "module:Class of another Prefect task runner; dask and ray need prefect-dask and "
+        "prefect-ray.",
+    )
+    task_runner_options: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        description="Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}.",
+    )
     prefect: bool = Field(
         default=False,
         description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",

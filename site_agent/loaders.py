@@ -187,6 +187,19 @@ class SiteDataset:
         """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
         yield from self._blocks(self.space.maps, None)
 
+    def prepare(self, number: int) -> None:
+        """Bring one subject's blocks into the cache.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        subject, length = self.sound.subjects[number], self.sound.lengths[number]
+        self._block(subject, length, self.grid, self.space.regions)
+        if self.space.fine is not None:
+            self._block(subject, length, self.space.fine, None)
+
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
 

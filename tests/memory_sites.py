@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release
 from consortium.algorithms.memory import ArrayData
 from consortium.study import Study
@@ -27,8 +30,25 @@ CASES = (
     ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "subject"),
     ("ica", {"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
     ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
+    ("cca", {"pairs": 2}, "subject"),
+    ("cca", {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, "subject"),
+    ("cca", {"pairs": 1, "reduce": {"faces": 2, "age": 1}, "radii": {"age": 2.0}}, "subject"),
+    ("cca", {"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, "subject"),
 )
 """Every algorithm with every statistic, in both units; a new algorithm adds its lines."""
+
+
+VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
+"""Of the studies of feature vectors."""
+
+
+def table_views(views=VIEWS):
+    """Views of tables with so many columns."""
+    limits = {"low": -1.0, "high": 1.0}
+    return [
+        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": limits}}
+        for name, size in views
+    ]
 
 
 def make_study(algorithm="average", analysis=None, unit="subject", *, sites=SITES, **privacy):
@@ -50,6 +70,7 @@ def make_study(algorithm="average", analysis=None, unit="subject", *, sites=SITE
             },
             "algorithm": algorithm,
             "analysis": analysis or {},
+            "features": table_views() if REGISTRY[algorithm].takes == "features" else (),
         }
     )
 
@@ -68,6 +89,23 @@ def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dty
         )
         for count in subjects
     ]
+
+
+def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64):
+    """Sites with one vector for each person, whose views have two sources in common."""
+    generator = np.random.default_rng(seed)
+    mixing = generator.standard_normal((sum(size for _, size in views), 2)) / 4
+    noise = 0.1 * generator.standard_normal((sum(subjects), len(mixing), 1))
+    people = [0.2 + mixing @ generator.standard_normal((2, 1)) + each for each in noise]
+    stops = np.cumsum((0, *subjects))
+    return [
+        ArrayData([p.astype(dtype) for p in people[a:b]], views=views) for a, b in pairwise(stops)
+    ]
+
+
+def sites_for(name, unit):
+    """What an algorithm takes."""
+    return make_vectors() if REGISTRY[name].takes == "features" else make_sites(unit)
 
 
 def shape_of(sites):

@@ -31,8 +31,8 @@ from consortium.report.grid import mask_grid
 from consortium.roster import found_roster, read_roster, save_roster
 
 SEED, SHARE, FEWEST = 20261121, 0.002, 100
-SIGNED = {"study's signature"}
-"""Of which any change breaks the signature; most are refused for their form before that."""
+SIGNED = {"study's signature", "contribution with its vectors"}
+"""Any change of these breaks the signature or the seal; most are refused for their form before."""
 
 
 def test_every_parser_ends_in_a_value_or_a_declared_error(

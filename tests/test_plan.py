@@ -16,6 +16,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 
 SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
+VECTORS = Extent(20, 0, (("faces", 12), ("erp", 7), ("age", 1)))
 PRIVATE = ["cape", "secure-sum", "local"]
 
 
@@ -23,12 +24,12 @@ PRIVATE = ["cape", "secure-sum", "local"]
 @pytest.mark.parametrize("scheme", PRIVATE)
 def test_the_whole_budget_is_used_and_no_more(name, analysis, unit, scheme):
     study = make_study(name, analysis, unit, scheme=scheme, epsilon=4.0)
-    plan = make_plan(study, replace(SHAPE, unit=unit))
+    plan = make_plan(study, replace(SHAPE, unit=unit, views=VECTORS.views))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
     assert plan.epsilon == pytest.approx(4.0, rel=1e-3)
     assert plan.epsilon == epsilon_of(plan.mu, 1e-5)
     assert plan.outsider_mu <= plan.mu * (1 + 1e-9)
-    assert len(plan.losses) == plan.rounds == count_rounds(study, Extent(SHAPE.features))
+    assert len(plan.losses) == plan.rounds == count_rounds(study, VECTORS)
     for site in range(4):
         assert plan.site_loss(site) == pytest.approx(compose(row[site] for row in plan.losses))
 

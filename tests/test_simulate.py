@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from memory_sites import CASES, drive, make_sites, make_study
+from memory_sites import CASES, drive, make_sites, make_study, sites_for
 
 from consortium.algorithms import REGISTRY
 from consortium.simulate import Simulation
@@ -12,7 +12,7 @@ SCHEMES = ["cape", "secure-sum", "local", "none"]
 
 @pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
 def test_without_privacy_the_engine_changes_nothing(name, analysis, unit):
-    sites = make_sites(unit)
+    sites = sites_for(name, unit)
     study = make_study(name, analysis, unit, scheme="none")
     result = Simulation(study, sites, seed=0).run()
     _, _, expected = drive(REGISTRY[name], study.analysis, sites)

@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
+from consortium.algorithms.cca import Cca
 from consortium.algorithms.ica import Ica
 from consortium.algorithms.pca import Pca
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
-    {"average": Average(), "ica": Ica(), "pca": Pca()}
+    {"average": Average(), "cca": Cca(), "ica": Ica(), "pca": Pca()}
 )
 
 __all__ = ["REGISTRY", "Algorithm"]

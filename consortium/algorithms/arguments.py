@@ -22,15 +22,15 @@ def array_argument(query: Query, name: str, dimensions: int) -> Array:
     return value
 
 
-def feature_argument(query: Query, name: str, features: int) -> Array:
-    """Look up a matrix with one row for each feature.
+def feature_argument(query: Query, name: str, features: int, dimensions: int = 2) -> Array:
+    """Look up a matrix (or a vector) with one row for each feature.
 
     Raises
     ------
     ProtocolError
         As `array_argument`, or if it has another number of rows.
     """
-    value = array_argument(query, name, 2)
+    value = array_argument(query, name, dimensions)
     if len(value) != features:
         raise ProtocolError(
             f"The query's '{name}' has shape {value.shape}, which does not fit {features} "

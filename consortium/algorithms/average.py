@@ -21,6 +21,7 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
+    Words,
 )
 from consortium.kernels.clipping import clip_columns, clip_vector
 from consortium.privacy.bounds import Bound
@@ -73,4 +74,5 @@ class Average:
             {"noise_deviation": release.deviation},
             maps="mean",
             noise=release.deviation,
+            words=Words("mean", "", "Mean over all persons."),
         )

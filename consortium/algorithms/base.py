@@ -206,6 +206,25 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Words:
+    """What people call an algorithm's results.
+
+    Parameters
+    ----------
+    column : str
+        One column of the loadings: component, pair, mean.
+    headline : str
+        The finding in one sentence, or empty.
+    meaning : str
+        What a number of the loadings is, in one sentence.
+    """
+
+    column: str = "component"
+    headline: str = ""
+    meaning: str = "Weight of each feature in a component."
+
+
+@dataclass(frozen=True)
 class Result:
     """What an algorithm returns: public arrays by name, and numbers for the report."""
 
@@ -219,7 +238,9 @@ class Result:
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
     tables: Mapping[str, Table] = field(default_factory=dict)
-    """Tables for the report and for TSV files."""
+    """Tables for the report and for TSV files. Where the first heading is `words.column`, a row
+    tells about the column of the loadings with that number."""
+    words: Words = field(default_factory=Words)
 
 
 class Algorithm(Protocol):

@@ -91,7 +91,8 @@ def _second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     total = np.zeros((data.features, data.features), order="F")
     for block in data.blocks():
         if data.unit == "subject":
-            total = add_second_moment(total, block, subject_scale(block, bound.norm))
+            double = np.asarray(block, dtype=np.float64)  # once, for both products
+            total = add_second_moment(total, double, subject_scale(double, bound.norm))
         else:
             total = add_second_moment(total, clipped_volumes(block, bound.norm), 1.0)
     units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)

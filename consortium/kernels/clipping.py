@@ -28,7 +28,7 @@ def clip_columns(matrix: Array, norm: float) -> Array:
 
 def column_scales(matrix: Array, norm: float) -> Array:
     """Factors (length N, at most 1) that bring each column's norm down to ``norm``."""
-    sizes = np.sqrt(np.square(matrix, dtype=np.float64).sum(axis=0))
+    sizes = np.sqrt(squared_norms(np.asarray(matrix, dtype=np.float64)))
     scales: Array = norm / np.maximum(sizes, norm)
     return scales
 

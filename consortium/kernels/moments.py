@@ -23,13 +23,17 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
     block : array, D x T
     scale : float
     """
-    columns = np.asarray(block, dtype=np.float64, order="F")
-    return dsyrk(scale, columns, beta=1.0, c=total, overwrite_c=1)  # type: ignore[no-any-return]
+    rows = np.asarray(block, dtype=np.float64, order="C")
+    # The transpose of rows that lie one after the other is what BLAS takes without a copy.
+    added: Array = dsyrk(scale, rows.T, trans=1, beta=1.0, c=total, overwrite_c=1)
+    return added
 
 
 def clipped_volumes(block: Array, bound: float) -> Array:
     """Scale each volume x so that ‖x xᵀ‖ = ‖x‖² is at most ``bound``."""
-    return block * column_scales(block, float(np.sqrt(bound)))
+    double = np.array(block, dtype=np.float64, order="C")
+    double *= column_scales(double, float(np.sqrt(bound)))
+    return double
 
 
 def subject_scale(block: Array, bound: float) -> float:
@@ -38,8 +42,8 @@ def subject_scale(block: Array, bound: float) -> float:
     The norm is that of the smaller of X Xᵀ and Xᵀ X, taken in float64: see `clipping`.
     """
     features, volumes = block.shape
-    columns = np.asarray(block, dtype=np.float64, order="F")
-    half = dsyrk(1.0, columns, trans=volumes < features)  # the upper triangle, zeros below
+    rows = np.asarray(block, dtype=np.float64, order="C")
+    half = dsyrk(1.0, rows.T, trans=volumes >= features)  # the upper triangle, zeros below
     size = float(np.sqrt(2.0 * np.vdot(half, half) - np.square(np.diag(half)).sum())) / volumes
     return min(1.0, bound / size) / volumes if size > 0 else 0.0
 

@@ -32,6 +32,8 @@ NOT_IN_BIDS = (
     "*_components.*",
     "*_mask.*",
     "*_noise.*",
+    "*_loadings.*",
+    "*_results.*",
     "privacy_report.json",
     "report.html",
     "run.json",
@@ -85,14 +87,14 @@ def write_derivatives(
     """
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
     paths = Paths(
-        description=write_json(folder / "dataset_description.json", _description(study)),
+        description=write_json(folder / "dataset_description.json", describe(study)),
         ignore=write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n"),
-        components=_write_image(stem, "components", grid, components.maps.astype(np.float32)),
+        components=write_image(stem, "components", grid, components.maps.astype(np.float32)),
         components_sidecar=write_json(
             stem.with_name(f"{stem.name}_components.json"),
-            _about_maps(study, grid, components) | {"Numbers": _strict(numbers)},
+            _about_maps(study, grid, components) | {"Numbers": strict(numbers)},
         ),
-        mask=_write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
+        mask=write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
         mask_sidecar=write_json(stem.with_name(f"{stem.name}_mask.json"), _about_mask(study, grid)),
     )
     if noise is None:
@@ -101,19 +103,19 @@ def write_derivatives(
     about = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
     return replace(
         paths,
-        noise=_write_image(stem, "noise", grid, floor),
+        noise=write_image(stem, "noise", grid, floor),
         noise_sidecar=write_json(stem.with_name(f"{stem.name}_noise.json"), about),
     )
 
 
-def map_stem(study: Study, grid: Grid) -> str:
-    """File name of the study's maps up to the suffix, with BIDS labels of letters and digits."""
+def map_stem(study: Study, grid: Grid, view: str = "") -> str:
+    """File name of the study's (or a view's) maps up to the suffix, with plain BIDS labels."""
     resolution = resolution_label(grid)
     parts = (
         f"tpl-{study.data.space}",
         f"task-{study.data.task}",
         f"res-{resolution}" if resolution else "",
-        f"desc-{_label(study.study + study.algorithm)}",
+        f"desc-{label(study.study + study.algorithm + view)}",
     )
     return "_".join(part for part in parts if part)
 
@@ -126,11 +128,12 @@ def resolution_label(grid: Grid) -> str:
     return f"{edges[0]:.3f}".rstrip("0").rstrip(".").replace(".", "p")
 
 
-def _label(text: str) -> str:
+def label(text: str) -> str:
+    """Keep letters and digits, which is all that a BIDS label may have."""
     return re.sub("[^A-Za-z0-9]", "", text)
 
 
-def _write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, Any]) -> Path:
+def write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, Any]) -> Path:
     """Write one compressed image; the same values give the same bytes (no time stamp in gzip)."""
     image = grid.image(values)
     image.set_data_dtype(values.dtype)
@@ -138,7 +141,8 @@ def _write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, An
     return write_bytes(path, gzip.compress(image.to_bytes(), compresslevel=6, mtime=0))
 
 
-def _description(study: Study) -> dict[str, Any]:
+def describe(study: Study) -> dict[str, Any]:
+    """Content of ``dataset_description.json``."""
     return {
         "Name": study.title or f"Group maps of the study {study.study}",
         "BIDSVersion": BIDS_VERSION,
@@ -207,7 +211,7 @@ def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
     }
 
 
-def _strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
+def strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
     """Numbers that JSON can hold: one that is not finite is written as its name."""
     return {
         name: value if isinstance(value, str) or np.isfinite(value) else str(value)

@@ -86,7 +86,7 @@ def write_page(
         If the folder can't be written.
     """
     page = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             study=study,
@@ -112,7 +112,7 @@ def write_page(
     return write_text(folder / NAME, page)
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Build the template environment: everything escaped, a missing value is an error."""
     environment = Environment(
         loader=PackageLoader("consortium.report"),
@@ -147,9 +147,9 @@ def _cards(
             height=float(components.heights[r]),
             beyond=beyond,
             beyond_share=beyond / grid.features,
-            glass=_inline(picture.glass),
+            glass=inline(picture.glass),
             glass_text=picture.glass_text,
-            slices=_inline(picture.slices),
+            slices=inline(picture.slices),
             slices_text=picture.slices_text,
         )
         cards.append(card)
@@ -157,7 +157,8 @@ def _cards(
     return cards
 
 
-def _inline(picture: bytes) -> str:
+def inline(picture: bytes) -> str:
+    """Write a PNG as the address of an image."""
     return "data:image/png;base64," + base64.b64encode(picture).decode()
 
 

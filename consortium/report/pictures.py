@@ -54,7 +54,7 @@ def draw_components(
     threshold : float
         Values whose size is below it are not drawn.
     """
-    background = _background()
+    background = template_background()
     for number, (values, peak) in enumerate(zip(maps.T, peaks, strict=True), start=1):
         yield draw(grid, values, peak, threshold, background, f"Component {number}")
 
@@ -106,7 +106,7 @@ def _glass(image: Any, threshold: float, top: float) -> bytes:
         cmap=PALETTE,
         colorbar=False,
     )
-    return _png(figure)
+    return to_png(figure)
 
 
 def _slices(
@@ -128,10 +128,11 @@ def _slices(
         draw_cross=False,
     )
     display.draw_cross(color="black", linewidth=0.6, alpha=0.7)
-    return _png(figure)
+    return to_png(figure)
 
 
-def _background() -> Any:
+def template_background() -> Any:
+    """Template under the slices."""
     # Importing nilearn costs seconds, which only those who draw should pay.
     from nilearn.datasets import load_mni152_template
 
@@ -144,7 +145,8 @@ def _finer(image: Any) -> Any:
     return resample_img(image, np.eye(3) * SMOOTH, interpolation="linear")
 
 
-def _png(figure: Figure) -> bytes:
+def to_png(figure: Figure) -> bytes:
+    """Draw a figure with few colours."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", facecolor="white")
     stored = io.BytesIO()

@@ -57,13 +57,19 @@ def verdict(components: Components, report: PrivacyReport) -> str:
         f"{count(len(components), 'component')} from {count(units, unit)} "
         f"at {count(len(report.sites), 'site')}."
     )
+    return f"{found} {guarantee_text(report)}"
+
+
+def guarantee_text(report: PrivacyReport) -> str:
+    """Tell the guarantees in one sentence."""
+    unit = UNITS[report.unit]
     if report.scheme == "none":
-        return f"{found} Nothing protects the {unit}s: this run added no noise."
+        return f"Nothing protects the {unit}s: this run added no noise."
     guarantees = report.guarantees
     many = report.colluding_sites
     helpers = f" with {count(many, 'colluding site')}" if many else ""
     return (
-        f"{found} One {unit}'s privacy loss is at most "
+        f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
         f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
         f"(δ = {power_of_ten(report.delta)})."
@@ -72,7 +78,7 @@ def verdict(components: Components, report: PrivacyReport) -> str:
 
 def methods(study: Study, grid: Grid, report: PrivacyReport) -> list[str]:
     """Tell what was done, in the words of a methods section."""
-    return [_loading(study.data, grid), _analysis(study, report)]
+    return [image_methods(study.data, grid), analysis_methods(study, report)]
 
 
 def reading(threshold: float, edges: str) -> list[str]:
@@ -83,7 +89,8 @@ def reading(threshold: float, edges: str) -> list[str]:
     ]
 
 
-def _loading(data: DataSection, grid: Grid) -> str:
+def image_methods(data: DataSection, grid: Grid) -> str:
+    """Tell how images were loaded."""
     steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
     if data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
@@ -103,7 +110,8 @@ def _loading(data: DataSection, grid: Grid) -> str:
     )
 
 
-def _analysis(study: Study, report: PrivacyReport) -> str:
+def analysis_methods(study: Study, report: PrivacyReport) -> str:
+    """Tell how the sites' data were analysed."""
     rounds = len(report.releases)
     return (
         f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -104,6 +105,13 @@ class ViewSpace:
     def name(self) -> str:
         """The view's name."""
         return self.view.name
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the entries; numbers where they are places in an image."""
+        if isinstance(self.view, FmriView):
+            return [str(row + 1) for row in range(self.size)]
+        return self.view.labels
 
     @cached_property
     def digest(self) -> str:

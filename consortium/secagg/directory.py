@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
@@ -44,9 +45,9 @@ class Session:
                 "correct them."
             )
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
-        """Digest of all of this."""
+        """Digest of all of this; every advertisement is checked against it."""
         return self.roster.session(self.run, self.rounds)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, messages
+from consortium.secagg import crypto, freight, messages
 from consortium.secagg.envelope import Opened, unseal
 from consortium.secagg.masks import RINGS
 from consortium.secagg.opening import Opener, RoundSum, opened_vectors
@@ -121,10 +121,11 @@ class Hub(Registering):
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         limit = self._session.limits.contribution(largest)
-        opened = self._unseal(data, messages.CONTRIBUTION, limit)
+        envelope, load = freight.part(data, limit)
+        opened = self._unseal(envelope, messages.CONTRIBUTION, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
-        tally.add(opened.sender, self._decrypt(messages.Contribution, opened))
+        tally.add(opened.sender, self._unload(opened, load))
         tally.state = after
         return opened.sender
 
@@ -224,8 +225,20 @@ class Hub(Registering):
         """Decrypt and decode what a site sent to the hub alone."""
         if opened.sender == CENTRE:
             raise ProtocolError(f"The centre sends no {opened.kind}; discard the message.")
-        key = self._known.keys.channel(
-            self._channels[opened.sender], opened.sender, CENTRE, opened.kind, opened.round
-        )
-        what = f"The {opened.kind} of {opened.sender} to round {opened.round}"
-        return messages.decode(kind, crypto.decrypt(key, opened.body, what), opened.sender)
+        plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
+        return messages.decode(kind, plain, opened.sender)
+
+    def _unload(self, opened: Opened, load: memoryview) -> freight.Vectors:
+        """Decrypt a contribution and the vectors that it seals."""
+        body = self._decrypt(messages.Contribution, opened)
+        key = self._key(opened, messages.VECTORS)
+        return freight.unload(key, body, load, _named(opened))
+
+    def _key(self, opened: Opened, kind: str) -> bytes:
+        """Key of what the sender of a message has encrypted to the hub."""
+        shared = self._channels[opened.sender]
+        return self._known.keys.channel(shared, opened.sender, CENTRE, kind, opened.round)
+
+
+def _named(opened: Opened) -> str:
+    return f"The {opened.kind} of {opened.sender} to round {opened.round}"

@@ -17,6 +17,8 @@ from consortium.secagg.shamir import SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
+VECTORS = "vectors"
+"""Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 
 NOTE_BYTES = 64 * 1024
 """Largest note that a site may attach to its advertisement."""
@@ -64,12 +66,17 @@ class Shares(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Contribution(Body, frozen=True, forbid_unknown_fields=True):
-    """A site's vectors for one round: sum mod 2^bits of masked ones, and one sent as it is."""
+    """What goes before a site's vectors for one round (see `consortium.secagg.freight`).
+
+    ``masked`` is the size in bytes of the vector whose sum is wanted, ``opened`` whether there is
+    one sent as it is, too; ``seal`` is the vectors' digest and tag.
+    """
 
     context: Bytes32
     bits: int
-    masked: bytes
-    opened: bytes | None
+    masked: Annotated[int, msgspec.Meta(ge=0)]
+    opened: bool
+    seal: Annotated[bytes, msgspec.Meta(min_length=SEALED_OVERHEAD, max_length=SEALED_OVERHEAD)]
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
@@ -115,7 +122,7 @@ def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
         ) from error
 
 
-def ring_of(data: bytes, bits: int, entries: int, what: str) -> Ring:
+def ring_of(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring:
     """Read a vector of 32 or 64 ``bits`` that must have ``entries`` entries; a view of the bytes.
 
     Raises
@@ -195,4 +202,4 @@ class Limits:
     @staticmethod
     def contribution(nbytes: int) -> int:
         """Size of a site's vectors, of ``nbytes`` together."""
-        return envelope.OVERHEAD + SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes
+        return envelope.OVERHEAD + 4 * SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, masks, messages, sharing
+from consortium.secagg import crypto, freight, masks, messages, sharing
 from consortium.secagg.joining import Joining
 from consortium.secagg.masking import pair_masks
 from consortium.secagg.masks import Ring
@@ -102,15 +102,10 @@ class Party(Joining):
         total = masked.copy()
         if total.size:
             self._mask(total, number, context)
-        body = messages.Contribution(
-            context,
-            8 * total.itemsize,
-            total.tobytes(),
-            None if opened is None else opened.tobytes(),
-        )
-        message = self._to_centre(messages.CONTRIBUTION, number, body)
+        body, load = freight.load(self._key(messages.VECTORS, number), context, total, opened)
+        envelope = self._to_centre(messages.CONTRIBUTION, number, body)
         self._rounds[number] = replace(after, context=context)
-        return message
+        return freight.join(envelope, load)
 
     def unmask(self, number: int, request: bytes) -> bytes:
         """Answer the hub's lists of survivors and lost sites; once a round.
@@ -202,6 +197,10 @@ class Party(Joining):
 
     def _to_centre(self, kind: str, number: int, body: messages.Body) -> bytes:
         """Encrypt a body to the hub and sign it."""
+        sealed = crypto.encrypt(self._key(kind, number), messages.encode(body))
+        return self._seal(kind, number, sealed)
+
+    def _key(self, kind: str, number: int) -> bytes:
+        """Key of what this site encrypts to the hub."""
         shared = self._channels[CENTRE]
-        key = self._known.keys.channel(shared, self.name, CENTRE, kind, number)
-        return self._seal(kind, number, crypto.encrypt(key, messages.encode(body)))
+        return self._known.keys.channel(shared, self.name, CENTRE, kind, number)

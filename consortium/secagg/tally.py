@@ -9,6 +9,7 @@ import numpy as np
 
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import messages
+from consortium.secagg.freight import Vectors
 from consortium.secagg.masks import RINGS, Ring
 from consortium.secagg.roster import Roster
 from consortium.secagg.states import HUB_ROUND, HubRound, advance
@@ -60,7 +61,7 @@ class Tally:
         """Sites that have contributed nothing."""
         return self.roster.ordered(set(self.roster.sites) - set(self.opened))
 
-    def add(self, sender: str, body: messages.Contribution) -> None:
+    def add(self, sender: str, body: Vectors) -> None:
         """Count a contribution.
 
         Raises
@@ -82,7 +83,7 @@ class Tally:
         self.total += masked
         self.opened[sender] = opened
 
-    def _vectors(self, sender: str, body: messages.Contribution) -> tuple[Ring, Ring | None]:
+    def _vectors(self, sender: str, body: Vectors) -> tuple[Ring, Ring | None]:
         what = f"The contribution of {sender} to round {self.number}"
         if body.context != self.context or body.bits != self.bits:
             raise ProtocolError(

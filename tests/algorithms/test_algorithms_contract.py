@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from memory_sites import CASES, drive, make_sites, pooled_mean, shape_of
+from memory_sites import CASES, drive, pooled_mean, shape_of, sites_for
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
@@ -21,7 +21,7 @@ def loud(seed):
 
 def prepared(name, analysis, unit):
     algorithm = REGISTRY[name]
-    return algorithm, algorithm.Parameters.model_validate(analysis), make_sites(unit)
+    return algorithm, algorithm.Parameters.model_validate(analysis), sites_for(name, unit)
 
 
 def form(query):
@@ -40,7 +40,8 @@ def test_the_cases_cover_the_registry():
                 queries, _, _ = drive(*prepared(name, analysis, unit))
                 asked |= {query.statistic for query in queries}
         assert asked == set(algorithm.statistics)
-        assert {unit for case, _, unit in CASES if case == name} == {"subject", "timepoint"}
+        units = {"subject"} if algorithm.takes == "features" else {"subject", "timepoint"}
+        assert {unit for case, _, unit in CASES if case == name} == units
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
@@ -77,7 +78,7 @@ def test_only_what_is_planned_is_asked(name, analysis, unit, noisy):
     for query in queries:
         assert query.statistic == planned[query.stage].statistic
         assert form(query) == planned[query.stage].arguments
-    assert result.arrays[result.maps].shape[0] == sites[0].features
+    assert result.arrays[result.maps or result.loadings].shape[0] == sites[0].features
     assert all(np.isfinite(array).all() for array in result.arrays.values())
 
 
@@ -99,7 +100,8 @@ def test_statistics_have_the_planned_size_and_keep_their_bound(name, analysis, u
 def test_a_site_answers_with_the_mean_over_its_units(name, analysis, unit):
     # So that it does not matter how persons are spread over the sites.
     algorithm, parameters, sites = prepared(name, analysis, unit)
-    together = [ArrayData([block for site in sites for block in site.blocks()], unit)]
+    people = [block for site in sites for block in site.blocks()]
+    together = [ArrayData(people, unit, views=sites[0].extent.views)]
     planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
     queries, _, _ = drive(algorithm, parameters, sites)
     for query in queries:

@@ -17,14 +17,23 @@ from consortium.privacy.bounds import Bound
 STATISTICS = {
     name: local for algorithm in REGISTRY.values() for name, local in algorithm.statistics.items()
 }
-CONES = {"second_moment"}
-PAIRS = [(name, unit) for name in sorted(STATISTICS) for unit in ("subject", "timepoint")]
+CONES = {"second_moment", "stacked_moment", "view_moment"}
+OF_VECTORS = {
+    name for each in REGISTRY.values() if each.takes == "features" for name in each.statistics
+}
+PAIRS = [
+    (name, unit)
+    for name in sorted(STATISTICS)
+    for unit in ("subject", "timepoint")
+    if unit == "subject" or name not in OF_VECTORS
+]
 TOLERANCE = 1e-9  # floating point, in float64
 
 
 def moved(name, unit, bound, query, one, other):
     """Distance between the statistics of neighbours over the allowed one."""
-    sites = [ArrayData(blocks, unit) for blocks in (one, other)]
+    views = (("first", 1), ("rest", len(one[0]) - 1))
+    sites = [ArrayData(blocks, unit, views=views) for blocks in (one, other)]
     with np.errstate(all="ignore"):
         before, after = (STATISTICS[name](site, query, bound).ravel() for site in sites)
     units = len(one) if unit == "subject" else sum(block.shape[1] for block in one)
@@ -66,7 +75,28 @@ def hostile_query(generator, name, features, size):
         "bias": scales[2] * generator.standard_normal(size),
         "score": str(generator.choice(["tanh", "volatility"])),
     }
+    if name in OF_VECTORS:
+        arguments |= hostile_geometry(generator, name, features, size)
     return Query("stage", name, arguments)
+
+
+def hostile_geometry(generator, name, features, size):
+    """Centre, norms and factors of any size and sign, and a basis that may not be orthonormal."""
+    scales = 10.0 ** generator.integers(-6, 13, 4)
+    arguments = {
+        "centre": scales[0] * generator.standard_normal(features),
+        "norms": scales[1] * generator.standard_normal(2),
+        "factors": scales[2] * generator.standard_normal(2),
+        "constant": float(scales[3] * generator.standard_normal()),
+        "view": 1,
+        "basis": scales[0] * generator.standard_normal((features - 1, size)),
+    }
+    if generator.integers(2):
+        arguments["norms"] = np.full(2, 10.0 ** generator.integers(-2, 13))
+        arguments["factors"] = 1.0 / arguments["norms"]
+    if generator.integers(2):
+        arguments["basis-rest"] = scales[1] * generator.standard_normal((features - 1, size))
+    return arguments
 
 
 @pytest.mark.parametrize(("name", "unit"), PAIRS)
@@ -77,7 +107,8 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, uni
     features, size = (int(n) for n in generator.integers(2, 6, 2))
     bound = Bound(float(10.0 ** generator.uniform(-2, 1)), cone=name in CONES)
     query = hostile_query(generator, name, features, size)
-    lengths = generator.integers(1, 6, int(generator.integers(1, 4)))
+    most = 2 if name in OF_VECTORS else 6  # one vector for each person
+    lengths = generator.integers(1, most, int(generator.integers(1, 4)))
     one = [block(generator, features, length, dtype) for length in lengths]
     other = [values.copy() for values in one]
     place = int(generator.integers(len(one)))
@@ -95,6 +126,9 @@ def whitened_query(name, score="tanh"):
     if name == "maps":
         arguments["unmixing"] = np.diag([1.0, 0.0])  # no cone for the same reason as below
     arguments["basis"] = np.array([[1.0], [0.0]])  # no cone: it sees one feature of two
+    if name in OF_VECTORS:
+        arguments |= {"centre": np.zeros(3), "norms": np.ones(2), "factors": np.ones(2)}
+        arguments |= {"view": 1, "constant": 0.6}
     return Query("stage", name, arguments)
 
 
@@ -106,6 +140,11 @@ REACHING = {  # two blocks of one unit that lie as far apart as the clip allows,
     "rotation": (constant(3, 1), constant(1, 3), 0.1),
     "infomax": (constant(0.1, 0), constant(-0.1, 0), 0.01),
     "fixed_point": (constant(0.77, 0.77), constant(0.77, -0.77), 0.3),
+    "stacked_location": (constant(0, 0.03, 0), constant(0, -0.03, 0), 0.03),
+    # Orthogonal with the constant: vectors at an angle whose cosine is minus 0.36.
+    "stacked_moment": (constant(0, 1, 0), constant(0, -0.36, 0.93295), 1.36),
+    "view_moment": (constant(0, 1, 0), constant(0, 0, 1), 1.0),
+    "view_product": (constant(0, 0.1, 0.9), constant(0, 0.1, -0.9), 0.01),
 }
 
 
@@ -113,7 +152,7 @@ REACHING = {  # two blocks of one unit that lie as far apart as the clip allows,
 def test_some_replacement_comes_close(name, unit):
     first, second, norm = REACHING[name]
     bound = Bound(norm, cone=name in CONES)
-    others = [constant(0.5, 0.25)] * 3
+    others = [constant(*[0.5, 0.25, 0.1][: len(first)])] * 3
     ratio = moved(name, unit, bound, whitened_query(name), [first, *others], [second, *others])
     assert 0.95 <= ratio <= 1 + 1e-6
 
@@ -129,13 +168,13 @@ def test_some_replacement_comes_close_with_the_volatility_score(name):
 
 
 def test_the_cones_are_those_that_the_plans_claim():
-    from memory_sites import CASES, make_sites, shape_of
+    from memory_sites import CASES, shape_of, sites_for
 
     claimed = set()
     for name, analysis, unit in CASES:
         algorithm = REGISTRY[name]
         parameters = algorithm.Parameters.model_validate(analysis)
-        for release in algorithm.releases(parameters, shape_of(make_sites(unit))):
+        for release in algorithm.releases(parameters, shape_of(sites_for(name, unit))):
             claimed |= {release.statistic} if release.bound.cone else set()
     assert claimed == CONES
 

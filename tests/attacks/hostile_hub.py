@@ -10,7 +10,7 @@ import numpy as np
 from secagg_wire import Consortium, Wire, context, identity, ring, vectors
 
 from consortium.errors import ThresholdError
-from consortium.secagg import CENTRE, Hub, Roster, RoundSum, messages, seal
+from consortium.secagg import CENTRE, Hub, Roster, RoundSum, freight, messages, seal
 from consortium.secagg.masks import Ring
 from consortium.secagg.messages import ring_of
 from consortium.secagg.opening import Opener
@@ -75,9 +75,9 @@ class Round:
     def masked(self, contribution: bytes) -> Ring:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
-        opened = hub._unseal(contribution, messages.CONTRIBUTION, 1 << 16)
-        body = hub._decrypt(messages.Contribution, opened)
-        return ring_of(body.masked, BITS, ENTRIES, "it")
+        envelope, load = freight.part(contribution, 1 << 16)
+        opened = hub._unseal(envelope, messages.CONTRIBUTION, 1 << 16)
+        return ring_of(hub._unload(opened, load).masked, BITS, ENTRIES, "it")
 
 
 def played(consortium: Consortium | None = None) -> Round:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from memory_sites import CASES, make_sites, make_study, shape_of
+from memory_sites import CASES, make_sites, make_study, shape_of, sites_for
 
 from consortium.algorithms.base import Query, Release, Result
 from consortium.engine import session as session_module
@@ -112,7 +112,7 @@ def test_arguments_of_another_form_are_refused(changes):
 @pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
 def test_replaying_a_transcript_asks_the_identical_queries(name, analysis, unit):
     study = make_study(name, analysis, unit, epsilon=50.0)
-    simulation = Simulation(study, make_sites(unit), seed=1)
+    simulation = Simulation(study, sites_for(name, unit), seed=1)
     queries, rounds = [], []
     while simulation.session.pending is not None:
         queries.append(encode_query(simulation.session.pending))

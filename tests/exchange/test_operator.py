@@ -157,7 +157,8 @@ def words_within(secrets: list[bytes], everything: bytes) -> int:
     return found
 
 
-KINDS = ["statistic", "noise and statistic", "seed", "share", "mask's key", "mask", "contribution"]
+# A masked vector is mail, and as it is: the masks are its encryption (see `secagg.freight`).
+KINDS = ["statistic", "noise and statistic", "seed", "share", "mask's key", "mask"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

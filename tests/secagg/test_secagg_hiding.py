@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from secagg_wire import Consortium, Wire, context
 
-from consortium.secagg import CENTRE, messages
+from consortium.secagg import CENTRE, freight, messages
 from consortium.secagg.masking import pair_masks
 from consortium.secagg.masks import Ring, add_streams
 from consortium.secagg.schedule import mask_private
@@ -25,9 +25,9 @@ def looks_uniform(vector: Ring) -> bool:
 def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     """A vector of zeros as the hub sees it once the channel's encryption is off."""
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
-    opened = wire.hub._unseal(sent, messages.CONTRIBUTION, 10**6)
-    body = wire.hub._decrypt(messages.Contribution, opened)
-    return np.frombuffer(body.masked, np.uint32).copy()
+    envelope, load = freight.part(sent, 10**6)
+    opened = wire.hub._unseal(envelope, messages.CONTRIBUTION, 10**6)
+    return np.frombuffer(wire.hub._unload(opened, load).masked, np.uint32).copy()
 
 
 def take_off(

@@ -1,0 +1,90 @@
+"""A site's own preparation of its scans, one Prefect task a person, on the runner it chooses.
+
+This is work of the site's owner on the owner's machines, before a study and apart from it: the
+tasks take a number, give back nothing, and leave what they made in the site's cache. The agent,
+which answers a study, never runs in Prefect's hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from consortium.errors import ConfigurationError, ConsortiumError
+from flows.embedded import embedded_prefect
+
+RUNNERS = {
+    "threads": "prefect.task_runners:ThreadPoolTaskRunner",
+    "processes": "prefect.task_runners:ProcessPoolTaskRunner",
+    "dask": "prefect_dask:DaskTaskRunner",
+    "ray": "prefect_ray:RayTaskRunner",
+}
+"""Short names of task runners; any other is written as module:Class."""
+
+
+def prepare_all(
+    work: Callable[[int], None], count: int, runner: str, options: dict[str, Any], home: Path
+) -> None:
+    """Call ``work`` with 0 to count - 1, as tasks on a runner.
+
+    Parameters
+    ----------
+    work : callable
+        What a cluster's runner takes to its machines; it must be found there by its name.
+    count : int
+    runner : str
+        A key of `RUNNERS`, or module:Class.
+    options : dict
+        The runner's own, such as ``max_workers`` or a scheduler's ``address``.
+    home : Path
+        For the embedded Prefect, where PREFECT_API_URL names none.
+
+    Raises
+    ------
+    ConfigurationError
+        If the runner is not installed or takes other options.
+    ConsortiumError
+        Of the first person whose scans can't be prepared.
+    """
+    with embedded_prefect(home):
+        from prefect import flow, task
+        from prefect.cache_policies import NO_CACHE
+
+        chosen = _runner(runner, options)
+
+        @task(name="prepare", cache_policy=NO_CACHE, persist_result=False, retries=0)
+        def prepare_one(number: int) -> str | None:
+            try:
+                work(number)
+            except ConsortiumError as error:
+                return str(error)
+            return None
+
+        told: list[str] = []
+
+        @flow(name="prepare-scans", task_runner=chosen, persist_result=False)
+        def prepare_scans(persons: int) -> None:
+            futures = [prepare_one.submit(number) for number in range(persons)]
+            told.extend(said for each in futures if (said := each.result()) is not None)
+
+        prepare_scans(count)
+    if told:
+        raise ConsortiumError(told[0])
+
+
+def _runner(name: str, options: dict[str, Any]) -> Any:
+    module, _, kind = RUNNERS.get(name, name).partition(":")
+    try:
+        return getattr(import_module(module), kind)(**options)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"site.yaml: field 'task_runner': {name} is not installed here ({error}); install the "
+            "package beside the agent, or choose threads."
+        ) from error
+    except TypeError as error:
+        raise ConfigurationError(
+            f"site.yaml: field 'task_runner_options': {name} does not take them ({error}); see the "
+            "runner's own documentation."
+        ) from error

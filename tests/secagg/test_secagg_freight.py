@@ -1,0 +1,93 @@
+"""Vectors under way: whatever is changed, cut or put together anew is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from secagg_wire import Wire, context, ring, vectors
+
+from consortium.errors import ProtocolError
+from consortium.secagg import CENTRE, crypto, freight, messages
+
+KEY = bytes(range(32))
+LIMIT = 1 << 16
+
+
+@given(
+    masked=st.integers(0, 20),
+    opened=st.none() | st.integers(0, 20),
+    bits=st.sampled_from([32, 64]),
+)
+def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
+    first = ring(np.arange(masked), bits)
+    second = None if opened is None else ring(np.arange(opened) + 100, bits)
+    body, parts = freight.load(KEY, bytes(32), first, second)
+    envelope, load = freight.part(freight.join(b"envelope", parts), LIMIT)
+    assert envelope == b"envelope"
+    found = freight.unload(KEY, body, load, "It")
+    assert found.masked == first.tobytes()
+    assert found.opened == (None if second is None else second.tobytes())
+    assert (found.context, found.bits) == (bytes(32), bits)
+
+
+@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
+def test_any_flipped_bit_of_the_freight_is_noticed(bit: int) -> None:
+    body, parts = freight.load(KEY, bytes(32), ring(np.arange(10), 32), ring(np.arange(6), 32))
+    load = bytearray(b"".join(parts))
+    load[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(ProtocolError):
+        freight.unload(KEY, body, memoryview(bytes(load)), "It")
+
+
+@pytest.mark.parametrize("shift", [-4, 4])
+def test_the_border_of_the_two_vectors_is_sealed(shift: int) -> None:
+    body, parts = freight.load(KEY, bytes(32), ring(np.arange(10), 32), ring(np.arange(6), 32))
+    moved = messages.Contribution(body.context, 32, body.masked + shift, True, body.seal)
+    with pytest.raises(ProtocolError):
+        freight.unload(KEY, moved, memoryview(b"".join(parts)), "It")
+
+
+@given(st.binary(max_size=12), st.integers(0, 2**32 - 1))
+def test_a_message_is_parted_within_its_bytes_or_refused(data: bytes, claim: int) -> None:
+    message = data + claim.to_bytes(4, "little")
+    if claim <= len(data):
+        envelope, load = freight.part(message, LIMIT)
+        assert bytes(load) + envelope == data
+        assert len(envelope) == claim
+    else:
+        with pytest.raises(ProtocolError):
+            freight.part(message, LIMIT)
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_too_short_for_a_length(size: int) -> None:
+    with pytest.raises(ProtocolError):
+        freight.part(bytes(size), LIMIT)
+
+
+def test_a_message_over_its_limit_is_refused_unread() -> None:
+    with pytest.raises(ProtocolError, match="limit of 99"):
+        freight.part(freight.join(b"", [bytes(96)]), 99)
+
+
+def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
+    wire = Wire().set_up()
+    values = vectors(wire.parties, 8)
+    wire.call(CENTRE, "open", 1, context(1), 8, 32)
+    sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
+    (envelope, _), (_, load) = (freight.part(data, LIMIT) for data in sent)
+    with pytest.raises(ProtocolError, match="did not seal"):
+        wire.hub.receive_contribution(freight.join(envelope, [load]))
+    assert wire.hub.contributed(1) == ()
+    assert [wire.hub.receive_contribution(data) for data in sent] == ["s0", "s1"]
+
+
+def test_the_keyed_digest_tells_tuples_apart() -> None:
+    known = {
+        crypto.keyed_digest(key, *parts)
+        for key in (KEY, bytes(32))
+        for parts in ((b"", b"ab"), (b"a", b"b"), (b"ab", b""), (b"ab",), (b"ab\0", b""))
+    }
+    assert len(known) == 10
