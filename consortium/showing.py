@@ -49,10 +49,11 @@ def show_plan(made: Plan, out: Console) -> None:
     privacy = made.study.privacy
     seen = epsilon_of(made.outsider_mu, privacy.delta)
     colluders = count(privacy.colluding_sites, "colluding site")
+    what = "numbers of each person" if made.study.features else "voxels"
     out.print(
         f"ε = {made.epsilon:.4g} against the centre and {colluders}, "
         f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
-        f"{made.shape.features} voxels)"
+        f"{made.shape.features} {what})"
     )
 
 

@@ -46,7 +46,10 @@ class CcaParameters(BaseModel):
         "`headroom` times the root of the mean squared distance, which is released with the mean.",
     )
     headroom: float = Field(
-        default=1.0, gt=0, description="Radius of a view over the root mean squared distance."
+        default=1.2,
+        gt=0,
+        description="Radius of a view over the root mean squared distance: a smaller one clips "
+        "more persons, which draws correlations to zero a little, and has less noise.",
     )
     shares: Sizes = Field(
         default_factory=dict,

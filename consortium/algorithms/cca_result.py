@@ -220,7 +220,7 @@ def _pair_table(correlations: Array, low: Array, high: Array, floor: float, view
     return Table(
         f"{what}, with 95 % intervals (few persons, and the noise of privacy) and the noise floor: "
         "what the largest of them exceeds in 5 % of studies without any link.",
-        ("pair", "correlation", "low", "high", "noise floor", "above"),
+        ("pair", "correlation", "95 % low", "95 % high", "noise floor", "above floor"),
         tuple(rows),
     )
 

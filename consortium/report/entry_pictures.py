@@ -23,6 +23,8 @@ HEADS = 3
 """Topographies of a potential: at the largest peaks of its global field power."""
 APART = 0.04
 """Least time between two of them, in s."""
+WEAKEST = 0.25
+"""Least power of one of them over the largest."""
 MOST_BARS = 12
 
 
@@ -71,13 +73,13 @@ def _course(view: EegView, table: Array, name: str) -> Picture:
     furthest = np.argsort(-np.abs(table).max(axis=1))[:NAMED]
     for row in table:
         axes.plot(times, row, color=SOFT, linewidth=0.6, alpha=0.7)
-    for row, colour in zip(furthest, (RED, BLUE, "#0b5c6b", "#b87300"), strict=False):
+    for row, colour in zip(furthest, (RED, BLUE, "#2a7a3f", "#c07a00"), strict=False):
         axes.plot(times, table[row], color=colour, linewidth=1.4, label=view.channels[row])
     axes.axhline(0, color=INK, linewidth=0.5)
     axes.axvline(0, color=INK, linewidth=0.5, linestyle=":")
     axes.set_xlabel("time in ms")
     axes.set_xlim(times[0], times[-1])
-    axes.legend(loc="upper left", frameon=False, fontsize=8, ncols=2)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=NAMED)
     _plain(axes)
     named = ", ".join(view.channels[row] for row in furthest)
     shown = count(len(table), "channel")
@@ -105,7 +107,11 @@ def _peaks(view: EegView, table: Array) -> list[int]:
     found: list[int] = []
     for place in np.argsort(-power):
         local = power[max(0, place - 1) : place + 2].max() <= power[place]
-        if local and all(abs(place - other) >= apart for other in found):
+        if (
+            local
+            and power[place] >= WEAKEST * power.max()
+            and all(abs(place - other) >= apart for other in found)
+        ):
             found.append(int(place))
     return sorted(found[:HEADS])
 
@@ -113,7 +119,7 @@ def _peaks(view: EegView, table: Array) -> list[int]:
 def _topographies(
     channels: Sequence[str], columns: Array, titles: Sequence[str], name: str
 ) -> Picture | None:
-    """Heads from above, nose up; none if MNE or a channel's place is not known."""
+    """Draw heads from above, nose up; none if MNE or a channel's place is not known."""
     info = _places(channels)
     if info is None:
         return None

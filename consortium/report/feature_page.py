@@ -17,7 +17,12 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Result, Table
 from consortium.report.components import robust_z
 from consortium.report.entry_pictures import Picture, draw_entries
-from consortium.report.feature_prose import feature_methods, feature_reading, feature_verdict
+from consortium.report.feature_prose import (
+    feature_methods,
+    feature_reading,
+    feature_verdict,
+    view_heading,
+)
 from consortium.report.files import write_text
 from consortium.report.loadings import paint_view, split_views
 from consortium.report.page import NAME, THRESHOLD, environment, inline
@@ -177,17 +182,17 @@ def _facts(result: Result, column: int) -> tuple[tuple[str, str], ...]:
 
 
 def _view(space: Space, view: ViewSpace, values: Array, title: str, background: Any) -> ShownView:
-    name = f"{title}, {view.name}"
+    name, heading = f"{title}, {view.name}", view_heading(view)
     if not isinstance(view.view, FmriView):
         pictures = draw_entries(view, values, name)
-        return ShownView(view.name, tuple(_shown(each) for each in pictures), "")
+        return ShownView(heading, tuple(_shown(each) for each in pictures), "")
     scores, _ = robust_z(paint_view(space, view, values[:, None])[:, 0].astype(np.float64))
     peak = space.grid.coordinates[np.abs(scores).argmax()]
     drawn = draw(space.grid, scores, peak, THRESHOLD, background, name)
     pictures = [Picture(drawn.glass, drawn.glass_text), Picture(drawn.slices, drawn.slices_text)]
     beyond = int(np.count_nonzero(np.abs(scores) >= THRESHOLD))
     note = "" if beyond else f"No voxel of this map passes |z| = {THRESHOLD:g}."
-    return ShownView(view.name, tuple(_shown(each) for each in pictures), note)
+    return ShownView(heading, tuple(_shown(each) for each in pictures), note)
 
 
 def _shown(picture: Picture) -> ShownPicture:

@@ -59,6 +59,16 @@ def feature_reading(space: Space, result: Result, threshold: float) -> list[str]
     ]
 
 
+def view_heading(space: ViewSpace) -> str:
+    """Name of a view, and what it is."""
+    view = space.view
+    if isinstance(view, TableView):
+        return f"{view.name}: columns of {view.file}"
+    if isinstance(view, FmriView):
+        return f"{view.name}: {MEASURES[view.measure]} (images)"
+    return f"{view.name}: {'potential' if view.measure == 'erp' else 'band power'} (EEG)"
+
+
 def _view_text(space: ViewSpace) -> str:
     view, size = space.view, count(space.size, "number")
     if isinstance(view, TableView):

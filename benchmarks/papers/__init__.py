@@ -1,0 +1,1 @@
+"""Experiments of the papers, run again with this project's code."""
