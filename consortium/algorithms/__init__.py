@@ -9,9 +9,10 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.ica import Ica
 from consortium.algorithms.pca import Pca
+from consortium.algorithms.regression import Regression
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
-    {"average": Average(), "ica": Ica(), "pca": Pca()}
+    {"average": Average(), "ica": Ica(), "pca": Pca(), "regression": Regression()}
 )
 
 __all__ = ["REGISTRY", "Algorithm"]

@@ -1,0 +1,1 @@
+"""The papers' own experiments, under this project's accounting."""
