@@ -12,6 +12,8 @@ from consortium.study import Study
 PLAIN = (("x", 4), ("y", 1))
 
 FEATURE_CASES = (
+    ("network", PLAIN, {"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}),
+    ("network", (("kind", 3), ("x", 4)), {"target": "kind", "hidden": [3, 2], "rounds": 2}),
     ("regression", PLAIN, {"target": "y", "bound": 1.5}),
     ("regression", PLAIN, {"target": "y", "bound": 0.5, "intercept": False, "stabilize": "trim"}),
     ("regression", PLAIN, {"target": "y", "bound": 2.0, "model": "logistic"}),
@@ -19,6 +21,13 @@ FEATURE_CASES = (
         "regression",
         PLAIN,
         {"target": "y", "bound": 1.0, "model": "polynomial", "cost": [[0, 0, 1], [0, -2], [1]]},
+    ),
+    ("tensor", PLAIN, {"components": 2, "bound": 1.0}),
+    ("tensor", PLAIN, {"components": 5, "bound": 3.0, "share": 0.3}),
+    (
+        "tensor",
+        (("one", 4), ("two", 4), ("three", 4)),
+        {"components": 3, "model": "topics", "words": ["one", "two", "three"]},
     ),
 )
 """Every algorithm of feature vectors with every statistic; a new one adds its lines."""

@@ -148,7 +148,10 @@ def printed_epsilon(nominal: float, delta: float, sites: int) -> float:
 
 
 def panels(
-    name: str, panels: Sequence[tuple[str, str, Mapping[str, tuple[Array, Array]]]], ylabel: str
+    name: str,
+    panels: Sequence[tuple[str, str, Mapping[str, tuple[Array, Array]]]],
+    ylabel: str,
+    yscale: str = "log",
 ) -> Path:
     """Draw panels (title, x label, curves by key) beside each other as docs/images/NAME.png."""
     import matplotlib as mpl
@@ -162,7 +165,7 @@ def panels(
     for axis, (title, xlabel, curves) in zip(axes.ravel(), panels, strict=False):
         for key, (x, y) in curves.items():
             axis.plot(x, y, STYLES[key], label=LABELS.get(key, key), markersize=4, linewidth=1.2)
-        axis.set(xscale="log", yscale="log", title=title, xlabel=xlabel, ylabel=ylabel)
+        axis.set(xscale="log", yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
         axis.title.set_fontsize(9)
         axis.grid(visible=True, alpha=0.3)
     for axis in axes.ravel()[len(panels) :]:

@@ -8,11 +8,20 @@ from types import MappingProxyType
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.ica import Ica
+from consortium.algorithms.network import Network
 from consortium.algorithms.pca import Pca
 from consortium.algorithms.regression import Regression
+from consortium.algorithms.tensor import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
-    {"average": Average(), "ica": Ica(), "pca": Pca(), "regression": Regression()}
+    {
+        "average": Average(),
+        "ica": Ica(),
+        "network": Network(),
+        "pca": Pca(),
+        "regression": Regression(),
+        "tensor": Tensor(),
+    }
 )
 
 __all__ = ["REGISTRY", "Algorithm"]

@@ -13,10 +13,11 @@ from memory_sites import shape_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.algorithms.memory import ArrayData
+from consortium.kernels.network import parameter_count
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
 
-CONES = {"regression_moment"}
+CONES = {"mixture_second", "regression_moment", "topic_second"}
 
 
 def site_of(table):
@@ -41,7 +42,48 @@ def regression_query(generator, features):
     return Query("stage", "regression_moment", arguments)
 
 
-QUERIES = {"regression_moment": regression_query}
+def network_query(generator, features):
+    classes = int(generator.integers(1, features - 1))
+    units = [int(n) for n in generator.integers(1, 4, int(generator.integers(0, 3)))] + [classes]
+    count = parameter_count([features - classes, *units])
+    arguments = {
+        "parameters": 10.0 ** generator.uniform(-4, 9) * generator.standard_normal(count),
+        "units": np.array(units, dtype=np.float64),
+        "target": int(generator.integers(features - classes + 1)),
+    }
+    return Query("stage", "network_gradient", arguments)
+
+
+def mixture_query(generator, features):
+    size = int(generator.integers(1, 5))
+    arguments = {
+        "reach": float(10.0 ** generator.uniform(-3, 3)),
+        "constant": float(10.0 ** generator.uniform(-3, 3)),
+        "whitening": 10.0 ** generator.uniform(-4, 9) * generator.standard_normal((features, size)),
+    }
+    return Query("stage", "mixture", arguments)
+
+
+def topic_query(generator, features):
+    size = int(generator.integers(1, features + 1))
+    components = int(generator.integers(1, 5))
+    scale = 10.0 ** generator.uniform(-4, 9)
+    arguments = {
+        "size": size,
+        "starts": generator.integers(0, features - size + 1, 3).astype(float),
+        "whitening": scale * generator.standard_normal((size, components)),
+    }
+    return Query("stage", "topic", arguments)
+
+
+QUERIES = {
+    "mixture_second": mixture_query,
+    "mixture_third": mixture_query,
+    "network_gradient": network_query,
+    "regression_moment": regression_query,
+    "topic_second": topic_query,
+    "topic_third": topic_query,
+}
 
 
 def person(generator, features):
@@ -77,6 +119,36 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, see
 
 
 REACHING = {  # two persons as far apart as the clip allows, the query, and the bound
+    "mixture_second": (
+        [3.0, 0.0, 1.0],
+        [0.0, 2.0, 0.0],
+        {"reach": 1.0, "constant": 0.01},
+        1.0,
+    ),
+    "mixture_third": (
+        [3.0, 0.0, 1.0],
+        [-3.0, 0.0, -1.0],
+        {"reach": 9.0, "whitening": np.eye(3)},
+        1.0,
+    ),
+    "topic_second": (
+        [1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        {"starts": np.zeros(3), "size": 3},
+        1.0,
+    ),
+    "topic_third": (
+        [1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        {"starts": np.zeros(3), "whitening": np.array([[1.0], [-1.0], [0.0]])},
+        1.0,
+    ),
+    "network_gradient": (
+        [0.0, 0.0, 1.0],
+        [0.0, 0.0, -1.0],
+        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3)},
+        0.4,
+    ),
     "regression_moment": (
         [3.0, 4.0, 1.0],
         [-4.0, 3.0, 0.0],
@@ -111,7 +183,9 @@ def test_the_centre_learns_nothing_from_an_overflow(name):
     table = np.array([[1.0, -2.0, 0.5], [0.5, 1.5, -1.0], [1e30, 1.0, 1.0]], dtype=np.float32)
     query = QUERIES[name](np.random.default_rng(0), 3)
     arguments = {
-        key: value if isinstance(value, int) else 1e300 * (value + 1.0)
+        key: value
+        if isinstance(value, int) or key in ("units", "starts")
+        else 1e300 * (value + 1.0)
         for key, value in query.arguments.items()
     }
     with np.errstate(all="ignore"):
