@@ -11,7 +11,6 @@ the third moment: for orthonormal u_k and whitened mean m, √w_k = u_kᵀ m.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -25,33 +24,32 @@ from consortium.algorithms.base import (
     Local,
     PlannedRelease,
     Query,
-    Release,
-    Result,
     Run,
     Shape,
     SiteData,
-    Table,
     Takes,
+)
+from consortium.algorithms.tensor_model import (
+    CONSTANT,
+    corrected,
+    mixture_moments,
+    tensor_result,
+    topic_moments,
 )
 from consortium.algorithms.vectors import index_argument, number_argument, view_slice
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.clipping import squared_norms
 from consortium.kernels.columns import bounded_columns, mean_packed_square
-from consortium.kernels.moments import pack_symmetric, packed_size, unpack_symmetric
-from consortium.kernels.spiked import Whitening, flat_variance, whiten
+from consortium.kernels.moments import pack_symmetric, packed_size
 from consortium.kernels.tensor import (
-    contract,
     cubic_size,
     mean_cube,
     mean_mixed_cube,
-    orthogonal_components,
     unpack_cubic,
 )
 from consortium.privacy.bounds import Bound
 
 _MOST_FEATURES = 3_000
-_CONSTANT = 0.5  # weight of the mean in the first release, over bound
-_LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none
 
 
 class TensorParameters(BaseModel):
@@ -184,7 +182,7 @@ class Tensor:
         if not len(starts):
             first = {"reach": float, "constant": float}
             third = {"reach": float, **whitening}
-            norm = (parameters.bound or 0.0) ** 2 * (1 + _CONSTANT**2)
+            norm = (parameters.bound or 0.0) ** 2 * (1 + CONSTANT**2)
             bound, entries, kind = Bound(norm, cone=True), packed_size(size + 1), "mixture"
         cubic, share = cubic_size(parameters.components), parameters.share
         return (
@@ -199,28 +197,14 @@ class Tensor:
         where: dict[str, Argument] = {"starts": starts} if topics else {"reach": _bound(parameters)}
         kind = "topic" if topics else "mixture"
         more: dict[str, Argument] = (
-            {"size": size} if topics else {"constant": _CONSTANT * _bound(parameters)}
+            {"size": size} if topics else {"constant": CONSTANT * _bound(parameters)}
         )
         second = yield Query("second", f"{kind}_second", {**where, **more})
-        model = (_topic_moments if topics else _mixture_moments)(second, parameters)
+        model = (topic_moments if topics else mixture_moments)(second, parameters)
         forward = model.scale * model.whitening.forward
         third = yield Query("third", f"{kind}_third", {**where, "whitening": forward})
         tensor = unpack_cubic(third.values, parameters.components) / model.scale**3
-        return _result(parameters, shape, model, _corrected(tensor, model))
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """What the first release tells: whitening, mean, σ², and a public scale for whitened persons.
-
-    The scale brings a whitened person's root mean square to 1/margin, so that 1 is the bound.
-    """
-
-    whitening: Whitening
-    mean: Array
-    variance: float
-    scale: float
-    edge: float
+        return tensor_result(parameters, shape, model, corrected(tensor, model))
 
 
 def _bound(parameters: TensorParameters) -> float:
@@ -238,86 +222,3 @@ def _vocabulary(parameters: TensorParameters, shape: Shape) -> tuple[Array, int]
             "field 'analysis.words': the words need three different views of one size; name these."
         )
     return np.array([each.start for each in found], dtype=np.float64), sizes.pop()
-
-
-def _mixture_moments(release: Release, parameters: TensorParameters) -> _Moments:
-    matrix = unpack_symmetric(release.values)
-    square, size = matrix[:-1, :-1], len(matrix) - 1
-    mean = matrix[:-1, -1] / (_CONSTANT * _bound(parameters))
-    variance = flat_variance(square, mean, parameters.components)
-    edge = release.deviation * float(np.sqrt(2.0 * size))
-    whitening = whiten(square - variance * np.eye(size), parameters.components, edge)
-    spread = parameters.components + variance * float(np.sum(1 / whitening.values))
-    return _Moments(whitening, mean, variance, 1 / (parameters.margin * spread**0.5), edge)
-
-
-def _topic_moments(release: Release, parameters: TensorParameters) -> _Moments:
-    matrix = unpack_symmetric(release.values)
-    edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
-    whitening = whiten(matrix, parameters.components, edge)
-    # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
-    mean = _frequencies(matrix.sum(axis=1))
-    spread = float(mean @ np.square(whitening.forward).sum(axis=1))
-    return _Moments(whitening, mean, 0.0, 1 / (parameters.margin * spread**0.5), edge)
-
-
-def _frequencies(columns: Array) -> Array:
-    """The columns without negative entries, adding up to 1."""
-    kept = np.maximum(columns, 0.0)
-    total = kept.sum(axis=0)
-    scaled: Array = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1 / len(columns))
-    return scaled
-
-
-def _corrected(tensor: Array, model: _Moments) -> Array:
-    """Take away what the Gaussians' own spread adds: σ² (m ⊗ G in its three orders), G = Wᵀ W."""
-    forward = model.whitening.forward
-    product = np.einsum("i,jk->ijk", forward.T @ model.mean, forward.T @ forward)
-    added = product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0)
-    corrected: Array = tensor - model.variance * added
-    return corrected
-
-
-def _result(parameters: TensorParameters, shape: Shape, model: _Moments, tensor: Array) -> Result:
-    generator = np.random.default_rng(parameters.seed)
-    directions = orthogonal_components(
-        tensor,
-        restarts=parameters.restarts,
-        iterations=parameters.iterations,
-        generator=generator,
-    )
-    projected = directions.T @ (model.whitening.forward.T @ model.mean)
-    roots = np.maximum(projected, _LEAST_ROOT)
-    roots /= np.linalg.norm(roots)
-    order = np.argsort(-roots)
-    directions, roots = directions[:, order], roots[order]
-    centres = model.whitening.backward @ directions / roots
-    if parameters.words is not None:
-        centres = _frequencies(centres)
-    strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
-    rows = tuple(
-        (number + 1, float(root**2), float(root * strength))
-        for number, (root, strength) in enumerate(zip(roots, strengths, strict=True))
-    )
-    table = Table(
-        "Components; where the model holds and noise is small, agreement of the third moment with "
-        "the weight is 1.",
-        ("component", "weight", "agreement"),
-        rows,
-    )
-    return Result(
-        {"centres": _placed(centres, parameters, shape), "weights": roots**2},
-        {"variance": model.variance, "noise_edge": model.edge},
-        loadings="centres",
-        tables={"components": table},
-    )
-
-
-def _placed(centres: Array, parameters: TensorParameters, shape: Shape) -> Array:
-    """Centres over all views' entries: a topic's frequencies once for each of the three words."""
-    if parameters.words is None:
-        return centres
-    placed = np.zeros((shape.features, centres.shape[1]))
-    for name in parameters.words:
-        placed[view_slice(shape, name, "analysis.words")] = centres
-    return placed

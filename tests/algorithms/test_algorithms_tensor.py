@@ -92,7 +92,7 @@ def test_the_spread_is_found_and_its_correction_matters():
         return 0.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("consortium.algorithms.tensor.flat_variance", blind)
+        patch.setattr("consortium.algorithms.tensor_model.flat_variance", blind)
         _, _, spoilt = drive(TENSOR, parameters, sites_of(table, views, COUNTS))
     bad, _ = distance(spoilt.arrays["centres"], spoilt.arrays["weights"], centres)
     assert bad > 2 * good
