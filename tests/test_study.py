@@ -259,7 +259,7 @@ def test_the_digest_is_that_of_the_content():
     assert len({digest, *(parse_study(other).digest for other in others)}) == 7
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
+@pytest.mark.parametrize("name", sorted(n for n in REGISTRY if REGISTRY[n].takes != "features"))
 def test_writing_and_reading_a_study_are_inverses(name):
     analysis = {} if name == "average" else {"components": 5}
     detrend = "none" if REGISTRY[name].needs_means else "linear"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from consortium.algorithms.base import Extent
 from consortium.conduct import Errand
 from consortium.demo import EXCHANGE, Place
 from consortium.engine.centre import Centre
@@ -20,7 +19,8 @@ from consortium.engine.setting import Setting
 from consortium.engine.wire import Clock
 from consortium.identity import create_identity, load_identity
 from consortium.progress import claim_run
-from consortium.report.grid import Grid, study_grid
+from consortium.report.grid import Grid
+from consortium.report.space import Space, study_space
 from consortium.roster import Membership, found_roster, read_roster, save_roster
 from consortium.signing import read_signed, sign_study
 from consortium.study import Study, load_study
@@ -62,17 +62,28 @@ class Ticks:
         return Clock(lambda: self.now, self.pause)
 
 
+def make_scans(folder: Path, subjects: int = 3) -> None:
+    """Write each site's made-up scans."""
+    recipe = Recipe(SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    make_consortium(folder, recipe, workers=1)
+
+
 def build(
-    root: Path, *, scheme: str = "cape", dropouts: int = 0, text: str = STUDY, subjects: int = 3
+    root: Path,
+    *,
+    scheme: str = "cape",
+    dropouts: int = 0,
+    text: str = STUDY,
+    subjects: int = 3,
+    make: Callable[[Path, int], None] = make_scans,
 ) -> Place:
-    """Make scans, keys, roster and approvals; `tests` may change anything before the run."""
+    """Make data, keys, roster and approvals; `tests` may change anything before the run."""
     root.mkdir(parents=True, exist_ok=True)
     place = Place(root)
     errand = place.errand
     text = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
     errand.study.write_text(text, encoding="utf-8")
-    recipe = Recipe(SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
-    make_consortium(root / "hospitals", recipe, workers=1)
+    make(root / "hospitals", subjects)
     (root / EXCHANGE).mkdir()
     errand.keys.mkdir()
     members = found_roster(create_identity(errand.keys, _entropy("centre")).public)
@@ -127,7 +138,8 @@ class Village:
         self.ticks.others = self.pump
         self.agents: dict[str, Agent] = {}
         self.study: Study = load_study(self.place.errand.study)
-        self.grid: Grid = study_grid(self.study.data, self.place.errand.study.parent)
+        self.space: Space = study_space(self.study, self.place.errand.study.parent)
+        self.grid: Grid = self.space.grid
 
     def agent(self, name: str) -> Agent:
         """A site's agent, built from its folder if it isn't there."""
@@ -151,9 +163,8 @@ class Village:
         signed = read_signed(errand.study, read_roster(errand.roster))
         keys = signed.keys
         record = claim_run(errand.out, self.study, exchange, keys)
-        grid = self.grid
-        extent = Extent(grid.features, grid.features)
-        setting = Setting(record.run, self.study, keys, grid.digest, extent, signed.file)
+        space = self.space
+        setting = Setting(record.run, self.study, keys, space.digest, space.extent, signed.file)
         return Centre(
             setting,
             load_identity(errand.keys).key,

@@ -1,1 +1,1 @@
-"""Experiments of the papers, run again with this project's code."""
+"""The papers' own experiments, under this project's accounting."""

@@ -9,10 +9,21 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca import Cca
 from consortium.algorithms.ica import Ica
+from consortium.algorithms.network import Network
 from consortium.algorithms.pca import Pca
+from consortium.algorithms.regression import Regression
+from consortium.algorithms.tensor import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
-    {"average": Average(), "cca": Cca(), "ica": Ica(), "pca": Pca()}
+    {
+        "average": Average(),
+        "cca": Cca(),
+        "ica": Ica(),
+        "network": Network(),
+        "pca": Pca(),
+        "regression": Regression(),
+        "tensor": Tensor(),
+    }
 )
 
 __all__ = ["REGISTRY", "Algorithm"]

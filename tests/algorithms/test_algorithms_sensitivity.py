@@ -15,7 +15,10 @@ from consortium.algorithms.memory import ArrayData
 from consortium.privacy.bounds import Bound
 
 STATISTICS = {
-    name: local for algorithm in REGISTRY.values() for name, local in algorithm.statistics.items()
+    name: local
+    for algorithm in REGISTRY.values()
+    if algorithm.takes != "features"
+    for name, local in algorithm.statistics.items()
 }
 CONES = {"second_moment", "stacked_moment", "view_moment"}
 OF_VECTORS = {

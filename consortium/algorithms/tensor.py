@@ -1,0 +1,224 @@
+"""capeAGN: mixtures of Gaussians and single-topic models from moments of order two and three.
+
+Source: dissertation Algorithm 5.1, changed. The second moment is released first and whitens;
+the third is taken of whitened persons at the sites, so that a message has K (K + 1)(K + 2)/6
+numbers instead of D³. A whitened person is clipped: replacing one moves the third moment by
+2 B / n. The correction for the Gaussians' own spread needs σ² and the mean only, which the first
+release holds, and costs nothing more. Weights come from the mean, which is known far better than
+the third moment: for orthonormal u_k and whitened mean m, √w_k = u_kᵀ m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from consortium.algorithms.arguments import array_argument, feature_argument
+from consortium.algorithms.base import (
+    Argument,
+    Array,
+    Form,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    SiteData,
+    Takes,
+)
+from consortium.algorithms.tensor_model import (
+    CONSTANT,
+    corrected,
+    mixture_moments,
+    tensor_result,
+    topic_moments,
+)
+from consortium.algorithms.vectors import index_argument, number_argument, view_slice
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.clipping import squared_norms
+from consortium.kernels.columns import bounded_columns, mean_packed_square
+from consortium.kernels.moments import pack_symmetric, packed_size
+from consortium.kernels.tensor import (
+    cubic_size,
+    mean_cube,
+    mean_mixed_cube,
+    unpack_cubic,
+)
+from consortium.privacy.bounds import Bound
+
+_MOST_FEATURES = 3_000
+
+
+class TensorParameters(BaseModel):
+    """Parameters of `tensor`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    components: int = Field(ge=2, le=50, description="K, components of the mixture, or topics.")
+    model: Literal["mixture", "topics"] = Field(
+        default="mixture",
+        description="'mixture': Gaussians of one spherical covariance, over the entries of all "
+        "views; 'topics': three words of each person, `words`.",
+    )
+    bound: float | None = Field(
+        default=None,
+        gt=0,
+        description="For mixture: clipping bound of a person's vector (Euclidean norm).",
+    )
+    words: tuple[str, str, str] | None = Field(
+        default=None, description="For topics: three views of a word each, one entry for each word."
+    )
+    share: float = Field(
+        default=0.6,
+        gt=0,
+        lt=1,
+        description="Part of the whole budget (of μ²) that the second moment may use.",
+    )
+    margin: float = Field(
+        default=1.3,
+        gt=0,
+        description="Clipping bound of a whitened person over the root of its mean square.",
+    )
+    restarts: int = Field(default=30, ge=1, le=1000, description="Random starts per component.")
+    iterations: int = Field(default=50, ge=1, le=1000, description="Power iterations per start.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the public random starts.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> TensorParameters:
+        if (self.model == "mixture") != (self.bound is not None):
+            raise ValueError("bound: it belongs to model: mixture; give both or neither")
+        if (self.model == "topics") != (self.words is not None):
+            raise ValueError("words: they belong to model: topics; give both or neither")
+        return self
+
+
+def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean of z zᵀ, z = (x, c), packed: (D + 1)(D + 2)/2 entries."""
+    constant = number_argument(query, "constant")
+    persons = bounded_columns(data.table(), _reach(query))
+    row = np.full((1, persons.shape[1]), constant)
+    return mean_packed_square(np.vstack([persons, row]), bound.norm)
+
+
+def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean of v ⊗ v ⊗ v, v = Wᵀ x, packed: K (K + 1)(K + 2)/6 entries."""
+    whitening = feature_argument(query, "whitening", data.features)
+    persons = bounded_columns(data.table(), _reach(query))
+    with np.errstate(over="ignore", invalid="ignore"):
+        whitened = whitening.T @ persons
+    return mean_cube(whitened, bound.norm)
+
+
+def _topic_second(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean of the symmetric products of two different words of a person, packed."""
+    words = _words(data, query, index_argument(query, "size", data.features + 1))
+    lengths = [np.sqrt(squared_norms(word)) for word in words]
+    pairs = lengths[0] * (lengths[1] + lengths[2]) + lengths[1] * lengths[2]
+    scales = bound.norm / np.maximum(pairs / 3, bound.norm)
+    total = words[0] + words[1] + words[2]
+    matrix = (total * scales) @ total.T
+    for word in words:
+        matrix -= (word * scales) @ word.T
+    # Rounding must not leave the cone of matrices without negative entries.
+    mean: Array = pack_symmetric(np.maximum(matrix, 0.0)) / (6 * total.shape[1])
+    return mean
+
+
+def _topic_third(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean of the symmetric product of three whitened words, packed."""
+    whitening = array_argument(query, "whitening", 2)
+    words = _words(data, query, len(whitening))
+    with np.errstate(over="ignore", invalid="ignore"):
+        whitened = [whitening.T @ word for word in words]
+    return mean_mixed_cube(whitened[0], whitened[1], whitened[2], bound.norm)
+
+
+def _reach(query: Query) -> float:
+    return max(number_argument(query, "reach"), 1e-150)
+
+
+def _words(data: SiteData, query: Query, size: int) -> list[Array]:
+    """Three words of each person, size x N each, entries from 0 to 1."""
+    starts = array_argument(query, "starts", 1)
+    sound = len(starts) == 3 and bool(np.all((starts >= 0) & (starts % 1 == 0)))
+    if not sound or size < 1 or (starts + size > data.features).any():
+        raise ProtocolError("The query's 'starts' don't fit the data; discard it.")
+    table = np.asarray(data.table(), dtype=np.float64)
+    return [np.clip(table[int(s) : int(s) + size], 0.0, 1.0) for s in starts]
+
+
+class Tensor:
+    """A second moment of D x D, then a third of K x K x K."""
+
+    name = "tensor"
+    title = "capeAGN tensor decomposition"
+    takes: Takes = "features"
+    needs_means = True
+    Parameters = TensorParameters
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "mixture_second": _mixture_second,
+        "mixture_third": _mixture_third,
+        "topic_second": _topic_second,
+        "topic_third": _topic_third,
+    }
+
+    def releases(
+        self, parameters: TensorParameters, shape: Shape
+    ) -> tuple[PlannedRelease, PlannedRelease]:
+        """One release each, sharing the budget."""
+        starts, size = _vocabulary(parameters, shape)
+        if not parameters.components <= size <= _MOST_FEATURES:
+            raise StudyError(
+                f"field 'analysis.components': {parameters.components} can't be told from {size} "
+                f"entries; have at least as many entries, and at most {_MOST_FEATURES}."
+            )
+        whitening: dict[str, Form] = {"whitening": (size, parameters.components)}
+        first: dict[str, Form] = {"starts": (3,), "size": int}
+        third: dict[str, Form] = {"starts": (3,), **whitening}
+        bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
+        if not len(starts):
+            first = {"reach": float, "constant": float}
+            third = {"reach": float, **whitening}
+            norm = (parameters.bound or 0.0) ** 2 * (1 + CONSTANT**2)
+            bound, entries, kind = Bound(norm, cone=True), packed_size(size + 1), "mixture"
+        cubic, share = cubic_size(parameters.components), parameters.share
+        return (
+            PlannedRelease("second", f"{kind}_second", entries, bound, 1, share, first),
+            PlannedRelease("third", f"{kind}_third", cubic, Bound(1.0), 1, 1 - share, third),
+        )
+
+    def run(self, parameters: TensorParameters, shape: Shape) -> Run:
+        """Whiten by the second moment, decompose the third."""
+        starts, size = _vocabulary(parameters, shape)
+        topics = len(starts) > 0
+        where: dict[str, Argument] = {"starts": starts} if topics else {"reach": _bound(parameters)}
+        kind = "topic" if topics else "mixture"
+        more: dict[str, Argument] = (
+            {"size": size} if topics else {"constant": CONSTANT * _bound(parameters)}
+        )
+        second = yield Query("second", f"{kind}_second", {**where, **more})
+        model = (topic_moments if topics else mixture_moments)(second, parameters)
+        forward = model.scale * model.whitening.forward
+        third = yield Query("third", f"{kind}_third", {**where, "whitening": forward})
+        tensor = unpack_cubic(third.values, parameters.components) / model.scale**3
+        return tensor_result(parameters, shape, model, corrected(tensor, model))
+
+
+def _bound(parameters: TensorParameters) -> float:
+    return float(parameters.bound or 0.0)
+
+
+def _vocabulary(parameters: TensorParameters, shape: Shape) -> tuple[Array, int]:
+    """Where the three words begin (nowhere for a mixture), and entries of a vector."""
+    if parameters.words is None:
+        return np.zeros(0), shape.features
+    found = [view_slice(shape, name, "analysis.words") for name in parameters.words]
+    sizes = {each.stop - each.start for each in found}
+    if len(sizes) > 1 or len(set(parameters.words)) < 3:
+        raise StudyError(
+            "field 'analysis.words': the words need three different views of one size; name these."
+        )
+    return np.array([each.start for each in found], dtype=np.float64), sizes.pop()

@@ -1,0 +1,62 @@
+"""A whitening of noisy second moments: eigenvalues without what noise adds to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """W = U d^(-1/2), with U the leading eigenvectors (D x K) and d their eigenvalues."""
+
+    vectors: Array
+    values: Array
+
+    @property
+    def forward(self) -> Array:
+        """W, D x K: Wᵀ M W is the identity."""
+        scaled: Array = self.vectors / np.sqrt(self.values)
+        return scaled
+
+    @property
+    def backward(self) -> Array:
+        """U d^(1/2), D x K: takes whitened vectors back."""
+        scaled: Array = self.vectors * np.sqrt(self.values)
+        return scaled
+
+
+def shrunk(values: Array, edge: float) -> Array:
+    """Eigenvalues of a low-rank matrix from those of its sum with symmetric Gaussian noise.
+
+    An eigenvalue d above half the edge e of the noise's spectrum appears at d + e²/(4d)
+    (Capitaine, Donati-Martin and Féral 2009); below, at the edge. Never less than e/2.
+    """
+    above = np.maximum(values, edge)
+    estimate: Array = (above + np.sqrt(above**2 - edge**2)) / 2
+    return estimate
+
+
+def whiten(moment: Array, components: int, edge: float) -> Whitening:
+    """Whitening of the leading eigenvectors of a noisy D x D moment of rank K."""
+    values, vectors = np.linalg.eigh(moment)
+    leading = slice(len(values) - components, None)
+    least = 1e-9 * max(float(np.abs(values).max()), 1e-300)
+    estimates = np.maximum(shrunk(values[leading], edge), least)
+    return Whitening(vectors[:, leading][:, ::-1], estimates[::-1])
+
+
+def flat_variance(moment: Array, mean: Array, components: int) -> float:
+    """σ² of a moment Σ w a aᵀ + σ² I: the mean of its D - K least eigenvalues, not below 0.
+
+    Where K = D it is the least eigenvalue of the covariance (Hsu and Kakade 2013, theorem 1).
+    """
+    features = len(moment)
+    if components < features:
+        return max(float(np.linalg.eigvalsh(moment)[: features - components].mean()), 0.0)
+    return max(float(np.linalg.eigvalsh(moment - np.outer(mean, mean))[0]), 0.0)

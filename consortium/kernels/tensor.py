@@ -1,0 +1,148 @@
+"""Symmetric tensors of order three: moments, coordinates that keep their norm, decomposition.
+
+Source of the power method: Anandkumar, Ge, Hsu, Kakade and Telgarsky (2014), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.kernels.clipping import squared_norms
+from consortium.kernels.columns import bounded_columns
+
+Array = NDArray[Any]
+
+_CHUNK = 2048  # persons whose pairwise products are held at a time
+_POLISH = 50
+
+
+def cubic_size(size: int) -> int:
+    """Entries of a packed symmetric K x K x K tensor."""
+    return size * (size + 1) * (size + 2) // 6
+
+
+def pack_cubic(tensor: Array) -> Array:
+    """Entries i <= j <= k, times the root of how often each occurs: keeps the Frobenius norm."""
+    index, weights = _corner(len(tensor))
+    packed: Array = tensor[index] * weights
+    return packed
+
+
+def unpack_cubic(packed: Array, size: int) -> Array:
+    """Inverse of `pack_cubic` for a K x K x K tensor."""
+    (first, second, third), weights = _corner(size)
+    tensor = np.empty((size, size, size))
+    values = packed / weights
+    for i, j, k in permutations((first, second, third)):
+        tensor[i, j, k] = values
+    return tensor
+
+
+def _corner(size: int) -> tuple[tuple[Array, Array, Array], Array]:
+    i, j, k = np.indices((size, size, size)).reshape(3, -1)
+    kept = (i <= j) & (j <= k)
+    i, j, k = i[kept], j[kept], k[kept]
+    equal = (i == j).astype(int) + (j == k)
+    return (i, j, k), np.sqrt(np.array([6.0, 3.0, 1.0]))[equal]
+
+
+def mean_cube(columns: Array, norm: float) -> Array:
+    """Mean over columns of v ⊗ v ⊗ v, each clipped to Frobenius norm ``norm`` = ‖v‖³, packed.
+
+    Parameters
+    ----------
+    columns : array, K x N
+    norm : float
+    """
+    clipped = bounded_columns(columns, float(np.cbrt(norm)))
+    mean: Array = pack_cubic(_sum_products(clipped, clipped, clipped)) / columns.shape[1]
+    return mean
+
+
+def mean_mixed_cube(first: Array, second: Array, third: Array, norm: float) -> Array:
+    """Mean over columns of the symmetric part of u ⊗ v ⊗ w, clipped to ‖u‖‖v‖‖w‖ <= norm, packed.
+
+    The symmetric part's own norm is not larger. A column that overflowed counts as zero.
+
+    Parameters
+    ----------
+    first, second, third : array, K x N
+    norm : float
+    """
+    parts = [np.asarray(part, dtype=np.float64) for part in (first, second, third)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = [squared_norms(part) for part in parts]
+        sizes = np.sqrt(squares[0]) * np.sqrt(squares[1]) * np.sqrt(squares[2])
+    finite = np.isfinite(sizes) & np.isfinite(sum(squares))
+    u, v, w = (part[:, finite] for part in parts)
+    total = _sum_products(u * (norm / np.maximum(sizes[finite], norm)), v, w)
+    orders = np.stack([total.transpose(order) for order in permutations(range(3))])
+    mean: Array = pack_cubic(orders.mean(axis=0)) / first.shape[1]
+    return mean
+
+
+def _sum_products(first: Array, second: Array, third: Array) -> Array:
+    """Sum over columns of u ⊗ v ⊗ w, K x K x K."""
+    size = len(first)
+    total = np.zeros((size * size, size))
+    for start in range(0, first.shape[1], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        pairs = first[:, None, part] * second[None, :, part]
+        total += pairs.reshape(size * size, -1) @ third[:, part].T
+    return total.reshape(size, size, size)
+
+
+def contract(tensor: Array, vectors: Array) -> Array:
+    """T(I, u, u) for each column u, K x L."""
+    size, count = vectors.shape
+    partial = (tensor.reshape(-1, size) @ vectors).reshape(size, size, count)
+    contracted: Array = np.einsum("ijl,jl->il", partial, vectors)
+    return contracted
+
+
+def orthogonal_components(
+    tensor: Array, *, restarts: int, iterations: int, generator: np.random.Generator
+) -> Array:
+    """Orthonormal u_k with T close to Σ λ_k u_k ⊗ u_k ⊗ u_k, λ_k >= 0: K x K, columns.
+
+    Tensor power method with restarts and deflation; then all columns are improved together, by
+    the polar factor of the contractions, since deflation piles the errors up on the last ones.
+
+    Parameters
+    ----------
+    tensor : array, K x K x K, symmetric
+    restarts, iterations : int
+        Random starts for each component, and power iterations from each.
+    generator : numpy.random.Generator
+    """
+    rest, found = tensor.copy(), []
+    for _ in range(len(tensor)):
+        starts = _unit(generator.standard_normal((len(tensor), restarts)))
+        for _ in range(iterations):
+            starts = _unit(contract(rest, starts))
+        values = np.einsum("il,il->l", contract(rest, starts), starts)
+        best = starts[:, int(np.argmax(values))]
+        found.append(best)
+        rest = rest - values.max() * np.einsum("i,j,k->ijk", best, best, best)
+    columns = _polar(np.column_stack(found))
+    for _ in range(_POLISH):
+        columns = _polar(contract(tensor, columns))
+    signs = np.sign(np.einsum("il,il->l", contract(tensor, columns), columns))
+    oriented: Array = columns * np.where(signs == 0, 1.0, signs)
+    return oriented
+
+
+def _unit(columns: Array) -> Array:
+    sizes = np.sqrt(squared_norms(columns))
+    scaled: Array = columns / np.where(sizes > 0, sizes, 1.0)
+    return scaled
+
+
+def _polar(matrix: Array) -> Array:
+    left, _, right = np.linalg.svd(matrix)
+    nearest: Array = left @ right
+    return nearest

@@ -1,0 +1,167 @@
+"""What every algorithm of feature vectors must keep; `test_algorithms_contract` for persons."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import yaml
+from feature_sites import FEATURE_CASES, make_feature_sites, make_feature_study, sites_of
+from memory_sites import drive, pooled_mean, shape_of
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query
+from consortium.engine.encoding import encode_query
+from consortium.errors import ProtocolError
+from consortium.simulate import Simulation
+from consortium.study import parse_study
+
+cases = pytest.mark.parametrize(("name", "views", "analysis"), FEATURE_CASES)
+
+
+def loud(seed):
+    generator = np.random.default_rng(seed)
+    return lambda entries: generator.standard_normal(entries)
+
+
+def prepared(name, views, analysis):
+    algorithm = REGISTRY[name]
+    return algorithm, algorithm.Parameters.model_validate(analysis), make_feature_sites(views)
+
+
+def planned_by(algorithm, parameters, sites):
+    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+
+
+def form(query):
+    return {
+        name: value.shape if isinstance(value, np.ndarray) else type(value)
+        for name, value in query.arguments.items()
+    }
+
+
+def test_the_cases_cover_the_registry():
+    takers = {name for name, algorithm in REGISTRY.items() if algorithm.takes == "features"}
+    assert {name for name, _, _ in FEATURE_CASES} == takers
+    for name in takers:
+        asked = set()
+        for case in FEATURE_CASES:
+            if case[0] == name:
+                asked |= {query.statistic for query in drive(*prepared(*case))[0]}
+        assert asked == set(REGISTRY[name].statistics)
+
+
+@cases
+def test_the_planned_releases_share_one_budget(name, views, analysis):
+    planned = planned_by(*prepared(name, views, analysis)).values()
+    assert sum(release.share for release in planned) <= 1 + 1e-12
+    assert all(release.share > 0 for release in planned)
+    assert all(release.rounds >= 1 and release.entries >= 1 for release in planned)
+    assert all(release.statistic in REGISTRY[name].statistics for release in planned)
+
+
+@cases
+@pytest.mark.parametrize("noisy", [False, True])
+def test_only_what_is_planned_is_asked(name, views, analysis, noisy):
+    algorithm, parameters, sites = prepared(name, views, analysis)
+    planned = planned_by(algorithm, parameters, sites)
+    queries, _, result = drive(
+        algorithm, parameters, sites, loud(1) if noisy else lambda entries: 0.0
+    )
+    for stage, rounds in Counter(query.stage for query in queries).items():
+        assert rounds <= planned[stage].rounds
+    for query in queries:
+        assert query.statistic == planned[query.stage].statistic
+        assert form(query) == planned[query.stage].arguments
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+    assert result.arrays[result.loadings].shape[0] == sites[0].features
+    for table in result.tables.values():
+        assert table.rows
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@cases
+def test_statistics_have_the_planned_size_and_keep_their_bound(name, views, analysis):
+    algorithm, parameters, sites = prepared(name, views, analysis)
+    planned = planned_by(algorithm, parameters, sites)
+    for query in drive(algorithm, parameters, sites, loud(2))[0]:
+        stage = planned[query.stage]
+        for site in sites:
+            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
+            assert statistic.size == stage.entries
+            assert statistic.dtype == np.float64
+            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
+
+
+@cases
+def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, views, analysis):
+    algorithm, parameters, sites = prepared(name, views, analysis)
+    whole = np.hstack([site.table() for site in sites])
+    together = sites_of(whole, views, (whole.shape[1],))
+    planned = planned_by(algorithm, parameters, sites)
+    for query in drive(algorithm, parameters, sites)[0]:
+        bound = planned[query.stage].bound
+        apart = pooled_mean(algorithm, query, bound, sites)
+        assert pooled_mean(algorithm, query, bound, together) == pytest.approx(apart, abs=1e-9)
+
+
+@cases
+def test_the_same_releases_lead_to_the_same_queries(name, views, analysis):
+    algorithm, parameters, sites = prepared(name, views, analysis)
+    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
+    again = algorithm.run(parameters, shape_of(sites))
+    assert encode_query(next(again)) == encode_query(queries[0])
+    for release, query in zip(releases, queries[1:], strict=False):
+        assert encode_query(again.send(release)) == encode_query(query)
+    with pytest.raises(StopIteration) as stop:
+        again.send(releases[-1])
+    for key, array in stop.value.value.arrays.items():
+        assert np.array_equal(array, result.arrays[key])
+
+
+@cases
+def test_data_are_not_changed(name, views, analysis):
+    algorithm, parameters, sites = prepared(name, views, analysis)
+    before = [site.table().copy() for site in sites]
+    drive(algorithm, parameters, sites)
+    assert all(np.array_equal(a, b.table()) for a, b in zip(before, sites, strict=True))
+
+
+@cases
+def test_writing_and_reading_a_study_are_inverses(name, views, analysis):
+    study = make_feature_study(name, views, analysis)
+    assert parse_study(yaml.safe_dump(study.model_dump(mode="json"))) == study
+
+
+@cases
+def test_a_simulation_without_privacy_releases_the_pooled_mean(name, views, analysis):
+    # Of later rounds, whose queries may depend on rounding, only that they end in a result.
+    study = make_feature_study(name, views, analysis, scheme="none")
+    sites = make_feature_sites(views)
+    _, releases, expected = drive(REGISTRY[name], study.analysis, sites)
+    simulation = Simulation(study, sites, 0)
+    assert simulation.step().values == pytest.approx(releases[0].values, abs=1e-4)
+    found = simulation.run()
+    shapes = {key: array.shape for key, array in expected.arrays.items()}
+    assert {key: array.shape for key, array in found.arrays.items()} == shapes
+
+
+@cases
+def test_a_private_simulation_ends(name, views, analysis):
+    study = make_feature_study(name, views, analysis)
+    result = Simulation(study, make_feature_sites(views), 0).run()
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+
+
+@cases
+def test_a_query_without_an_argument_is_refused_by_the_site(name, views, analysis):
+    algorithm, parameters, (site, *rest) = prepared(name, views, analysis)
+    planned = planned_by(algorithm, parameters, [site, *rest])
+    for query in drive(algorithm, parameters, [site, *rest])[0]:
+        local, bound = algorithm.statistics[query.statistic], planned[query.stage].bound
+        for missing in query.arguments:
+            for value in (None, "text", np.zeros((1, 1, 1, 1))):
+                changed = {k: v for k, v in query.arguments.items() if k != missing}
+                if value is not None:
+                    changed[missing] = value
+                with pytest.raises(ProtocolError, match="discard"):
+                    local(site, Query(query.stage, query.statistic, changed), bound)
