@@ -53,7 +53,7 @@ def test_a_plan_keeps_its_conditions(sites: int, colluding: int, dropouts: int) 
 def test_holders_hardly_grow_with_the_sites(
     sites: int, colluding: int, dropouts: int, holders: int
 ) -> None:
-    plan = plan_neighbourhood(sites, colluding, dropouts)
+    plan = plan_neighbourhood(sites, colluding, dropouts, most_hidden=0.1)
     assert plan is not None
     assert plan.holders == holders
 
