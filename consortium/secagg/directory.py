@@ -10,7 +10,7 @@ from functools import cached_property
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
 from consortium.secagg.envelope import unseal
-from consortium.secagg.graph import Graph, check_holders, draw_holders, make_graph
+from consortium.secagg.graph import Graph, check_holders, draw_holders
 from consortium.secagg.roster import CENTRE, Roster
 from consortium.secagg.schedule import OwnKeys, PairKeys, commitment, mask_private, public_bytes
 
@@ -197,7 +197,7 @@ def read_keys(session: Session, bundle: bytes) -> Directory:
     _check_keys(read, body.channel)
     envelopes = dict(zip(sites, body.advertisements, strict=True))
     transcript = crypto.digest("consortium keys 1", session.digest, opened.body)
-    graph = make_graph({site: advertisement.holders for site, advertisement in read.items()})
+    graph = Graph({site: advertisement.holders for site, advertisement in read.items()})
     return Directory(transcript, graph, body.channel, read, envelopes)
 
 

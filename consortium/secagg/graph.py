@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from consortium.errors import ProtocolError
 
@@ -30,44 +29,38 @@ LOT_BYTES = 16
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of one run.
-
-    Parameters
-    ----------
-    sites : tuple of str
-        In roster order, as are all lists here.
-    holders, owners : mapping of str to tuple of str
-        For each site, who holds its shares and whose shares it holds.
-    """
-
-    sites: tuple[str, ...]
-    holders: Mapping[str, tuple[str, ...]]
-    owners: Mapping[str, tuple[str, ...]]
-
-    def neighbours(self, site: str) -> tuple[str, ...]:
-        """Sites with whom a site has a mask in common."""
-        near = {*self.holders[site], *self.owners[site]} - {site}
-        return tuple(peer for peer in self.sites if peer in near)
-
-
-def make_graph(draws: Mapping[str, tuple[int, ...]]) -> Graph:
-    """Each site with those it drew; everybody with everybody if none drew any.
+    """The graph of one run; all lists are in roster order.
 
     Parameters
     ----------
     draws : mapping of str to tuple of int
-        For every site, in roster order, a sound draw (see `check_holders`) as points.
+        For every site, in roster order, a sound draw (see `check_holders`) as points; all empty
+        in a complete graph.
     """
-    sites = tuple(draws)
-    if not any(draws.values()):
-        everybody = dict.fromkeys(sites, sites)
-        return Graph(sites, everybody, everybody)
-    holders = {site: tuple(sites[point - 1] for point in draw) for site, draw in draws.items()}
-    owners: dict[str, list[str]] = {site: [] for site in sites}
-    for owner, drawn in holders.items():
-        for holder in drawn:
-            owners[holder].append(owner)
-    return Graph(sites, holders, {site: tuple(names) for site, names in owners.items()})
+
+    draws: Mapping[str, tuple[int, ...]]
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Everybody."""
+        return tuple(self.draws)
+
+    def holders(self, owner: str) -> tuple[str, ...]:
+        """Sites that hold shares of a site's seeds; in a complete graph the site is one of them."""
+        sites, draw = self.sites, self.draws[owner]
+        return tuple(sites[point - 1] for point in draw) if draw else sites
+
+    def owners(self, holder: str) -> tuple[str, ...]:
+        """Sites whose shares a site holds."""
+        if not self.draws[holder]:
+            return self.sites
+        point = self.sites.index(holder) + 1
+        return tuple(site for site, draw in self.draws.items() if point in draw)
+
+    def neighbours(self, site: str) -> tuple[str, ...]:
+        """Sites with whom a site has a mask in common."""
+        near = {*self.holders(site), *self.owners(site)} - {site}
+        return tuple(peer for peer in self.draws if peer in near)
 
 
 def draw_holders(lots: bytes, sites: int, own: int, count: int) -> tuple[int, ...]:
@@ -102,9 +95,9 @@ def check_holders(points: Sequence[int], sites: int, own: int, count: int, name:
     ProtocolError
         It names the site.
     """
-    ascending = all(one < next_ for one, next_ in pairwise(points))
-    inside = all(1 <= point <= sites and point != own for point in points)
-    if not (len(points) == count and ascending and inside):
+    ascending = list(points) == sorted(set(points))
+    inside = not points or 1 <= min(points) <= max(points) <= sites
+    if not (len(points) == count and ascending and inside and own not in points):
         raise ProtocolError(
             f"{name} doesn't name {count} other sites as holders of its shares, in roster order; "
             "install the same version there."

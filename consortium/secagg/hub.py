@@ -168,7 +168,7 @@ class Hub(Registering):
         tally = self._tally(opened.round)
         after = tally.after("unmasking")
         body = self._decrypt(messages.Unmasking, opened)
-        tally.answer(opened.sender, body, self._known.graph.owners[opened.sender])
+        tally.answer(opened.sender, body, self._known.graph.owners(opened.sender))
         tally.state = after
         return opened.sender
 

@@ -82,7 +82,7 @@ class Joining:
         publics |= {CENTRE: directory.channel}
         own = self._own.channel()
         channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
-        holders = directory.graph.holders[self.name]
+        holders = directory.graph.holders(self.name)
         held = sharing.split_seeds(self._session, self._own, holders)
         body = sharing.seal_shares(directory, self.name, channels, held)
         message = self._seal(messages.SHARE, 0, messages.encode(body))
@@ -110,7 +110,7 @@ class Joining:
             sender: sharing.open_share(
                 self._session, known, self.name, sender, self._channels[sender], envelopes[sender]
             )
-            for sender in known.graph.owners[self.name]
+            for sender in known.graph.owners(self.name)
             if sender != self.name
         }
         self._state = after

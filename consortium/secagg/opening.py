@@ -84,7 +84,7 @@ class Opener:
     def _sort_shares(self) -> None:
         """Shares by their owner and holder."""
         for holder, body in self._tally.answers.items():
-            survivors, lost = self._tally.held(self._directory.graph.owners[holder])
+            survivors, lost = self._tally.held(self._directory.graph.owners(holder))
             listed, sent = (*survivors, *lost), (*body.survivors, *body.lost)
             for owner, share in zip(listed, sent, strict=True):
                 self._shares[owner][holder] = share
@@ -92,8 +92,9 @@ class Opener:
     def _check_answers(self, survivors: tuple[str, ...], lost: tuple[str, ...]) -> None:
         needed = self._session.roster.threshold
         for owner in (*survivors, *lost):
-            found, holders = self._shares[owner], self._directory.graph.holders[owner]
+            found = self._shares[owner]
             if len(found) < needed:
+                holders = self._directory.graph.holders(owner)
                 missing = [s for s in holders if s in survivors and s not in found]
                 raise ThresholdError(
                     f"Round {self._tally.number} has {len(found)} unmask answers and needs "
