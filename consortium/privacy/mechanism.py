@@ -57,6 +57,9 @@ class Mechanism:
     correlated, local : tuple of int
         σ_s and γ_s of the draws, in grid steps.
     colluding, dropouts : int
+        Sites that the noise is planned for: friends of the centre, and missing ones.
+    hidden : int
+        Of the missing, those that may be so without anybody's noticing.
     """
 
     scheme: Scheme
@@ -69,6 +72,7 @@ class Mechanism:
     local: tuple[int, ...]
     colluding: int
     dropouts: int
+    hidden: int = 0
 
     @property
     def noise(self) -> SiteNoise:
@@ -91,12 +95,17 @@ class Mechanism:
         return 0 if self.scheme == "secure-sum" else self.entries
 
     def coalition(self, present: Sequence[int] | None = None) -> Floats:
-        """Exact μ_s against the worst coalition: of those present, or planned for the worst."""
+        """Exact μ_s against the worst coalition: of those present, or planned for the worst.
+
+        The coalition may have kept more sites out of the sum than those who are known to be
+        missing, up to ``hidden`` in all.
+        """
+        known = 0 if present is None else len(self.local) - len(present)
         return coalition_losses(
             self.noise,
             self.sensitivities,
             self.colluding,
-            dropouts=self.dropouts if present is None else 0,
+            dropouts=self.dropouts if present is None else max(0, self.hidden - known),
             present=present,
         )
 
@@ -164,12 +173,14 @@ def plan_mechanism(
     target: float,
     colluding: int,
     dropouts: int = 0,
+    hidden: int = 0,
     boost: float = 10_000.0,
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
     Sites weigh as they have units (w_s = n_s/n), so that the release is the mean
-    over all units and every site has the same sensitivity.
+    over all units and every site has the same sensitivity. The noise is enough if ``dropouts``
+    or ``hidden`` sites are missing, whichever are more.
 
     Raises
     ------
@@ -179,7 +190,8 @@ def plan_mechanism(
     total = sum(units)
     weights = tuple(count / total for count in units)
     plain = [w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True)]
-    options = {"colluding": colluding, "dropouts": dropouts}
+    missing = max(dropouts, hidden)
+    options = {"colluding": colluding, "dropouts": missing}
     draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
     lattice = plan_lattice(
         entries=entries,
@@ -201,5 +213,6 @@ def plan_mechanism(
         tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
         tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
         colluding,
-        dropouts,
+        missing,
+        hidden,
     )
