@@ -29,7 +29,9 @@ site that was shown another draw of itself goes no further: both leave less to l
 
 That drop-outs stop a round is no question of privacy; with y the most that a neighbourhood loses
 except with the same probability (if who drops out does not depend on the graph), t = k − y. If none
-may drop out no honest site ever lists one as lost, and the least t of 1 is enough.
+may drop out, no honest site ever lists one as lost, and the least t of 1 is enough. So few holders
+would do then that one colluding site more than supposed could open somebody's seeds, where a
+complete graph loses little by it. k and t are therefore chosen as if a third of the sites colluded.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ FEWEST_SITES = 33
 FAILURE = 2.0**-40
 MOST_HIDDEN = 0.02
 """Hidden losses as a share of the honest sites: they cost as much of the noise's variance."""
+SUPPOSED = 3
+"""One site of so many is taken for colluding at least when k and t are chosen without drop-outs."""
 MOST_HOLDERS = 0.5
 """Holders as a share of the sites: with more of them nearly everybody is everybody's neighbour."""
 
@@ -122,15 +126,17 @@ def _plan(
 ) -> Neighbourhood | None:
     """Plan with k holders, or None if no threshold is safe."""
     honest = sites - colluding
-    bad, risk = _most(sites - 1, colluding, k, failure / 2, honest)
-    gone, _ = _most(sites - 1, dropouts, k, failure, sites)
+    supposed = colluding if dropouts else max(colluding, sites // SUPPOSED)
+    bad = _most(sites - 1, supposed, k, failure / 2, honest)
+    gone = _most(sites - 1, dropouts, k, failure, sites)
     threshold = k - gone if dropouts else (k + bad) // 2 + 1
     if threshold > k or 2 * threshold <= k + bad:
         return None
     hidden = honest * dropouts // (threshold - bad)
     if hidden >= honest - 1:
         return None
-    return Neighbourhood(k, threshold, hidden, risk + split_bound(sites, colluding, hidden, k))
+    risk = max(_risk(sites, many, hidden, k, bad) for many in (colluding, supposed))
+    return Neighbourhood(k, threshold, hidden, risk)
 
 
 def least_safe(sites: int, dropouts: int, holders: int, threshold: int) -> bool:
@@ -147,14 +153,17 @@ def least_safe(sites: int, dropouts: int, holders: int, threshold: int) -> bool:
     return hidden < sites - 1 and split_bound(sites, 0, hidden, holders) <= FAILURE
 
 
-def _most(
-    population: int, marked: int, drawn: int, failure: float, times: int
-) -> tuple[int, float]:
-    """Marked ones that no draw of several exceeds but with the probability given with them."""
+def _risk(sites: int, colluding: int, hidden: int, k: int, bad: int) -> float:
+    """Bound the probability of the docstring's first and third event together."""
+    crowded = (sites - colluding) * draw_tail(sites - 1, colluding, k, bad)
+    return crowded + split_bound(sites, colluding, hidden, k)
+
+
+def _most(population: int, marked: int, drawn: int, failure: float, times: int) -> int:
+    """Marked ones that none of several draws exceeds but with probability ``failure``."""
     for most in range(min(marked, drawn) + 1):
-        risk = times * draw_tail(population, marked, drawn, most)
-        if risk <= failure:
-            return most, risk
+        if times * draw_tail(population, marked, drawn, most) <= failure:
+            return most
     raise AssertionError("no draw has more marked ones than there are")
 
 
