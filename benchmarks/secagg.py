@@ -20,6 +20,7 @@ from benchmarks.table import Row, alternate
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster, threshold
 from consortium.secagg.masks import CHUNK_BYTES, _encryptor
+from consortium.secagg.neighbours import plan_neighbourhood
 
 ENTRIES = 4_000_000
 FLOWER_S = {4: 1.8, 16: 9.7}
@@ -37,6 +38,7 @@ class Meeting:
     sites: int
     rounds: int
     dropouts: int = 0
+    colluding: int = 0
     hub: Hub = field(init=False)
     parties: list[Party] = field(init=False)
 
@@ -44,8 +46,10 @@ class Meeting:
         names = [f"site{number}" for number in range(self.sites)]
         keys = {n: Ed25519PrivateKey.from_private_bytes(_secret(n)) for n in (*names, CENTRE)}
         public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
-        least = threshold(self.sites, 0, self.dropouts)
-        roster = Roster(tuple(names), public, least, self.sites - self.dropouts)
+        graph = plan_neighbourhood(self.sites, self.colluding, self.dropouts)
+        least = graph.threshold if graph else threshold(self.sites, self.colluding, self.dropouts)
+        most, holders = self.sites - self.dropouts, graph.holders if graph else 0
+        roster = Roster(tuple(names), public, least, most, holders)
 
         def options(name: str) -> dict:
             return {
@@ -170,10 +174,14 @@ def noise() -> list[Row]:
 
 
 def growth() -> list[Row]:
-    """Time of one site's share of set-up and of a round of 1,000 entries; the peer is 32 sites."""
+    """Time of one site's share of set-up and of a round of 1,000 entries; the peer is 32 sites.
+
+    A third of the sites may collude. A round's part grows with the number of neighbours; set-up
+    checks one signature of every site, so that its part grows with the sites in the end.
+    """
     vector, times = np.arange(1000, dtype=np.uint32), {}
     for sites in (4, 16, 32, 64, 256):
-        meeting = Meeting(sites, 3)
+        meeting = Meeting(sites, 3, colluding=sites // 3)
         (first,) = alternate(meeting.set_up, repeats=1)
         numbers = iter((1, 2, 3))
         (each,) = alternate(lambda: meeting.round(next(numbers), vector), repeats=3)  # noqa: B023

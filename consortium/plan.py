@@ -15,10 +15,10 @@ from functools import cached_property
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.masking import Masking, delta_left, plan_masking
 from consortium.privacy.accountant import Budget
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
-from consortium.secagg.threshold import threshold
 from consortium.study import Study
 
 
@@ -98,7 +98,17 @@ class Plan:
     @property
     def epsilon(self) -> float:
         """ε against the coalition at the study's δ."""
-        return epsilon_of(self.mu, self.study.privacy.delta)
+        return epsilon_of(self.mu, self.delta)
+
+    @cached_property
+    def masking(self) -> Masking:
+        """Who masks with whom."""
+        return plan_masking(self.study)
+
+    @property
+    def delta(self) -> float:
+        """The study's δ without the graph's failure: what μ is turned into ε at."""
+        return self.study.privacy.delta - self.masking.failure
 
     def site_outsider_loss(self, site: int) -> float:
         """μ of the whole study for one site against who sees only what is released."""
@@ -128,9 +138,9 @@ class Plan:
 
 
 def promised_mu(study: Study) -> float:
-    """μ of a study's ε and δ; infinite for the scheme ``none``."""
+    """μ of a study's ε and δ (less a graph's failure); infinite for the scheme ``none``."""
     privacy = study.privacy
-    return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, privacy.delta)
+    return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, delta_left(study))
 
 
 def make_plan(study: Study, shape: Shape) -> Plan:
@@ -148,33 +158,19 @@ def make_plan(study: Study, shape: Shape) -> Plan:
             f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
             "wait for all, or correct the list of sites."
         )
-    masked_threshold(study.started_with(study.sites[: study.fewest]))
-    masked_threshold(study)
+    plan_masking(study.started_with(study.sites[: study.fewest]))
+    masking = plan_masking(study)
     algorithm = REGISTRY[study.algorithm]
     limit = promised_mu(study)
     stages = []
     budget = Budget(limit)
     for release in algorithm.releases(study.analysis, shape):
-        stage = _plan_stage(study, shape, release, limit)
+        stage = _plan_stage(study, shape, release, limit, masking.hidden)
         stages.append(stage)
         for number in range(release.rounds if math.isfinite(limit) else 0):
             mu = float(stage.mechanism.coalition().max())
             budget = budget.charge(mu, f"{study.study}: round {number + 1} of '{stage.name}'")
     return Plan(study, shape, tuple(stages))
-
-
-def masked_threshold(study: Study) -> int:
-    """Answers that open a round's secure sum; 0 if the scheme has none.
-
-    Raises
-    ------
-    StudyError
-        If the study's numbers of colluding sites and drop-outs are unsafe together.
-    """
-    privacy = study.privacy
-    if privacy.scheme in ("local", "none"):
-        return 0
-    return threshold(len(study.sites), privacy.colluding_sites, privacy.dropouts)
 
 
 def count_rounds(study: Study, extent: Extent) -> int:
@@ -184,7 +180,9 @@ def count_rounds(study: Study, extent: Extent) -> int:
     return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))
 
 
-def _plan_stage(study: Study, shape: Shape, release: PlannedRelease, limit: float) -> Stage:
+def _plan_stage(
+    study: Study, shape: Shape, release: PlannedRelease, limit: float, hidden: int
+) -> Stage:
     privacy = study.privacy
     target = limit * math.sqrt(release.share / release.rounds)
     try:
@@ -196,6 +194,7 @@ def _plan_stage(study: Study, shape: Shape, release: PlannedRelease, limit: floa
             target=target if math.isfinite(target) else 1.0,
             colluding=privacy.colluding_sites,
             dropouts=privacy.dropouts,
+            hidden=hidden,
             boost=privacy.boost,
             each=release.to == "each",
         )

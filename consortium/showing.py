@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +24,7 @@ def plan_numbers(made: Plan) -> dict[str, object]:
         "unit": made.shape.unit,
         "coalition": {"mu": made.mu, "epsilon": made.epsilon},
         "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
+        "masks": asdict(made.masking),
         "stages": [
             {
                 "stage": stage.name,
@@ -55,6 +58,13 @@ def show_plan(made: Plan, out: Console) -> None:
         f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
         f"{made.shape.features} {what})"
     )
+    masking = made.masking
+    if masking.holders:
+        out.print(
+            f"masks within a graph: {masking.holders} holders a site, {masking.threshold} open a "
+            f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
+            f"planned for {count(masking.hidden, 'hidden site')}"
+        )
 
 
 def show_audit(found: list[Finding], out: Console) -> None:

@@ -16,7 +16,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Result, Shape, SiteData
 from consortium.engine.encoding import encode_query, query_context
 from consortium.engine.session import Round, Session
-from consortium.plan import Plan, make_plan, masked_threshold
+from consortium.plan import Plan, make_plan
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster
 from consortium.study import Study
@@ -77,7 +77,8 @@ class Simulation:
         names = (*study.sites, CENTRE)
         keys = {n: Ed25519PrivateKey.from_private_bytes(self._secret(f"key {n}")) for n in names}
         public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
-        roster = Roster(study.sites, public, masked_threshold(study), self.plan.minimum)
+        masking, minimum = self.plan.masking, self.plan.minimum
+        roster = Roster(study.sites, public, masking.threshold, minimum, masking.holders)
         run, secret = f"simulation-{study.study}", self._secret
         hub = Hub(
             run=run, roster=roster, rounds=rounds, identity=keys[CENTRE], secret=secret("hub")

@@ -173,11 +173,12 @@ class Attendance:
         self._setting = self._setting.started_with(sites)
         self._check_policy(None)
         rounds = count_rounds(self._setting.study, self._setting.extent)
-        self._sizes = MessageLimits(len(sites), rounds)
+        roster = self._setting.roster
+        self._sizes = MessageLimits(len(sites), rounds, roster.holders)
         self._party = Party(
             run=self._setting.run,
             name=self._site.name,
-            roster=self._setting.roster,
+            roster=roster,
             rounds=rounds,
             identity=self._site.identity.key,
             secret=self._secret,

@@ -11,7 +11,8 @@ from memory_sites import CASES, make_sites, make_study, shape_of
 from consortium import plan as plan_module
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
-from consortium.plan import count_rounds, make_plan, masked_threshold, promised_mu
+from consortium.masking import plan_masking
+from consortium.plan import count_rounds, make_plan, promised_mu
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 
@@ -119,13 +120,13 @@ def test_unsafe_dropouts_are_refused(scheme):
         make_plan(study, SHAPE)
     safe = make_study(sites=sites, scheme=scheme, colluding_sites=1, dropouts=1)
     assert make_plan(safe, SHAPE).minimum == 3
-    assert 1 < masked_threshold(safe) <= 3
+    assert 1 < plan_masking(safe).threshold <= 3
 
 
 def test_schemes_without_a_secure_sum_have_no_threshold():
     for scheme in ("local", "none"):
         study = make_study(scheme=scheme, colluding_sites=1, dropouts=2)
-        assert masked_threshold(study) == 0
+        assert plan_masking(study).threshold == 0
         assert make_plan(study, SHAPE).minimum == 2
 
 

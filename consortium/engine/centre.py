@@ -138,7 +138,7 @@ class Centre:
     def _make_hub(self) -> Hub:
         setting, key = self.setting, self._identity
         rounds = count_rounds(setting.study, setting.extent)
-        self._sizes = Limits(len(setting.study.sites), rounds)
+        self._sizes = Limits(len(setting.study.sites), rounds, setting.roster.holders)
         secret = run_secret(key.private_bytes_raw(), setting.run, "hub")
         return Hub(
             run=setting.run, roster=setting.roster, rounds=rounds, identity=key, secret=secret
@@ -279,7 +279,7 @@ class Centre:
     def _sum(self, number: int) -> RoundSum:
         """Open the sum with as few answers as will do; with all of them if shares are wrong."""
         survivors = self._hub.contributed(number)
-        self._unmasking(number, survivors, self.setting.roster.threshold)
+        self._unmasking(number, survivors, self.setting.roster.answers)
         try:
             return self._hub.sum(number)
         except ThresholdError as error:
@@ -299,7 +299,7 @@ class Centre:
             self.setting.study.timing.answer,
             enough=enough - len(answered),
         )
-        needed = self.setting.roster.threshold
+        needed = self.setting.roster.answers
         if len(survivors) - len(missing) < needed:
             self._hub.abandon(number)
             raise ThresholdError(

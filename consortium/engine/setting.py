@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from consortium import __version__
 from consortium.algorithms.base import Extent
 from consortium.errors import ProtocolError
-from consortium.plan import masked_threshold
+from consortium.masking import plan_masking
 from consortium.secagg import CENTRE, Roster
 from consortium.study import Study
 
@@ -44,7 +44,8 @@ class Setting:
     def roster(self) -> Roster:
         """Who takes part and how many must stay."""
         minimum = len(self.study.sites) - self.study.privacy.dropouts
-        return Roster(self.study.sites, self.keys, masked_threshold(self.study), minimum)
+        masking = plan_masking(self.study)
+        return Roster(self.study.sites, self.keys, masking.threshold, minimum, masking.holders)
 
     @property
     def announcement(self) -> bytes:

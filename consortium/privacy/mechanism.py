@@ -57,6 +57,9 @@ class Mechanism:
     correlated, local : tuple of int
         σ_s and γ_s of the draws, in grid steps.
     colluding, dropouts : int
+        Sites that the noise is planned for: friends of the centre, and missing ones.
+    hidden : int
+        Of the missing, those that may be so without anybody's noticing.
     each : bool
         Every site's own answer is released, and not only their sum.
     """
@@ -71,6 +74,7 @@ class Mechanism:
     local: tuple[int, ...]
     colluding: int
     dropouts: int
+    hidden: int = 0
     each: bool = False
 
     @property
@@ -98,12 +102,17 @@ class Mechanism:
         return self.entries * (sites if self.each else 1)
 
     def coalition(self, present: Sequence[int] | None = None) -> Floats:
-        """Exact μ_s against the worst coalition: of those present, or planned for the worst."""
+        """Exact μ_s against the worst coalition: of those present, or planned for the worst.
+
+        The coalition may have kept more sites out of the sum than those who are known to be
+        missing, up to ``hidden`` in all.
+        """
+        known = 0 if present is None else len(self.local) - len(present)
         return coalition_losses(
             self.noise,
             self.sensitivities,
             self.colluding,
-            dropouts=self.dropouts if present is None else 0,
+            dropouts=self.dropouts if present is None else max(0, self.hidden - known),
             present=present,
         )
 
@@ -178,6 +187,7 @@ def plan_mechanism(
     target: float,
     colluding: int,
     dropouts: int = 0,
+    hidden: int = 0,
     boost: float = 10_000.0,
     each: bool = False,
 ) -> Mechanism:
@@ -185,7 +195,8 @@ def plan_mechanism(
 
     The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
     units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
-    sensitivity.
+    sensitivity. The noise is enough if ``dropouts`` or ``hidden`` sites are missing, whichever are
+    more.
 
     Raises
     ------
@@ -197,7 +208,8 @@ def plan_mechanism(
     total = sum(units)
     weights = tuple(count / total for count in units)
     plain = [w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True)]
-    options = {"colluding": colluding, "dropouts": dropouts}
+    missing = max(dropouts, hidden)
+    options = {"colluding": colluding, "dropouts": missing}
     draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
     lattice = plan_lattice(
         entries=entries,
@@ -219,6 +231,7 @@ def plan_mechanism(
         tuple(math.ceil(sigma / lattice.step) for sigma in final.correlated),
         tuple(math.ceil(gamma / lattice.step) for gamma in final.local),
         colluding,
-        dropouts,
+        missing,
+        hidden,
         each,
     )

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Protocol
 
 from consortium import __version__
+from consortium.masking import Masking
 from consortium.plan import Plan
 from consortium.privacy.accountant import person_loss
 from consortium.privacy.cross_check import cross_check
@@ -16,6 +17,7 @@ from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import SAMPLER
 from consortium.report.privacy import (
     CrossCheckRecord,
+    GraphRecord,
     Guarantee,
     Guarantees,
     Person,
@@ -61,7 +63,7 @@ def account(
     worst = max(totals)
     seen = max(compose(column) for column in outsider)
     costliest = coalition[totals.index(worst)]
-    checked = cross_check([mu for mu in costliest if mu > 0], privacy.delta)
+    checked = cross_check([mu for mu in costliest if mu > 0], plan.delta)
     person = worst if privacy.unit == "subject" else person_loss(worst, volumes)
     answered = [sum(s in done.survivors for done in rounds) for s in range(len(sites))]
     return PrivacyReport(
@@ -72,12 +74,13 @@ def account(
         sampler=sampler or SAMPLER,
         colluding_sites=privacy.colluding_sites,
         delta=privacy.delta,
+        graph=_graph(plan.masking),
         promised=Guarantee(epsilon=privacy.epsilon, mu=plan.promised_mu),
         guarantees=Guarantees(
-            coalition=_guarantee(worst, privacy.delta), outsider=_guarantee(seen, privacy.delta)
+            coalition=_guarantee(worst, plan.delta), outsider=_guarantee(seen, privacy.delta)
         ),
         person=Person(
-            epsilon_coalition=epsilon_of(person, privacy.delta),
+            epsilon_coalition=epsilon_of(person, plan.delta),
             mu_coalition=person,
             volumes=volumes,
         ),
@@ -151,6 +154,17 @@ def _own(values: Sequence[float], weights: Sequence[float]) -> float | tuple[flo
     """From the aggregator's units to the sites' own; one number if all are alike."""
     own = tuple(value / weight for value, weight in zip(values, weights, strict=True))
     return own[0] if len(set(own)) == 1 else own
+
+
+def _graph(masking: Masking) -> GraphRecord | None:
+    if not masking.holders:
+        return None
+    return GraphRecord(
+        holders=masking.holders,
+        threshold=masking.threshold,
+        hidden=masking.hidden,
+        failure=masking.failure,
+    )
 
 
 def _guarantee(mu: float, delta: float) -> Guarantee:

@@ -112,6 +112,19 @@ class ReleaseRecord(Record):
     survivors: tuple[str, ...] = Field(description="Sites whose contribution is in the sum.")
 
 
+class GraphRecord(Record):
+    """The graph within which the sites of a large consortium masked their sums."""
+
+    holders: int = Field(ge=1, description="Sites that each site drew to hold its shares.")
+    threshold: int = Field(ge=1, description="Holders whose shares open a seed.")
+    hidden: int = Field(
+        ge=0, description="Honest sites that the noise was planned without, beside drop-outs."
+    )
+    failure: float = Field(
+        ge=0, lt=1, description="Probability that the graph fails, which is a part of delta."
+    )
+
+
 class CrossCheckRecord(Record):
     """The same composition by a library that is not ours."""
 
@@ -139,6 +152,9 @@ class PrivacyReport(Record):
     )
     colluding_sites: int = Field(ge=0, description="S_C, sites that may join the centre.")
     delta: float = Field(gt=0, lt=1, description="δ that belongs to every ε here.")
+    graph: GraphRecord | None = Field(
+        default=None, description="Null if every two sites had a mask in common."
+    )
     promised: Guarantee = Field(description="What the study file allowed against the coalition.")
     guarantees: Guarantees = Field(description="What the run cost at most.")
     person: Person = Field(description="The same for one person with all their volumes.")

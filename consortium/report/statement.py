@@ -16,6 +16,8 @@ from consortium.report.wording import count, number, percent, power_of_ten
 
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""
+LEAST_SHOWN = 1e-20
+"""Probabilities below are shown as this one."""
 AGREEMENT = 1e-6
 """Relative rounding within which the promised and the spent loss are equal."""
 
@@ -187,17 +189,28 @@ def _second_opinion(report: PrivacyReport) -> Clause:
 def _supposed(report: PrivacyReport) -> Clause:
     many = report.colluding_sites
     who = {0: "No site works", 1: "At most one site works"}.get(many, f"At most {many} sites work")
-    opening = (
-        ""
-        if report.scheme == "local"
-        else " The sum of the sites' messages opens only with the answers of more than half of the "
-        "sites; no single site's message opens."
-    )
     return Clause(
         "What is supposed",
         f"{who} with the centre against the others. Every other site runs this software "
-        f"unaltered, adds its noise and keeps its keys to itself.{opening} The network, and the "
-        "place where messages are exchanged, need not be trusted.",
+        f"unaltered, adds its noise and keeps its keys to itself.{_opening(report)} The network, "
+        "and the place where messages are exchanged, need not be trusted.",
+    )
+
+
+def _opening(report: PrivacyReport) -> str:
+    if report.scheme == "local":
+        return ""
+    graph = report.graph
+    if graph is None:
+        return (
+            " The sum of the sites' messages opens only with the answers of more than half of the "
+            "sites; no single site's message opens."
+        )
+    return (
+        f" Each site drew {graph.holders} others at random, who hold the keys to its masks; "
+        f"{graph.threshold} of them open one. Who works with the centre was settled before the "
+        "draw. No single site's message opens, but for a probability of at most "
+        f"{power_of_ten(max(graph.failure, LEAST_SHOWN))}, which is counted in δ."
     )
 
 

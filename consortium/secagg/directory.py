@@ -10,6 +10,7 @@ from functools import cached_property
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
 from consortium.secagg.envelope import unseal
+from consortium.secagg.graph import Graph, check_holders, draw_holders
 from consortium.secagg.roster import CENTRE, Roster
 from consortium.secagg.schedule import OwnKeys, PairKeys, commitment, mask_private, public_bytes
 
@@ -58,7 +59,7 @@ class Session:
     @property
     def limits(self) -> messages.Limits:
         """Sizes of the messages."""
-        return messages.Limits(len(self.roster.sites), self.rounds)
+        return messages.Limits(len(self.roster.sites), self.rounds, self.roster.holders)
 
     def check_round(self, number: int) -> None:
         """Refuse a round that the run does not have.
@@ -78,10 +79,12 @@ class Session:
 class Directory:
     """Everybody's public keys, as everybody signed them.
 
-    ``transcript`` is the digest of the bundle and goes into every derived key.
+    ``transcript`` is the digest of the bundle and goes into every derived key. ``graph`` is
+    what the advertisements say of shares and masks.
     """
 
     transcript: bytes
+    graph: Graph
     channel: bytes
     sites: Mapping[str, messages.Advertisement]
     envelopes: Mapping[str, bytes]
@@ -107,7 +110,8 @@ class Directory:
 
 def own_advertisement(session: Session, own: OwnKeys, note: bytes) -> messages.Advertisement:
     """Make the one advertisement that belongs to a site's secret and note."""
-    digest, site = session.digest, own.name
+    digest, site, roster = session.digest, own.name, session.roster
+    count = len(roster.sites)
     numbers = range(1, session.keyed_rounds + 1)
     return messages.Advertisement(
         digest,
@@ -115,6 +119,7 @@ def own_advertisement(session: Session, own: OwnKeys, note: bytes) -> messages.A
         tuple(public_bytes(mask_private(digest, site, j, own.mask_seed(j))) for j in numbers),
         tuple(commitment(digest, site, j, own.self_seed(j)) for j in numbers),
         note,
+        draw_holders(own.lots(count), count, roster.point(site), roster.holders),
     )
 
 
@@ -150,6 +155,9 @@ def read_advertisement(
             f"{opened.sender} has not one key for each of {session.keyed_rounds} rounds; "
             "install the same version there."
         )
+    roster = session.roster
+    count, point = len(roster.sites), roster.point(opened.sender)
+    check_holders(body.holders, count, point, roster.holders, opened.sender)
     if len(body.note) > messages.NOTE_BYTES:
         raise ProtocolError(
             f"The note of {opened.sender} is over {messages.NOTE_BYTES} bytes; shorten it."
@@ -189,7 +197,8 @@ def read_keys(session: Session, bundle: bytes) -> Directory:
     _check_keys(read, body.channel)
     envelopes = dict(zip(sites, body.advertisements, strict=True))
     transcript = crypto.digest("consortium keys 1", session.digest, opened.body)
-    return Directory(transcript, body.channel, read, envelopes)
+    graph = Graph({site: advertisement.holders for site, advertisement in read.items()})
+    return Directory(transcript, graph, body.channel, read, envelopes)
 
 
 def _check_keys(read: Mapping[str, messages.Advertisement], channel: bytes) -> None:

@@ -167,7 +167,8 @@ class Hub(Registering):
         opened = self._unseal(data, messages.UNMASKING, self._session.limits.unmasking)
         tally = self._tally(opened.round)
         after = tally.after("unmasking")
-        tally.answer(opened.sender, self._decrypt(messages.Unmasking, opened))
+        body = self._decrypt(messages.Unmasking, opened)
+        tally.answer(opened.sender, body, self._known.graph.owners(opened.sender))
         tally.state = after
         return opened.sender
 

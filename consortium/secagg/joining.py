@@ -77,16 +77,16 @@ class Joining:
                 f"The bundle's advertisement of {self.name} is not from this run's secret; "
                 "give the site back the secret it joined with."
             )
-        publics = {site: body.channel for site, body in directory.sites.items()}
+        near = directory.graph.neighbours(self.name)
+        publics = {peer: directory.sites[peer].channel for peer in near}
         publics |= {CENTRE: directory.channel}
         own = self._own.channel()
-        channels = {
-            peer: crypto.agree(own, key) for peer, key in publics.items() if peer != self.name
-        }
-        held = sharing.split_seeds(self._session, self._own)
+        channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
+        holders = directory.graph.holders(self.name)
+        held = sharing.split_seeds(self._session, self._own, holders)
         body = sharing.seal_shares(directory, self.name, channels, held)
         message = self._seal(messages.SHARE, 0, messages.encode(body))
-        self._held = {self.name: held[self.name]}
+        self._held = {site: shares for site, shares in held.items() if site == self.name}
         self._directory, self._channels, self._sent_shares = directory, channels, message
         self._state = after
         return message
@@ -101,15 +101,17 @@ class Joining:
         """
         after = advance(PARTY, self._state, "receive shares", self.name)
         envelopes = sharing.read_shares(self._session, bundle)
-        if envelopes.pop(self.name) != self._sent_shares:
+        if envelopes[self.name] != self._sent_shares:
             raise ProtocolError(
                 f"The bundle's shares of {self.name} are not those it sent; fetch the bundle anew."
             )
+        known = self._known
         self._held |= {
             sender: sharing.open_share(
-                self._session, self._known, self.name, sender, self._channels[sender], envelope
+                self._session, known, self.name, sender, self._channels[sender], envelopes[sender]
             )
-            for sender, envelope in envelopes.items()
+            for sender in known.graph.owners(self.name)
+            if sender != self.name
         }
         self._state = after
 

@@ -1,7 +1,7 @@
 """Which masks a site puts on its vector; the same lines serve the hub when the site is lost.
 
-With the sites in roster order, site u adds PRG(s_uv) for every later site v and subtracts it for
-every earlier one, so that the sum over both is free of it.
+With the sites in roster order, site u adds PRG(s_uv) for every later neighbour v and subtracts it
+for every earlier one, so that the sum over both is free of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pair_masks(
         The site's own for this round.
     site : str
     peers : iterable of str
-        The other sites that count.
+        Its neighbours that count.
     number : int
         Round.
     context : bytes
@@ -42,9 +42,10 @@ def pair_masks(
     """
     added: list[bytes] = []
     subtracted: list[bytes] = []
+    place = {name: index for index, name in enumerate(roster.sites)}
     for peer in peers:
         shared = agree(private, directory.mask_key(peer, number))
-        first, second = roster.ordered((site, peer))
+        first, second = (site, peer) if place[site] < place[peer] else (peer, site)
         key = directory.keys.pair_mask(shared, number, context, first, second)
         (added if first == site else subtracted).append(key)
     return added, subtracted

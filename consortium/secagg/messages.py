@@ -32,10 +32,11 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of a message, in MessagePack."""
 
 
-class Advertisement(Body, frozen=True, forbid_unknown_fields=True):
+class Advertisement(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A site's public keys for the whole run.
 
-    ``masks`` and ``commitments`` have one entry a round; ``note`` is the application's.
+    ``masks`` and ``commitments`` have one entry a round; ``note`` is the application's;
+    ``holders`` are points (see `consortium.secagg.graph`), none in a complete graph.
     """
 
     session: Bytes32
@@ -43,6 +44,7 @@ class Advertisement(Body, frozen=True, forbid_unknown_fields=True):
     masks: tuple[Bytes32, ...]
     commitments: tuple[Bytes32, ...]
     note: bytes
+    holders: tuple[int, ...] = ()
 
 
 class Keys(Body, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +55,7 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Share(Body, frozen=True, forbid_unknown_fields=True):
-    """One ciphertext for every site in roster order (empty for the sender itself)."""
+    """One ciphertext for every holder in roster order (empty for the sender itself)."""
 
     transcript: Bytes32
     sealed: tuple[bytes, ...]
@@ -90,7 +92,8 @@ class Request(Body, frozen=True, forbid_unknown_fields=True):
 class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
     """Shares of the survivors' self-mask seeds and of the lost sites' key seeds, as listed.
 
-    ``request`` is the digest of the request that is answered.
+    Of those sites only whose shares the sender holds. ``request`` is the digest of the request
+    that is answered.
     """
 
     request: Bytes32
@@ -163,15 +166,19 @@ class Limits:
     Parameters
     ----------
     sites, rounds : int
+    holders : int
+        Sites that hold a site's shares; 0 for all.
     """
 
     sites: int
     rounds: int
+    holders: int = 0
 
     @property
     def advertisement(self) -> int:
         """A site's advertisement, with the largest note."""
-        return envelope.OVERHEAD * 2 + NOTE_BYTES + self.rounds * 2 * (KEY_BYTES + FRAME_BYTES)
+        keys = self.rounds * 2 * (KEY_BYTES + FRAME_BYTES)
+        return envelope.OVERHEAD * 2 + NOTE_BYTES + keys + self.holders * FRAME_BYTES
 
     @property
     def keys(self) -> int:
@@ -180,9 +187,9 @@ class Limits:
 
     @property
     def share(self) -> int:
-        """One site's shares for all the others."""
+        """One site's shares for all who hold them."""
         one = self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
-        return envelope.OVERHEAD + self.sites * one
+        return envelope.OVERHEAD + (self.holders or self.sites) * one
 
     @property
     def shares(self) -> int:

@@ -1,14 +1,18 @@
 """How few neighbours a site needs: masks and shares within a random graph instead of among all.
 
 J. Bell, K. A. Bonawitz, A. Gascón, T. Lepoint and M. Raykova, Secure single-server aggregation
-with (poly)logarithmic overhead, CCS 2020. This module plans such a graph; no run uses it yet.
+with (poly)logarithmic overhead, CCS 2020. The graph itself is in `consortium.secagg.graph`.
 
-Setting: n sites, c of them and the centre collude, h = n − c are honest, d may drop out. *After* it
-has seen everybody's keys, each site draws k of the others, from its own secret: the centre and its
-friends, who choose their keys last, could otherwise try keys until the graph suits them. The k
-are its *holders*: they get the shares of its seeds, of which t open one. Two sites share a pair
-mask if either drew the other. A site answers one list a round, with at least n − d survivors on it.
-An event is named that must not happen, and its probability bounded over the draws of honest sites:
+Setting: n sites, c of them and the centre collude, h = n − c are honest, d may drop out. Who
+colludes is settled before the draws: a centre that wins sites over after it has seen the graph can
+choose those around one victim, and no bound below holds against it (that of a complete graph does).
+Each site draws k of the others from its own secret, which no key of another can influence: from a
+public seed the centre and its friends, who choose their keys last, could try keys until the graph
+suits them. What they can do is to have the run started anew, which is another draw and another
+failure probability. The k are the site's *holders*: they get the shares of its seeds, of which t
+open one. Two sites share a pair mask if either drew the other. A site answers one list a round,
+with at least n − d survivors on it. An event is named that must not happen, and its probability
+bounded over the draws of honest sites:
 
 1. *Some honest site has more than x colluding holders*: at most h P[Hyp(n − 1, c, k) > x]. Without
    it, both secrets of one honest site never open if t > (k + x)/2 (as in `threshold`).
@@ -20,8 +24,14 @@ An event is named that must not happen, and its probability bounded over the dra
    most half of them, and the rest B, drew nobody from each other. Union bound over A and K, with
    C(|A| − 1 + |K| + c, k)/C(n − 1, k) for each member of A, C(n − 1 − |A|, k)/C(n − 1, k) of B.
 
+Honest sites that were shown different bundles of keys share no mask that cancels, and an honest
+site that was shown another draw of itself goes no further: both leave less to learn, not more.
+
 That drop-outs stop a round is no question of privacy; with y the most that a neighbourhood loses
-except with the same probability (if who drops out does not depend on the graph), t = k − y.
+except with the same probability (if who drops out does not depend on the graph), t = k − y. If none
+may drop out, no honest site ever lists one as lost, and the least t of 1 is enough. So few holders
+would do then that one colluding site more than supposed could open somebody's seeds, where a
+complete graph loses little by it. k and t are therefore chosen as if a third of the sites colluded.
 """
 
 from __future__ import annotations
@@ -35,8 +45,12 @@ from consortium.errors import StudyError
 FEWEST_SITES = 33
 """Up to 32 sites the complete graph costs little."""
 FAILURE = 2.0**-40
-MOST_HIDDEN = 0.1
+MOST_HIDDEN = 0.02
 """Hidden losses as a share of the honest sites: they cost as much of the noise's variance."""
+SUPPOSED = 3
+"""One site of so many is taken for colluding at least when k and t are chosen without drop-outs."""
+MOST_HOLDERS = 0.5
+"""Holders as a share of the sites: with more of them nearly everybody is everybody's neighbour."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,7 @@ def plan_neighbourhood(
     *,
     failure: float = FAILURE,
     most_hidden: float = MOST_HIDDEN,
+    most_holders: float = MOST_HOLDERS,
 ) -> Neighbourhood | None:
     """Choose the fewest holders whose failure probability is low enough.
 
@@ -79,12 +94,14 @@ def plan_neighbourhood(
     failure : float
         Target of the failure probability, and of that of a round's being stopped by drop-outs.
     most_hidden : float
-        Largest share of honest sites among the hidden losses.
+        Hidden losses as a share of the honest sites, at most.
+    most_holders : float
+        Holders as a share of the other sites, at most.
 
     Returns
     -------
     Neighbourhood or None
-        None if the sites are few or only the complete graph will do.
+        None if the sites are few or a graph that is much less than complete won't do.
 
     Raises
     ------
@@ -98,7 +115,8 @@ def plan_neighbourhood(
         )
     if sites < FEWEST_SITES:
         return None
-    plans = (_plan(sites, colluding, dropouts, k, failure) for k in range(1, sites - 1))
+    most = int(most_holders * (sites - 1))
+    plans = (_plan(sites, colluding, dropouts, k, failure) for k in range(1, most + 1))
     allowed = most_hidden * (sites - colluding)
     return next((p for p in plans if p and p.failure <= failure and p.hidden <= allowed), None)
 
@@ -108,25 +126,44 @@ def _plan(
 ) -> Neighbourhood | None:
     """Plan with k holders, or None if no threshold is safe."""
     honest = sites - colluding
-    bad, risk = _most(sites - 1, colluding, k, failure / 2, honest)
-    gone, _ = _most(sites - 1, dropouts, k, failure, sites)
-    threshold = k - gone
-    if 2 * threshold <= k + bad:
+    supposed = colluding if dropouts else max(colluding, sites // SUPPOSED)
+    bad = _most(sites - 1, supposed, k, failure / 2, honest)
+    gone = _most(sites - 1, dropouts, k, failure, sites)
+    threshold = k - gone if dropouts else (k + bad) // 2 + 1
+    if threshold > k or 2 * threshold <= k + bad:
         return None
     hidden = honest * dropouts // (threshold - bad)
     if hidden >= honest - 1:
         return None
-    return Neighbourhood(k, threshold, hidden, risk + split_bound(sites, colluding, hidden, k))
+    risk = max(_risk(sites, many, hidden, k, bad) for many in (colluding, supposed))
+    return Neighbourhood(k, threshold, hidden, risk)
 
 
-def _most(
-    population: int, marked: int, drawn: int, failure: float, times: int
-) -> tuple[int, float]:
-    """Marked ones that no draw of several exceeds but with the probability given with them."""
+def least_safe(sites: int, dropouts: int, holders: int, threshold: int) -> bool:
+    """Whether k and t are safe at least if no site works for the centre.
+
+    Parameters
+    ----------
+    sites, dropouts, holders, threshold : int
+        n, d, k and t.
+    """
+    if not (0 < holders < sites - 1 and holders < 2 * threshold <= 2 * holders):
+        return False
+    hidden = sites * dropouts // threshold
+    return hidden < sites - 1 and split_bound(sites, 0, hidden, holders) <= FAILURE
+
+
+def _risk(sites: int, colluding: int, hidden: int, k: int, bad: int) -> float:
+    """Bound the probability of the docstring's first and third event together."""
+    crowded = (sites - colluding) * draw_tail(sites - 1, colluding, k, bad)
+    return crowded + split_bound(sites, colluding, hidden, k)
+
+
+def _most(population: int, marked: int, drawn: int, failure: float, times: int) -> int:
+    """Marked ones that none of several draws exceeds but with probability ``failure``."""
     for most in range(min(marked, drawn) + 1):
-        risk = times * draw_tail(population, marked, drawn, most)
-        if risk <= failure:
-            return most, risk
+        if times * draw_tail(population, marked, drawn, most) <= failure:
+            return most
     raise AssertionError("no draw has more marked ones than there are")
 
 

@@ -46,7 +46,8 @@ class Opener:
 
     def __init__(self, session: Session, directory: Directory, tally: Tally) -> None:
         self._session, self._directory, self._tally = session, directory, tally
-        # The same few sets of sites answer for every seed: their weights are computed once.
+        self._shares: dict[str, dict[str, bytes]] = {site: {} for site in session.roster.sites}
+        # In a complete graph few sets of sites answer for all seeds: their weights are kept.
         self._weights = functools.cache(field.weights_at_zero)
         self.wrong: list[tuple[str, str]] = []
 
@@ -56,54 +57,68 @@ class Opener:
         Raises
         ------
         ThresholdError
-            If fewer sites than the threshold have answered, or too many shares are wrong; it
-            names the sites.
+            If fewer of a site's holders than the threshold have answered, or too many shares
+            are wrong; it names the sites.
         """
         tally, number, context = self._tally, self._tally.number, self._tally.context
         survivors, lost = tally.survivors or (), tally.lost()
-        self._check_answers(survivors)
+        self._sort_shares()
+        self._check_answers(survivors, lost)
         added: list[bytes] = []
         subtracted: list[bytes] = []
-        for place, site in enumerate(survivors):
-            seed = self._self_seed(site, place)
+        for site in survivors:
+            seed = self._self_seed(site)
             subtracted.append(self._directory.keys.self_mask(seed, number, context, site))
         roster = self._session.roster
-        for place, site in enumerate(lost):
-            private = mask_private(self._session.digest, site, number, self._mask_seed(site, place))
+        alive = set(survivors)
+        for site in lost:
+            private = mask_private(self._session.digest, site, number, self._mask_seed(site))
             # What the lost site would have put on its vector is what its partners' masks lack.
-            plus, minus = pair_masks(
-                self._directory, roster, private, site, survivors, number, context
-            )
+            near = [peer for peer in self._directory.graph.neighbours(site) if peer in alive]
+            plus, minus = pair_masks(self._directory, roster, private, site, near, number, context)
             added += plus
             subtracted += minus
         masks.add_streams(tally.total, added, subtracted)
         return RoundSum(number, tally.total, survivors, opened_vectors(tally), tuple(self.wrong))
 
-    def _check_answers(self, survivors: tuple[str, ...]) -> None:
-        answers, needed = self._tally.answers, self._session.roster.threshold
-        if len(answers) < needed:
-            missing = ", ".join(site for site in survivors if site not in answers)
-            raise ThresholdError(
-                f"Round {self._tally.number} has {len(answers)} unmask answers and needs {needed}; "
-                f"missing: {missing}; wait for them or give up the round."
-            )
+    def _sort_shares(self) -> None:
+        """Shares by their owner and holder."""
+        for holder, body in self._tally.answers.items():
+            survivors, lost = self._tally.held(self._directory.graph.owners(holder))
+            listed, sent = (*survivors, *lost), (*body.survivors, *body.lost)
+            for owner, share in zip(listed, sent, strict=True):
+                self._shares[owner][holder] = share
 
-    def _self_seed(self, site: str, place: int) -> bytes:
+    def _check_answers(self, survivors: tuple[str, ...], lost: tuple[str, ...]) -> None:
+        needed = self._session.roster.threshold
+        for owner in (*survivors, *lost):
+            found = self._shares[owner]
+            if len(found) < needed:
+                holders = self._directory.graph.holders(owner)
+                missing = [s for s in holders if s in survivors and s not in found]
+                raise ThresholdError(
+                    f"Round {self._tally.number} has {len(found)} unmask answers and needs "
+                    f"{needed}{self._of(holders, owner)}; missing: {', '.join(missing)}; "
+                    "wait for them or give up the round."
+                )
+
+    def _of(self, holders: tuple[str, ...], owner: str) -> str:
+        return f" of the {len(holders)} holders of {owner}" if self._session.roster.holders else ""
+
+    def _self_seed(self, site: str) -> bytes:
         due = self._directory.commitment(site, self._tally.number)
-        shares = {name: body.survivors[place] for name, body in self._tally.answers.items()}
         return self._recover(
             site,
-            shares,
+            self._shares[site],
             lambda seed: commitment(self._session.digest, site, self._tally.number, seed) == due,
         )
 
-    def _mask_seed(self, site: str, place: int) -> bytes:
+    def _mask_seed(self, site: str) -> bytes:
         number, digest = self._tally.number, self._session.digest
         due = self._directory.mask_key(site, number)
-        shares = {name: body.lost[place] for name, body in self._tally.answers.items()}
         return self._recover(
             site,
-            shares,
+            self._shares[site],
             lambda seed: public_bytes(mask_private(digest, site, number, seed)) == due,
         )
 

@@ -124,10 +124,11 @@ class Party(Joining):
                 f"{self.name} has answered another unmask request of round {number}; "
                 "give up the round, a site answers one."
             )
+        held = self._held
         answer = messages.Unmasking(
             digest,
-            tuple(sharing.self_share(self._held[site], number) for site in body.survivors),
-            tuple(sharing.mask_share(self._held[site], number) for site in body.lost),
+            tuple(sharing.self_share(held[s], number) for s in body.survivors if s in held),
+            tuple(sharing.mask_share(held[s], number) for s in body.lost if s in held),
         )
         message = self._to_centre(messages.UNMASKING, number, answer)
         self._rounds[number] = replace(after, request=digest)
@@ -187,7 +188,7 @@ class Party(Joining):
                 "This run was set up without masks; give its roster a threshold to sum secretly."
             )
         private = mask_private(digest, self.name, number, self._own.mask_seed(number))
-        peers = (site for site in roster.sites if site != self.name)
+        peers = self._known.graph.neighbours(self.name)
         added, subtracted = pair_masks(
             self._known, roster, private, self.name, peers, number, context
         )

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto
+from consortium.secagg.neighbours import least_safe
 from consortium.secagg.threshold import most_dropouts, threshold
 
 CENTRE = "centre"
@@ -27,10 +28,12 @@ class Roster:
     keys : mapping of str to bytes
         Ed25519 public keys (32 bytes) of all sites and of `CENTRE`.
     threshold : int
-        t, answers that open a sum (see `consortium.secagg.threshold`); 0 for a run in which
-        nothing is masked.
+        t, shares that open a seed (see `consortium.secagg.threshold`, or, in a random graph,
+        `consortium.secagg.neighbours`); 0 for a run in which nothing is masked.
     minimum : int
         m, fewest sites that a sum may have.
+    holders : int
+        k, sites that each site draws to hold its shares; 0 for all of them.
 
     Raises
     ------
@@ -43,6 +46,7 @@ class Roster:
     keys: Mapping[str, bytes]
     threshold: int
     minimum: int
+    holders: int = 0
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -70,19 +74,35 @@ class Roster:
                 f"The roster's minimum of {self.minimum} is not among 1 to {sites} sites; "
                 "correct it."
             )
-        if self.threshold == 0:
-            return
-        safe = lost <= most_dropouts(sites, 0) and self.threshold >= threshold(sites, 0, lost)
-        if not (safe and self.threshold <= self.minimum):
+        if self.holders:
+            self._check_graph(sites, lost)
+        elif self.threshold:
+            safe = lost <= most_dropouts(sites, 0) and self.threshold >= threshold(sites, 0, lost)
+            if not (safe and self.threshold <= self.minimum):
+                raise ProtocolError(
+                    f"A threshold of {self.threshold} with {self.minimum} of {sites} sites is "
+                    "unsafe or can't be met; take it from consortium.secagg.threshold."
+                )
+
+    def _check_graph(self, sites: int, lost: int) -> None:
+        if not least_safe(sites, lost, self.holders, self.threshold):
             raise ProtocolError(
-                f"A threshold of {self.threshold} with {self.minimum} of {sites} sites is unsafe "
-                "or can't be met; take it from consortium.secagg.threshold."
+                f"A threshold of {self.threshold} of {self.holders} holders with {self.minimum} of "
+                f"{sites} sites is unsafe; take both from consortium.secagg.neighbours."
             )
 
     @property
     def masked(self) -> bool:
         """Whether this run has masks at all."""
         return self.threshold > 0
+
+    @property
+    def answers(self) -> int:
+        """Answers to an unmask request that will do, whoever they come from.
+
+        In a random graph fewer may: a seed needs t of its own holders.
+        """
+        return self.minimum if self.holders else self.threshold
 
     def check_identity(self, name: str, identity: Ed25519PrivateKey, secret: bytes) -> None:
         """Refuse an identity that is not the roster's, and a secret of another length than 32.
@@ -110,5 +130,6 @@ class Roster:
     def session(self, run: str, rounds: int) -> bytes:
         """SHA-256 of all that the parties of a run must agree on before they start."""
         keys = b"".join(self.keys[name] for name in (*self.sites, CENTRE))
-        numbers = (self.threshold, self.minimum, rounds)
+        graph = (self.holders,) if self.holders else ()
+        numbers = (self.threshold, self.minimum, rounds, *graph)
         return crypto.digest("consortium session 1", run, *numbers, keys, *self.sites)

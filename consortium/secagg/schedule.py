@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from consortium.secagg import crypto, masks, shamir
+from consortium.secagg.graph import LOT_BYTES
 
 
 def public_bytes(private: X25519PrivateKey) -> bytes:
@@ -46,6 +47,10 @@ class OwnKeys:
     def self_seed(self, number: int) -> bytes:
         """31-byte seed of the self-mask of round ``number``; shared, for the other case."""
         return self._derive("self seed", number, shamir.SECRET_BYTES)
+
+    def lots(self, count: int) -> bytes:
+        """One lot for each of ``count`` sites, by which the party draws its holders."""
+        return masks.key_stream(self._derive("lots", 0), LOT_BYTES * count)
 
     def polynomial(self, purpose: str, number: int, length: int) -> bytes:
         """Random bytes for the coefficients of one sharing."""

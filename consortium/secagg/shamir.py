@@ -5,7 +5,7 @@ A. Shamir, How to share a secret, Communications of the ACM 22 (1979).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -32,30 +32,29 @@ def noise_bytes(threshold: int) -> int:
     return (threshold - 1) * field.WIDE_BYTES
 
 
-def split(secret: bytes, threshold: int, count: int, noise: bytes) -> list[bytes]:
-    """Share a secret so that any ``threshold`` of ``count`` shares give it, and fewer nothing.
+def split(secret: bytes, threshold: int, points: Iterable[int], noise: bytes) -> list[bytes]:
+    """Share a secret so that any ``threshold`` of the shares give it, and fewer nothing.
 
     Parameters
     ----------
     secret : bytes
         31 bytes.
-    threshold, count : int
-        1 <= threshold <= count.
+    threshold : int
+        At least 1.
+    points : iterable of int
+        Distinct and positive, at least ``threshold``.
     noise : bytes
         `noise_bytes(threshold)` uniform bytes, never used for another secret.
 
     Returns
     -------
     list of bytes
-        32-byte shares for the points 1 ... count.
+        32-byte shares, one for each point.
     """
     if len(secret) != SECRET_BYTES or len(noise) != noise_bytes(threshold):
         raise ValueError("a secret has 31 bytes and its polynomial 48 a coefficient")
     coefficients = [int.from_bytes(secret, "little"), *field.draw(noise)]
-    return [
-        field.evaluate(coefficients, point).to_bytes(SHARE_BYTES, "little")
-        for point in range(1, count + 1)
-    ]
+    return [field.evaluate(coefficients, point).to_bytes(SHARE_BYTES, "little") for point in points]
 
 
 def join(shares: Mapping[int, bytes], weights: Weights = field.weights_at_zero) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The set-up's second message: shares of every round's two seeds, encrypted to each site.
+"""The set-up's second message: shares of every round's two seeds, encrypted to each holder.
 
 What one site holds of another is one string of 64 bytes a round: its share of the key seed, then
 its share of the self-mask seed.
@@ -6,7 +6,7 @@ its share of the self-mask seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages, shamir
@@ -18,16 +18,20 @@ from consortium.secagg.schedule import OwnKeys
 _ROUND_BYTES = 2 * shamir.SHARE_BYTES
 
 
-def split_seeds(session: Session, own: OwnKeys) -> dict[str, bytes]:
-    """Share all seeds of a site; returns what each site is to hold, its owner included."""
+def split_seeds(session: Session, own: OwnKeys, holders: Sequence[str]) -> dict[str, bytes]:
+    """Share all seeds of a site; returns what each of its holders is to hold.
+
+    In a complete graph the owner is one of them.
+    """
     roster = session.roster
-    held = {site: bytearray() for site in roster.sites}
+    points = [roster.point(site) for site in holders]
+    held = {site: bytearray() for site in holders}
     for number in range(1, session.keyed_rounds + 1):
         seeds = {"mask": own.mask_seed(number), "self": own.self_seed(number)}
         for purpose, seed in seeds.items():
             noise = own.polynomial(purpose, number, shamir.noise_bytes(roster.threshold))
-            shares = shamir.split(seed, roster.threshold, len(roster.sites), noise)
-            for site, share in zip(roster.sites, shares, strict=True):
+            shares = shamir.split(seed, roster.threshold, points, noise)
+            for site, share in zip(holders, shares, strict=True):
                 held[site] += share
     return {site: bytes(shares) for site, shares in held.items()}
 
@@ -35,7 +39,7 @@ def split_seeds(session: Session, own: OwnKeys) -> dict[str, bytes]:
 def seal_shares(
     directory: Directory, name: str, channels: Mapping[str, bytes], held: Mapping[str, bytes]
 ) -> messages.Share:
-    """Encrypt to each site what it is to hold.
+    """Encrypt to each holder what it is to hold.
 
     Parameters
     ----------
@@ -101,9 +105,10 @@ def read_share(
         round=0,
     )
     body = messages.decode(messages.Share, opened.body, opened.sender)
-    if opened.sender == CENTRE or len(body.sealed) != len(session.roster.sites):
+    count = session.roster.holders or len(session.roster.sites)
+    if opened.sender == CENTRE or len(body.sealed) != count:
         raise ProtocolError(
-            f"The shares of {opened.sender} are not one for each site; discard the message."
+            f"The shares of {opened.sender} are not one for each holder; discard the message."
         )
     if body.transcript != directory.transcript:
         raise ProtocolError(
@@ -129,7 +134,7 @@ def open_share(
     """
     _, body = read_share(session, directory, envelope, sender)
     key = directory.keys.channel(shared, sender, name, messages.SHARE, 0)
-    sealed = body.sealed[session.roster.sites.index(name)]
+    sealed = body.sealed[directory.graph.holders(sender).index(name)]
     held = crypto.decrypt(key, sealed, f"The share of {sender} for {name}")
     if len(held) != session.keyed_rounds * _ROUND_BYTES:
         raise ProtocolError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,8 +119,17 @@ class Tally:
             )
         return after, survivors
 
-    def answer(self, sender: str, body: messages.Unmasking) -> None:
+    def answer(
+        self, sender: str, body: messages.Unmasking, owners: Sequence[str] | None = None
+    ) -> None:
         """Keep a site's answer to the request.
+
+        Parameters
+        ----------
+        sender : str
+        body : messages.Unmasking
+        owners : sequence of str, optional
+            Sites whose shares the sender holds, in roster order; everybody's if left out.
 
         Raises
         ------
@@ -132,10 +142,16 @@ class Tally:
                 f"No answer of {sender} to the unmask request of round {self.number} is due; "
                 "discard it."
             )
-        sizes = len(body.survivors), len(body.lost)
+        due = tuple(map(len, self.held(self.roster.sites if owners is None else owners)))
         same = body.request == hashlib.sha256(self.request).digest()
-        if not same or sizes != (len(survivors), len(self.lost())):
+        if not same or due != (len(body.survivors), len(body.lost)):
             raise ProtocolError(
                 f"{sender} answers another unmask request of round {self.number}; discard it."
             )
         self.answers[sender] = body
+
+    def held(self, owners: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Survivors and lost sites among those whose shares a site holds, as it lists them."""
+        alive = set(self.survivors or ())
+        survivors = tuple(site for site in owners if site in alive)
+        return survivors, tuple(site for site in owners if site not in alive)

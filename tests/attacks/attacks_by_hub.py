@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attack_kinds import Stage, attack, nothing
+from attack_kinds import Stage, always, attack, nothing
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hostile_hub import (
     NUMBER,
     ThinConsortium,
+    both_seeds_open,
     bundle_of,
     played,
     restarted,
@@ -86,6 +87,19 @@ def different_lists_to_different_sites(stage: Stage) -> bool:
     game = played(ThinConsortium())
     whole = game.sum_without(answering=("s0", "s1"))
     return game.tells_of("s0", whole, game.sum_without("s0", answering=("s2", "s3")))
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.roster:least_safe",
+    without="both secrets of a site open, and with them its vector",
+    stops="holders with 11 of 12 sites is unsafe",
+    instead=always(True),
+)
+def different_lists_to_the_holders_of_a_site(stage: Stage) -> bool:
+    """Sets the threshold of a drawn graph so low that half of a site's holders open a seed."""
+    game = played(Consortium(count=12, holders=8, needed=4))
+    return both_seeds_open(game, "s0")
 
 
 @attack(

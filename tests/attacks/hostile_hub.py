@@ -106,17 +106,47 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
     """Show the sites lists; whether all seeds that the lists are about can be put together."""
     request, hub = game.signed(body), game.wire.hub
     tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
+    opener, answers = Opener(hub._session, hub._known, tally), {}
     for site in body.survivors:
         answer = game.wire.parties[site].unmask(NUMBER, request)
         opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
-        tally.answers[site] = hub._decrypt(messages.Unmasking, opened)
-    opener = Opener(hub._session, hub._known, tally)
+        answers[site] = hub._decrypt(messages.Unmasking, opened)
     try:
-        found = [opener._self_seed(site, n) for n, site in enumerate(body.survivors)]
-        found += [opener._mask_seed(site, n) for n, site in enumerate(body.lost)]
+        found = []
+        for n, site in enumerate(body.survivors):
+            opener._shares[site] = {holder: sent.survivors[n] for holder, sent in answers.items()}
+            found.append(opener._self_seed(site))
+        for n, site in enumerate(body.lost):
+            opener._shares[site] = {holder: sent.lost[n] for holder, sent in answers.items()}
+            found.append(opener._mask_seed(site))
     except ThresholdError:
         return False
     return all(found)
+
+
+def both_seeds_open(game: Round, victim: str) -> bool:
+    """Tell half of a site's holders that all are there, the others that it is lost."""
+    hub, owners = game.wire.hub, game.wire.hub._known.graph.owners
+    tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
+    opener, rest = Opener(hub._session, hub._known, tally), tuple(set(game.sites) - {victim})
+    holders = hub._known.graph.holders(victim)
+    lists = game.sites, hub._session.roster.ordered(rest)
+    shares: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
+    for place, holder in enumerate(holders):
+        told = lists[lost := 2 * place // len(holders)]
+        body = messages.Request(context(NUMBER), told, (victim,) if lost else ())
+        answer = game.wire.parties[holder].unmask(NUMBER, game.signed(body))
+        opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
+        sent = hub._decrypt(messages.Unmasking, opened)
+        ours = owners(holder).index(victim)
+        shares[lost][holder] = sent.lost[0] if lost else sent.survivors[ours]
+    try:
+        opener._shares[victim] = shares[0]
+        found = [opener._self_seed(victim)]
+        opener._shares[victim] = shares[1]
+        return all([*found, opener._mask_seed(victim)])
+    except ThresholdError:
+        return False
 
 
 def swapped_keys(wire: Wire, victim: str, key: bytes) -> bytes:

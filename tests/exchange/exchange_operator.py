@@ -104,8 +104,8 @@ def note_secrets(patch: pytest.MonkeyPatch, found: dict[str, list[bytes]]) -> No
         found["noise and statistic"] += [share.masked.tobytes(), share.opened.tobytes()]
         return share
 
-    def noted_split(secret, threshold, count, noise):
-        shares = split(secret, threshold, count, noise)
+    def noted_split(secret, threshold, points, noise):
+        shares = split(secret, threshold, points, noise)
         found["seed"].append(secret)
         found["share"] += shares
         return shares

@@ -24,7 +24,7 @@ from consortium.report.privacy import (
 STUDY = sample_study()
 KEYS = {
     "": "study unit adjacency scheme boost sampler colluding_sites delta guarantees sites "
-    "releases cross_check versions person promised",
+    "releases cross_check versions person promised graph",
     "guarantees": "coalition outsider",
     "guarantees.coalition": "epsilon mu",
     "guarantees.outsider": "epsilon mu",

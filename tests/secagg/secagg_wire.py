@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from consortium.secagg import CENTRE, Hub, Party, Roster, RoundSum, threshold
+from consortium.secagg import CENTRE, Hub, Party, Roster, RoundSum, messages, seal, threshold
 from consortium.secagg.masks import RINGS, Ring
 
 
@@ -23,6 +23,11 @@ def identity(name: str) -> Ed25519PrivateKey:
 
 def public(name: str) -> bytes:
     return identity(name).public_key().public_bytes_raw()
+
+
+def as_centre(run: str, kind: str, number: int, body: messages.Body) -> bytes:
+    """What a hub of one's own making says."""
+    return seal(identity(CENTRE), run, CENTRE, kind, number, messages.encode(body))
 
 
 def context(number: int) -> bytes:
@@ -55,6 +60,8 @@ class Consortium:
     colluding: int = 0
     run: str = "study-1"
     masked: bool = True
+    holders: int = 0
+    needed: int = 0
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -62,9 +69,11 @@ class Consortium:
 
     @property
     def roster(self) -> Roster:
-        needed = threshold(self.count, self.colluding, self.dropouts) if self.masked else 0
+        needed = self.needed
+        if self.masked and not self.holders:
+            needed = threshold(self.count, self.colluding, self.dropouts)
         keys = {name: public(name) for name in (*self.sites, CENTRE)}
-        return Roster(self.sites, keys, needed, self.count - self.dropouts)
+        return Roster(self.sites, keys, needed, self.count - self.dropouts, self.holders)
 
     def secret(self, name: str) -> bytes:
         return hashlib.sha256(f"{self.run} secret of {name}".encode()).digest()

@@ -48,12 +48,12 @@ def test_a_plan_keeps_its_conditions(sites: int, colluding: int, dropouts: int) 
 
 @pytest.mark.parametrize(
     ("sites", "colluding", "dropouts", "holders"),
-    [(64, 0, 0, 3), (64, 21, 0, 20), (256, 85, 0, 28), (64, 3, 2, 23), (256, 3, 2, 27)],
+    [(64, 0, 0, 20), (64, 21, 0, 20), (256, 85, 0, 28), (64, 3, 2, 23), (256, 3, 2, 27)],
 )
 def test_holders_hardly_grow_with_the_sites(
     sites: int, colluding: int, dropouts: int, holders: int
 ) -> None:
-    plan = plan_neighbourhood(sites, colluding, dropouts)
+    plan = plan_neighbourhood(sites, colluding, dropouts, most_hidden=0.1)
     assert plan is not None
     assert plan.holders == holders
 
@@ -100,6 +100,16 @@ def test_graphs_fall_apart_no_more_often_than_the_bound_and_nearly_as_often(remo
 
 
 def test_fewer_holders_than_planned_miss_the_target() -> None:
-    plan = plan_neighbourhood(128, 3, 0)
+    plan = plan_neighbourhood(128, 3, 1, most_hidden=0.1)
     assert isinstance(plan, Neighbourhood)
     assert split_bound(128, 3, plan.hidden, plan.holders - 1) + plan.failure > FAILURE
+
+
+@pytest.mark.parametrize("sites", [33, 64, 200])
+def test_without_drop_outs_a_third_may_collude_whatever_the_study_says(sites: int) -> None:
+    """The same graph, and a failure that holds for the study's number and for the third."""
+    trusting, wary = (plan_neighbourhood(sites, c, 0) for c in (1, sites // 3))
+    assert trusting is not None
+    assert wary is not None
+    assert (trusting.holders, trusting.threshold) == (wary.holders, wary.threshold)
+    assert split_bound(sites, 1, 0, trusting.holders) <= trusting.failure <= FAILURE

@@ -20,14 +20,16 @@ def by_point(shares: list[bytes]) -> dict[int, bytes]:
 
 @given(secrets, st.integers(1, 7), st.integers(0, 5), st.randoms())
 def test_any_threshold_of_shares_gives_the_secret(secret, threshold, more, random) -> None:  # type: ignore[no-untyped-def]
-    shares = by_point(shamir.split(secret, threshold, threshold + more, noise(threshold)))
+    shares = by_point(
+        shamir.split(secret, threshold, range(1, threshold + more + 1), noise(threshold))
+    )
     kept = random.sample(sorted(shares), threshold)
     assert shamir.join({point: shares[point] for point in kept}) == secret
 
 
 def test_one_share_less_fits_every_secret() -> None:
     """Perfect secrecy: for any guessed secret there is a polynomial through the shares seen."""
-    shares = by_point(shamir.split(b"s" * 31, 3, 5, noise(3)))
+    shares = by_point(shamir.split(b"s" * 31, 3, range(1, 6), noise(3)))
     seen = {point: int.from_bytes(shares[point], "little") for point in (2, 5)}
     for guess in (0, 1, 2**247):
         missing = _through({0: guess} | seen, at=4).to_bytes(32, "little")
@@ -48,7 +50,7 @@ def test_a_value_too_large_is_no_secret() -> None:
 @given(st.sets(st.integers(1, 8), max_size=3))
 def test_wrong_shares_are_named_and_left_out(wrong: set[int]) -> None:
     secret = b"x" * 31
-    shares = by_point(shamir.split(secret, 5, 8, noise(5)))
+    shares = by_point(shamir.split(secret, 5, range(1, 9), noise(5)))
     for point in wrong:
         shares[point] = hashlib.sha256(bytes([point])).digest()
     found = shamir.recover(shares, 5, secret.__eq__)
@@ -63,7 +65,7 @@ def test_recovery_gives_up_exactly_when_too_few_are_right() -> None:
     secret = b"x" * 31
     for size in range(6):
         for wrong in combinations(range(1, 6), size):
-            shares = by_point(shamir.split(secret, 3, 5, noise(3)))
+            shares = by_point(shamir.split(secret, 3, range(1, 6), noise(3)))
             shares |= {point: bytes(32) for point in wrong}
             assert (shamir.recover(shares, 3, secret.__eq__) is None) == (size > 2)
 
@@ -71,7 +73,7 @@ def test_recovery_gives_up_exactly_when_too_few_are_right() -> None:
 def test_errors_that_cancel_spoil_no_secret() -> None:
     """Weights of the points 1 ... 3 are 3, -3 and 1: equal errors at 1 and 2 cancel."""
     secret = b"x" * 31
-    shares = by_point(shamir.split(secret, 3, 4, noise(3)))
+    shares = by_point(shamir.split(secret, 3, range(1, 5), noise(3)))
     for point in (1, 2):
         value = (int.from_bytes(shares[point], "little") + 1) % field.PRIME
         shares[point] = value.to_bytes(32, "little")
@@ -80,6 +82,6 @@ def test_errors_that_cancel_spoil_no_secret() -> None:
 
 def test_malformed_arguments_are_refused() -> None:
     with pytest.raises(ValueError):
-        shamir.split(b"short", 2, 3, noise(2))
+        shamir.split(b"short", 2, range(1, 4), noise(2))
     with pytest.raises(ValueError):
-        shamir.split(b"s" * 31, 2, 3, b"")
+        shamir.split(b"s" * 31, 2, range(1, 4), b"")
