@@ -59,7 +59,7 @@ def test_the_linked_network_and_potential_are_found_from_files(written):
     with path.open(encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text, delimiter="\t"))
     peak = max(rows, key=lambda row: abs(float(row["pair-1"])))
-    assert float(peak["time"]) == pytest.approx(0.10, abs=0.04)  # of P1
+    assert float(peak["time"]) == pytest.approx(0.13, abs=0.04)  # P1 and its rebound
     assert peak["channel"] in ("O1", "O2")
 
 
