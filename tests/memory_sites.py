@@ -46,7 +46,7 @@ def table_views(views=VIEWS):
     """Views of tables with so many columns."""
     limits = {"low": -1.0, "high": 1.0}
     return [
-        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": limits}}
+        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": dict(limits)}}
         for name, size in views
     ]
 

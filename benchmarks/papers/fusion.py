@@ -165,18 +165,19 @@ def fusion() -> None:
 def draw(table: list[tuple[str, str, float, float]]) -> None:
     """One panel for each data set."""
     names = list(dict.fromkeys(row[0] for row in table))
-    figure = Figure(figsize=(3.4 * len(names), 3.2), dpi=130, layout="constrained")
+    figure = Figure(figsize=(3.4 * len(names), 3.7), dpi=130, layout="constrained")
     for axes, data in zip(figure.subplots(1, len(names)), names, strict=True):
         for number, way in enumerate(WAYS):
             row = {e: v for d, n, e, v in table if (d, n) == (data, way.name)}
             values = [row.get(e, row[EPSILONS[0]]) for e in EPSILONS]
-            style = "--" if way.scheme == "none" else "-"
-            axes.semilogx(EPSILONS, values, style, color=f"C{number}", label=way.name, marker=".")
+            style = "--" if way.name in ("no privacy", "cape, none colludes") else "-"
+            axes.loglog(EPSILONS, values, style, color=f"C{number}", label=way.name, marker=".")
         axes.set_title(data, fontsize=9)
         axes.set_xlabel("ε")
         axes.tick_params(labelsize=8)
     figure.axes[0].set_ylabel("error of the correlations")
-    figure.axes[0].legend(fontsize=7, frameon=False)
+    lines = figure.axes[0].get_lines()
+    figure.legend(handles=lines, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     figure.savefig(PICTURE)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Release, Result, Table, Words
+from consortium.algorithms.base import Array, Release, Result, Table
 from consortium.algorithms.cca_plan import CcaParameters
+from consortium.algorithms.cca_words import pair_table, words
 from consortium.kernels.canonical import (
     Canonical,
     Spectrum,
@@ -118,24 +119,11 @@ def cca_result(
         "pairs_above_noise_floor": int((correlations > floor).sum()),
         **kept,
     }
-    tables = {"pairs": _pair_table(correlations, low, high, floor, len(views))}
+    tables = {"pairs": pair_table(correlations, low, high, floor, len(views))}
     if len(views) > 2:
         tables["views"] = _view_table(solved, [view.name for view in views])
-    words = _words(correlations, floor, release.deviation)
-    return Result(arrays, numbers, loadings="patterns", tables=tables, words=words)
-
-
-def _words(correlations: Array, floor: float, deviation: float) -> Words:
-    cause = "chance and privacy's noise" if deviation else "chance"
-    above = int((correlations > floor).sum())
-    return Words(
-        "pair",
-        f"{above} of {len(correlations)} canonical pairs are linked more closely than {cause} "
-        f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "
-        "the noise floor.",
-        "Change of a feature, in its view's own unit, with one standard deviation of its view's "
-        "variate.",
-    )
+    said = words(correlations, floor, release.deviation)
+    return Result(arrays, numbers, loadings="patterns", tables=tables, words=said)
 
 
 def _centred(release: Release, sizes: Sequence[int], constant: float) -> tuple[list[Array], Array]:
@@ -209,20 +197,6 @@ def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> 
         "weights": np.vstack(weights),
         "structure": np.vstack(structure),
     }
-
-
-def _pair_table(correlations: Array, low: Array, high: Array, floor: float, views: int) -> Table:
-    rows = [
-        (k + 1, float(r), float(a), float(b), floor, "yes" if r > floor else "no")
-        for k, (r, a, b) in enumerate(zip(correlations, low, high, strict=True))
-    ]
-    what = "Canonical correlations" if views == 2 else "Mean correlations over the pairs of views"
-    return Table(
-        f"{what}, with 95 % intervals (few persons, and the noise of privacy) and the noise floor: "
-        "what the largest of them exceeds in 5 % of studies without any link.",
-        ("pair", "correlation", "95 % low", "95 % high", "noise floor", "above floor"),
-        tuple(rows),
-    )
 
 
 def _view_table(solved: _Solved, names: Sequence[str]) -> Table:

@@ -63,10 +63,10 @@ def view_heading(space: ViewSpace) -> str:
     """Name of a view, and what it is."""
     view = space.view
     if isinstance(view, TableView):
-        return f"{view.name}: columns of {view.file}"
+        return f"{view.name} (columns of {view.file})"
     if isinstance(view, FmriView):
-        return f"{view.name}: {MEASURES[view.measure]} (images)"
-    return f"{view.name}: {'potential' if view.measure == 'erp' else 'band power'} (EEG)"
+        return f"{view.name} (images: {MEASURES[view.measure]})"
+    return f"{view.name} (EEG: {'mean over epochs' if view.measure == 'erp' else 'band power'})"
 
 
 def _view_text(space: ViewSpace) -> str:
