@@ -23,7 +23,7 @@ VIEWS = [
 ]
 ANALYSES = {
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
-    "network": {"target": "group", "hidden": [4], "rounds": 4},
+    "network": {"target": "group", "hidden": [4], "rounds": 2},
     "tensor": {"components": 3, "bound": 1.0},
 }
 

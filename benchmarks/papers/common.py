@@ -158,6 +158,7 @@ def panels(
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     columns = min(len(panels), 3)
     rows = math.ceil(len(panels) / columns)
@@ -167,6 +168,7 @@ def panels(
             axis.plot(x, y, STYLES[key], label=LABELS.get(key, key), markersize=4, linewidth=1.2)
         axis.set(xscale="log", yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
         axis.title.set_fontsize(9)
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(visible=True, alpha=0.3)
     for axis in axes.ravel()[len(panels) :]:
         axis.remove()

@@ -62,7 +62,7 @@ def test_without_hidden_layers_it_is_logistic_regression():
     y = np.where(generator.random(3000) < chance, 1.0, -1.0)
     views = (("x", 3), ("y", 1))
     parameters = NETWORK.Parameters(
-        target="y", hidden=(), rounds=300, bound=100.0, learning_rate=2.0, averaged=0.01
+        target="y", hidden=(), rounds=120, bound=100.0, learning_rate=4.0, averaged=0.01
     )
     sites = sites_of(np.vstack([x, y]), views, (3000,))
     _, _, result = drive(NETWORK, parameters, sites)

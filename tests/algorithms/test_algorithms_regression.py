@@ -7,8 +7,9 @@ from memory_sites import shape_of
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Release
+from consortium.algorithms.base import Query, Release
 from consortium.errors import StudyError
+from consortium.privacy.bounds import Bound
 from consortium.simulate import Simulation
 
 REGRESSION = REGISTRY["regression"]
@@ -163,6 +164,23 @@ def test_a_whole_private_study_finds_the_coefficients():
     table = result.tables["coefficients"]
     assert [row[:2] for row in table.rows[:3]] == [("age", 1), ("age", 2), ("image", 1)]
     assert "95 %" in table.caption
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5, 1.0])
+def test_the_targets_square_costs_nothing_more(weight):
+    # Two persons as far apart as the sensitivity allows, with one and the same y².
+    cosine = weight**2
+    x = np.array([[1.0, cosine], [0.0, np.sqrt(1 - cosine**2)]])
+    table = np.vstack([x, [1.0, -1.0]])
+    site = sites_of(table, (("x", 2), ("y", 1)), (1, 1))
+    arguments = {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": weight}
+    query, bound = (
+        Query("regression", "regression_moment", arguments),
+        Bound(1 + weight**2, cone=True),
+    )
+    one, other = (REGRESSION.statistics[query.statistic](each, query, bound) for each in site)
+    assert one[-1] == pytest.approx(other[-1])  # α² y²
+    assert np.linalg.norm(one - other) == pytest.approx(bound.sensitivity(1))
 
 
 @pytest.mark.parametrize(

@@ -48,14 +48,14 @@ def distance(found, weights, centres):
     return errors.max(), np.abs(weights[list(best)] - WEIGHTS).max()
 
 
-def run(make, scheme="none", **changed):
+def run(make, scheme="none", *, epsilon=8.0):
     centres, table, views = make()
     analysis = {"components": 3, "margin": 2.0}
     if make is mixture:
         analysis["bound"] = 1.8
     else:
         analysis |= {"model": "topics", "words": WORDS}
-    study = make_feature_study("tensor", views, analysis | changed, scheme=scheme)
+    study = make_feature_study("tensor", views, analysis, scheme=scheme, epsilon=epsilon)
     result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
     found = result.arrays["centres"]
     return result, distance(found[: len(centres)], result.arrays["weights"], centres)
@@ -105,6 +105,16 @@ def test_topics_are_frequencies_in_all_three_words():
     assert centres[:8].sum(axis=0) == pytest.approx(np.ones(3))
     assert np.array_equal(centres[:8], centres[8:16])
     assert np.array_equal(centres[:8], centres[16:])
+
+
+@pytest.mark.parametrize("make", [mixture, topics])
+def test_noise_alone_leaves_no_bound(make):
+    hopeless, _ = run(make, "cape", epsilon=0.001)
+    centres = hopeless.arrays["centres"]
+    assert np.isfinite(centres).all()
+    assert (np.linalg.norm(centres[:6], axis=0) <= 1.8 + 1e-9).all()
+    agreement = [row[2] for row in hopeless.tables["components"].rows]
+    assert max(abs(each - 1) for each in agreement) > 0.5  # and the table tells
 
 
 def test_messages_have_the_planned_sizes():
