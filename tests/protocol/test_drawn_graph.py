@@ -1,0 +1,34 @@
+"""Centre and agents within a drawn graph, all of them restarted after each round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mischief import settle
+from village import SITES, Village
+
+from consortium import masking
+from consortium.secagg.neighbours import Neighbourhood
+
+GRAPH = Neighbourhood(holders=2, threshold=2, hidden=0, failure=2.0**-60)
+"""Two holders each keep four sites together; without a plan's floor, as no site colludes here."""
+
+
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
+def test_a_run_within_a_graph_ends_as_any_other(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
+    village = Village(settle(tmp_path / "place", scheme=scheme, dropouts=0))
+    centre = village.centre()
+    plan = centre.open()
+    assert centre.setting.roster.holders == plan.masking.holders == 2
+    assert centre._sizes.holders == 2
+    while centre.session is not None and centre.session.pending is not None:
+        assert centre.step().survivors == tuple(range(len(SITES)))
+        village.agents.clear()  # everybody is started again from what is stored
+        centre = village.centre()
+        assert centre.open() == plan
+    assert centre.finish().arrays
+    assert all(f"answered round {plan.rounds}" in village.said(site) for site in SITES)
