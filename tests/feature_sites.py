@@ -30,13 +30,12 @@ FEATURE_CASES = (
         {"components": 3, "model": "topics", "words": ["one", "two", "three"]},
     ),
 )
-"""Every algorithm of feature vectors with every statistic; a new one adds its lines."""
+"""Algorithms of feature vectors of one length with every statistic; `memory_sites` has the rest."""
 
 FEATURE_STATISTICS = {
     name: local
-    for algorithm in REGISTRY.values()
-    if algorithm.takes == "features"
-    for name, local in algorithm.statistics.items()
+    for algorithm in sorted({algorithm for algorithm, _, _ in FEATURE_CASES})
+    for name, local in REGISTRY[algorithm].statistics.items()
 }
 
 

@@ -1,5 +1,6 @@
 """The example studies in configs/ can be read and planned."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from consortium.views import TableView
 STUDIES = sorted(
     path
     for path in (Path(__file__).parent.parent / "configs").glob("*.yaml")
-    if path.read_text(encoding="utf-8").startswith("study:")
+    if re.search(r"^study:", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 
 
