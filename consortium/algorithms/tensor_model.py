@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CONSTANT = 0.5
 """Weight of the mean in a mixture's first release, over the bound."""
+_MARGINS = (1.3, 2.5)
+_ALLOWED = 0.1
 _LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none
 
 
@@ -44,20 +46,36 @@ def mixture_moments(release: Release, parameters: TensorParameters) -> Moments:
     mean = matrix[:-1, -1] / constant
     variance = flat_variance(square, mean, parameters.components)
     edge = release.deviation * float(np.sqrt(2.0 * size))
+    deviation = release.deviation / (constant**2 * (1 + CONSTANT**-2))
     whitening = whiten(square - variance * np.eye(size), parameters.components, edge)
     spread = parameters.components + variance * float(np.sum(1 / whitening.values))
-    return Moments(whitening, mean, variance, 1 / (parameters.margin * spread**0.5), edge)
+    return Moments(whitening, mean, variance, _scale(parameters, spread, deviation), edge)
 
 
 def topic_moments(release: Release, parameters: TensorParameters) -> Moments:
     """Read the mean product of two words."""
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
+    deviation = release.deviation
     whitening = whiten(matrix, parameters.components, edge)
     # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
     mean = _frequencies(matrix.sum(axis=1))
     spread = float(mean @ np.square(whitening.forward).sum(axis=1))
-    return Moments(whitening, mean, 0.0, 1 / (parameters.margin * spread**0.5), edge)
+    return Moments(whitening, mean, 0.0, _scale(parameters, spread, deviation), edge)
+
+
+def _scale(parameters: TensorParameters, spread: float, deviation: float) -> float:
+    """Factor for whitened persons whose mean square is ``spread``: 1 / (margin √spread).
+
+    ``deviation`` is the first release's noise over its bound. The third moment's follows from it
+    and the shares; where it allows, the margin is as wide as keeps the noise of the decomposed
+    tensor, whose strengths are 1 or more, below `_ALLOWED`.
+    """
+    ratio = parameters.share / (1 - parameters.share)
+    noise = deviation * np.sqrt(2.0 * ratio) * np.sqrt(parameters.components) * spread**1.5
+    widest = np.cbrt(_ALLOWED / noise) if noise > 0 else _MARGINS[1]
+    margin = parameters.margin or float(np.clip(widest, *_MARGINS))
+    return float(1 / (margin * np.sqrt(spread)))
 
 
 def _frequencies(columns: Array) -> Array:

@@ -9,7 +9,7 @@ from memory_sites import drive, shape_of
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
+from consortium.algorithms.base import Query, Release
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulate import Simulation
@@ -50,7 +50,7 @@ def distance(found, weights, centres):
 
 def run(make, scheme="none", *, epsilon=8.0):
     centres, table, views = make()
-    analysis = {"components": 3, "margin": 2.0}
+    analysis = {"components": 3}
     if make is mixture:
         analysis["bound"] = 1.8
     else:
@@ -115,6 +115,25 @@ def test_noise_alone_leaves_no_bound(make):
     assert (np.linalg.norm(centres[:6], axis=0) <= 1.8 + 1e-9).all()
     agreement = [row[2] for row in hopeless.tables["components"].rows]
     assert max(abs(each - 1) for each in agreement) > 0.5  # and the table tells
+
+
+def test_the_margin_is_wide_where_noise_allows_it():
+    _, table, views = mixture()
+    site = sites_of(table, views, (table.shape[1],))
+    shape = shape_of(site)
+    rows = []
+    for deviation in (0.0, 1e-5, 1e-2):
+        parameters = TENSOR.Parameters(components=3, bound=1.8)
+        second, _ = TENSOR.releases(parameters, shape)
+        steps = TENSOR.run(parameters, shape)
+        query = next(steps)
+        values = TENSOR.statistics[query.statistic](site[0], query, second.bound)
+        whitening = steps.send(Release(values, deviation)).arguments["whitening"]
+        rows.append(np.sqrt(np.square(whitening.T @ table).sum(axis=0).mean()))
+    # The root mean square of a whitened person is 1 / margin.
+    assert rows[0] == pytest.approx(1 / 2.5, rel=0.02)
+    assert rows[0] <= rows[1] <= rows[2] <= 1.05 / 1.3
+    assert rows[2] > 1.2 * rows[0]
 
 
 def test_messages_have_the_planned_sizes():
