@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect_server import Server
 
 from consortium.errors import ConfigurationError, ConsortiumError, DataError
-from flows.embedded import settings
 from flows.prepare import prepare_all
+
+pytestmark = pytest.mark.xdist_group("prefect")
 
 
 def leave(folder: Path, number: int) -> None:
@@ -20,10 +24,10 @@ def leave(folder: Path, number: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def embedded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the embedded Prefect sets in the environment is taken back afterwards."""
-    for name in ("PREFECT_API_URL", *settings(tmp_path)):
-        monkeypatch.delenv(name, raising=False)
+def owners_prefect(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PREFECT_API_URL", server.url)
+    with temporary_settings({PREFECT_API_URL: server.url}):
+        yield
 
 
 def test_every_person_is_prepared_once_and_trouble_is_one_sentence(tmp_path: Path) -> None:
