@@ -14,9 +14,10 @@ full-brain: $(READY)
 	$(BIN)/consortium demo --full-brain --out build/full-brain
 
 # Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
+# Three workers on two cores: a third of the time goes by in waiting for servers to start.
 test: lint
 	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
-		$(BIN)/python -m pytest -n 2 --dist loadgroup
+		$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 lint: $(READY)
 	$(BIN)/ruff check .
