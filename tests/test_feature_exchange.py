@@ -22,6 +22,7 @@ VIEWS = [
     {"name": "group", "source": "table", "columns": {"group": {"levels": ["control", "patient"]}}},
 ]
 ANALYSES = {
+    "cca": {"pairs": 1},
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
     "tensor": {"components": 3, "bound": 1.0},
@@ -69,6 +70,10 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         coefficients = arrays["coefficients"]
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
+    if algorithm == "cca":  # persons around the first centre are mostly patients
+        assert arrays["correlations"][0] > 0.5
+        pattern = arrays["patterns"].reshape(4, 1)[:3, 0]
+        assert np.abs(pattern).argmax() == 0
     if algorithm == "tensor":
         centres = arrays["centres"].reshape(3, 3)
         nearest = np.linalg.norm(centres[:, :, None] - CENTRES[:, None], axis=0).min(axis=1)
