@@ -9,6 +9,7 @@ over a stage's rounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.masking import Masking, delta_left, plan_masking
 from consortium.privacy.accountant import Budget
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
 from consortium.study import Study
 
@@ -75,9 +77,17 @@ class Plan:
     @cached_property
     def losses(self) -> tuple[tuple[float, ...], ...]:
         """Planned μ of each round (rows) for each site, against the worst coalition."""
+        return self._by_round(lambda mechanism: mechanism.coalition())
+
+    @cached_property
+    def outsider_losses(self) -> tuple[tuple[float, ...], ...]:
+        """The same against who sees only what is released."""
+        return self._by_round(lambda mechanism: mechanism.outsider())
+
+    def _by_round(self, loss: Callable[[Mechanism], Floats]) -> tuple[tuple[float, ...], ...]:
         rows: list[tuple[float, ...]] = []
         for stage in self.stages:
-            row = tuple(float(mu) for mu in stage.mechanism.coalition())
+            row = tuple(float(mu) for mu in loss(stage.mechanism))
             rows += [row] * stage.release.rounds
         return tuple(rows)
 
@@ -112,11 +122,7 @@ class Plan:
 
     def site_outsider_loss(self, site: int) -> float:
         """μ of the whole study for one site against who sees only what is released."""
-        return compose(
-            float(mu)
-            for stage in self.stages
-            for mu in [stage.mechanism.outsider()[site]] * stage.release.rounds
-        )
+        return compose(row[site] for row in self.outsider_losses)
 
     @property
     def outsider_mu(self) -> float:

@@ -106,18 +106,13 @@ class FeatureDataset:
         DataError
             As `lengths`.
         """
-        for skipped in self.survey.skipped:
-            if skipped.reason == "unusable":
-                raise DataError(skipped.detail)
-        if not self.survey.lengths:
-            raise DataError(
-                f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
-            )
-        return self.survey
+        return self.survey.sound(
+            f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
+        )
 
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to."""
-        assert self.sound  # noqa: S101 - raises if the study can't be run
+        _ = self.sound  # raises if the study can't be run
         return self._matched[1]
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:

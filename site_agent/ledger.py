@@ -215,10 +215,9 @@ class Ledger:
         LedgerError
             As `spend`.
         """
+        self._settled = -math.inf  # so that it is done when the lines are written
         with self._writing() as book:
             self._write_answered(book)
-        with self._using() as book:
-            self._bring_in(book)
 
     def halt(self, why: str) -> None:
         """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
@@ -243,10 +242,6 @@ class Ledger:
             _spend(book, charge, at)
             book.catch_up()
 
-    def _bring_in(self, book: Book) -> None:
-        book.settle()
-        self._settled = time.monotonic()
-
     @contextmanager
     def _writing(self) -> Iterator[Book]:
         """Hold the write lock; what others added since the last time is read and checked first."""
@@ -256,7 +251,8 @@ class Ledger:
                 yield book
             book.catch_up()  # what was just written must be there, too, the next time
             if time.monotonic() - self._settled > _SETTLE_EVERY:
-                self._bring_in(book)
+                book.settle()
+                self._settled = time.monotonic()
 
     @contextmanager
     def _using(self) -> Iterator[Book]:

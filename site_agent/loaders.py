@@ -45,6 +45,26 @@ class Survey:
     lengths: tuple[int, ...]
     skipped: tuple[Skipped, ...]
 
+    def sound(self, nobody: str) -> Survey:
+        """Return the survey itself, if a study can be run on it.
+
+        Parameters
+        ----------
+        nobody : str
+            What to say if nobody takes part.
+
+        Raises
+        ------
+        DataError
+            If somebody's data are unusable, or nobody takes part.
+        """
+        for skipped in self.skipped:
+            if skipped.reason == "unusable":
+                raise DataError(skipped.detail)
+        if not self.lengths:
+            raise DataError(nobody)
+        return self
+
 
 class SiteDataset:
     """A site's data; fits `consortium.algorithms.base.SiteData`.
@@ -138,13 +158,10 @@ class SiteDataset:
         DataError
             As `lengths`.
         """
-        for skipped in self.survey.skipped:
-            if skipped.reason == "unusable":
-                raise DataError(skipped.detail)
-        if not self.survey.subjects:
-            msg = f"All {len(self.survey.skipped)} subjects have fewer volumes than "
-            raise DataError(msg + f"minimum_volumes ({self.data.minimum_volumes}); lower it.")
-        return self.survey
+        return self.survey.sound(
+            f"All {len(self.survey.skipped)} subjects have fewer volumes than minimum_volumes "
+            f"({self.data.minimum_volumes}); lower it."
+        )
 
     def check(self) -> list[Skipped]:
         """List who is left out or unusable, as far as headers tell; for the site's own eyes."""

@@ -58,11 +58,12 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
                         f"{path}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; give "
                         "each person one line."
                     )
-                missing = [n for n, c in columns if encode(row[n], c) is None]
-                if missing:
-                    lacking[label] = f"{path}: no usable value in column {missing[0]}."
+                values = [encode(row[name], column) for name, column in columns]
+                if None in values:
+                    name, _ = columns[values.index(None)]
+                    lacking[label] = f"{path}: no usable value in column {name}."
                 else:
-                    vectors[label] = _vector(row, columns)
+                    vectors[label] = np.array([x for value in values for x in value or ()])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
     return vectors, lacking
@@ -89,10 +90,6 @@ def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
     if math.isnan(number) or low is None or high is None:
         return None
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
-
-
-def _vector(row: dict[str, str | None], columns: tuple[tuple[str, Column], ...]) -> Vector:
-    return np.array([x for name, column in columns for x in encode(row[name], column) or ()])
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from consortium import __version__
 from consortium.algorithms.base import Extent
@@ -40,7 +41,7 @@ class Setting:
     extent: Extent
     file: str = ""
 
-    @property
+    @cached_property
     def roster(self) -> Roster:
         """Who takes part and how many must stay."""
         minimum = len(self.study.sites) - self.study.privacy.dropouts

@@ -72,9 +72,7 @@ def read_maps(path: Path, grid: Grid) -> NDArray[np.float32]:
         If the file can't be used.
     """
     image, values = _read(path, "file of maps")
-    values = values[..., None] if values.ndim == 3 else values
-    sampled = [_sample(values[..., k], image, grid, order=1) for k in range(values.shape[3])]
-    return np.array(sampled, dtype=np.float32).T
+    return _maps(values[..., None] if values.ndim == 3 else values, image, grid).T
 
 
 def read_regions(path: Path, grid: Grid) -> Regions:
@@ -99,7 +97,10 @@ def read_regions(path: Path, grid: Grid) -> Regions:
         If the file can't be used, or a region has no voxel in the study's mask.
     """
     image, values = _read(path, "atlas")
-    rows = _labels(values, image, grid, path) if values.ndim == 3 else _maps(values, image, grid)
+    if values.ndim == 3:
+        rows = _labels(values, image, grid, path)
+    else:
+        rows = sparse.csr_array(np.maximum(_maps(values, image, grid).astype(np.float64), 0.0))
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not len(sums) or not (sums > 0).all():
         number = int(np.argmin(sums)) + 1 if len(sums) else 0
@@ -134,9 +135,10 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
     return sparse.csr_array((ones, (rows, voxels)), shape=(len(labels), grid.features))
 
 
-def _maps(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid) -> Any:
+def _maps(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid) -> NDArray[np.float32]:
+    """One row for each map."""
     sampled = [_sample(values[..., k], image, grid, order=1) for k in range(values.shape[3])]
-    return sparse.csr_array(np.maximum(np.array(sampled, dtype=np.float64), 0.0))
+    return np.array(sampled, dtype=np.float32)
 
 
 def _sample(
