@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from consortium.report.files import write_text
 from consortium.report.statement import FALSE_ALARMS, best_guess, detection_power
-from consortium.report.wording import count, number, percent, power_of_ten
+from consortium.report.templating import plain_environment
 from site_agent.accounts import accounts, studies
 from site_agent.chain import EMPTY
 from site_agent.ledger import Ledger
@@ -77,20 +77,6 @@ def write_page(
 
 
 def _environment() -> Environment:
-    """Build the template environment: everything escaped, a missing value is an error."""
-    environment = Environment(
-        loader=PackageLoader("site_agent"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "amount": number,
-        "percent": percent,
-        "power_of_ten": power_of_ten,
-        "power": detection_power,
-        "guess": best_guess,
-    }
-    environment.globals["count"] = count
+    environment = plain_environment("site_agent")
+    environment.filters |= {"power": detection_power, "guess": best_guess}
     return environment

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release
 from consortium.algorithms.memory import ArrayData
+from consortium.engine.encoding import encode_query
 from consortium.study import Study
 
 SITES = ("north", "east", "south", "west")
@@ -140,3 +142,43 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
             query = run.send(releases[-1])
     except StopIteration as stop:
         return queries, releases, stop.value
+
+
+def loud(seed):
+    """Noise for `drive` that is larger than any signal."""
+    generator = np.random.default_rng(seed)
+    return lambda entries: generator.standard_normal(entries)
+
+
+def form(query):
+    """Shapes and types of a query's arguments, as a plan holds them."""
+    return {
+        name: value.shape if isinstance(value, np.ndarray) else type(value)
+        for name, value in query.arguments.items()
+    }
+
+
+def check_replay(algorithm, parameters, sites):
+    """The same releases lead to the same queries and the same result."""
+    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
+    again = algorithm.run(parameters, shape_of(sites))
+    assert encode_query(next(again)) == encode_query(queries[0])
+    for release, query in zip(releases, queries[1:], strict=False):
+        assert encode_query(again.send(release)) == encode_query(query)
+    with pytest.raises(StopIteration) as stop:
+        again.send(releases[-1])
+    for key, array in stop.value.value.arrays.items():
+        assert np.array_equal(array, result.arrays[key])
+
+
+def check_sizes_and_bounds(algorithm, parameters, sites):
+    """Statistics have the planned size and keep their bound, at every site."""
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    queries, _, _ = drive(algorithm, parameters, sites, loud(2))
+    for query in queries:
+        stage = planned[query.stage]
+        for site in sites:
+            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
+            assert statistic.size == stage.entries
+            assert statistic.dtype == np.float64
+            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)

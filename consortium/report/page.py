@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from consortium.algorithms import REGISTRY
 from consortium.report.components import Components
@@ -20,7 +20,8 @@ from consortium.report.pictures import draw_components
 from consortium.report.privacy import PrivacyReport
 from consortium.report.prose import UNITS, methods, reading, verdict
 from consortium.report.statement import clauses
-from consortium.report.wording import count, number, percent, power_of_ten
+from consortium.report.templating import plain_environment
+from consortium.report.wording import number
 from consortium.study import Study
 
 NAME = "report.html"
@@ -113,24 +114,10 @@ def write_page(
 
 
 def environment() -> Environment:
-    """Build the template environment: everything escaped, a missing value is an error."""
-    environment = Environment(
-        loader=PackageLoader("consortium.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "amount": number,
-        "per_site": _per_site,
-        "percent": percent,
-        "power_of_ten": power_of_ten,
-        "unbroken": _unbroken,
-        "value": _value,
-    }
-    environment.globals["count"] = count
-    return environment
+    """Build the environment of a report's templates."""
+    found = plain_environment("consortium.report")
+    found.filters |= {"per_site": _per_site, "unbroken": _unbroken, "value": _value}
+    return found
 
 
 def _cards(

@@ -5,31 +5,28 @@ from collections import Counter
 import numpy as np
 import pytest
 from feature_sites import FEATURE_CASES
-from memory_sites import CASES, drive, pooled_mean, shape_of, sites_for
+from memory_sites import (
+    CASES,
+    check_replay,
+    check_sizes_and_bounds,
+    drive,
+    form,
+    loud,
+    pooled_mean,
+    shape_of,
+    sites_for,
+)
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.memory import ArrayData
-from consortium.engine.encoding import encode_query
 
 cases = pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
-
-
-def loud(seed):
-    generator = np.random.default_rng(seed)
-    return lambda entries: generator.standard_normal(entries)
 
 
 def prepared(name, analysis, unit):
     algorithm = REGISTRY[name]
     return algorithm, algorithm.Parameters.model_validate(analysis), sites_for(name, unit)
-
-
-def form(query):
-    return {
-        name: value.shape if isinstance(value, np.ndarray) else type(value)
-        for name, value in query.arguments.items()
-    }
 
 
 def test_the_cases_cover_the_registry():
@@ -87,16 +84,7 @@ def test_only_what_is_planned_is_asked(name, analysis, unit, noisy):
 
 @cases
 def test_statistics_have_the_planned_size_and_keep_their_bound(name, analysis, unit):
-    algorithm, parameters, sites = prepared(name, analysis, unit)
-    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
-    queries, _, _ = drive(algorithm, parameters, sites, loud(2))
-    for query in queries:
-        stage = planned[query.stage]
-        for site in sites:
-            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
-            assert statistic.size == stage.entries
-            assert statistic.dtype == np.float64
-            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
+    check_sizes_and_bounds(*prepared(name, analysis, unit))
 
 
 @cases
@@ -115,16 +103,7 @@ def test_a_site_answers_with_the_mean_over_its_units(name, analysis, unit):
 
 @cases
 def test_the_same_releases_lead_to_the_same_queries(name, analysis, unit):
-    algorithm, parameters, sites = prepared(name, analysis, unit)
-    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
-    again = algorithm.run(parameters, shape_of(sites))
-    assert encode_query(next(again)) == encode_query(queries[0])
-    for release, query in zip(releases, queries[1:], strict=False):
-        assert encode_query(again.send(release)) == encode_query(query)
-    with pytest.raises(StopIteration) as stop:
-        again.send(releases[-1])
-    for key, array in stop.value.value.arrays.items():
-        assert np.array_equal(array, result.arrays[key])
+    check_replay(*prepared(name, analysis, unit))
 
 
 @cases

@@ -6,21 +6,23 @@ import numpy as np
 import pytest
 import yaml
 from feature_sites import FEATURE_CASES, make_feature_sites, make_feature_study, sites_of
-from memory_sites import drive, pooled_mean, shape_of
+from memory_sites import (
+    check_replay,
+    check_sizes_and_bounds,
+    drive,
+    form,
+    loud,
+    pooled_mean,
+    shape_of,
+)
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
-from consortium.engine.encoding import encode_query
 from consortium.errors import ProtocolError
 from consortium.simulate import Simulation
 from consortium.study import parse_study
 
 cases = pytest.mark.parametrize(("name", "views", "analysis"), FEATURE_CASES)
-
-
-def loud(seed):
-    generator = np.random.default_rng(seed)
-    return lambda entries: generator.standard_normal(entries)
 
 
 def prepared(name, views, analysis):
@@ -30,13 +32,6 @@ def prepared(name, views, analysis):
 
 def planned_by(algorithm, parameters, sites):
     return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
-
-
-def form(query):
-    return {
-        name: value.shape if isinstance(value, np.ndarray) else type(value)
-        for name, value in query.arguments.items()
-    }
 
 
 def test_the_cases_cover_the_registry():
@@ -81,15 +76,7 @@ def test_only_what_is_planned_is_asked(name, views, analysis, noisy):
 
 @cases
 def test_statistics_have_the_planned_size_and_keep_their_bound(name, views, analysis):
-    algorithm, parameters, sites = prepared(name, views, analysis)
-    planned = planned_by(algorithm, parameters, sites)
-    for query in drive(algorithm, parameters, sites, loud(2))[0]:
-        stage = planned[query.stage]
-        for site in sites:
-            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
-            assert statistic.size == stage.entries
-            assert statistic.dtype == np.float64
-            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
+    check_sizes_and_bounds(*prepared(name, views, analysis))
 
 
 @cases
@@ -106,16 +93,7 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, views, a
 
 @cases
 def test_the_same_releases_lead_to_the_same_queries(name, views, analysis):
-    algorithm, parameters, sites = prepared(name, views, analysis)
-    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
-    again = algorithm.run(parameters, shape_of(sites))
-    assert encode_query(next(again)) == encode_query(queries[0])
-    for release, query in zip(releases, queries[1:], strict=False):
-        assert encode_query(again.send(release)) == encode_query(query)
-    with pytest.raises(StopIteration) as stop:
-        again.send(releases[-1])
-    for key, array in stop.value.value.arrays.items():
-        assert np.array_equal(array, result.arrays[key])
+    check_replay(*prepared(name, views, analysis))
 
 
 @cases

@@ -1,0 +1,24 @@
+"""Templates of pages: what a report's and a ledger's have in common."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from consortium.report.wording import count, number, percent, power_of_ten
+
+
+def plain_environment(package: str) -> Environment:
+    """Build the environment of a package's templates.
+
+    Everything is escaped, a missing value is an error, and numbers are written as people do.
+    """
+    environment = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"amount": number, "percent": percent, "power_of_ten": power_of_ten}
+    environment.globals["count"] = count
+    return environment
