@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from consortium.kernels.blocks import ArrayData
 
 from benchmarks.table import Row, alternate
 from consortium.algorithms.base import Query
+from consortium.algorithms.memory import ArrayData
 from consortium.algorithms.pca import Pca
 from consortium.privacy.bounds import Bound
 

@@ -95,7 +95,8 @@ class PlannedRelease:
     the form of every argument that a query of this stage has: the shape of an array,
     or the type of anything else. A site refuses a query of another form unread. ``to`` says what is
     released: one noisy sum over everyone, or each site's own answer with noise enough to stand
-    alone.
+    alone. ``hears`` holds each site's neighbours: before it answers, a site reads what they and it
+    itself answered in the rounds before, from them and not from the centre.
     """
 
     stage: str
@@ -106,6 +107,24 @@ class PlannedRelease:
     share: float
     arguments: Mapping[str, Form] = field(default_factory=dict)
     to: Recipients = "everyone"
+    hears: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a site and its neighbours answered so far in a stage that hears.
+
+    Parameters
+    ----------
+    site : int
+        Index of the site that listens.
+    answers : array, shape (rounds, sites, entries)
+        In the statistic's units, noise and all. Whoever missed a round is there with the answer
+        before, or with zeros; so is, with zeros, who is no neighbour.
+    """
+
+    site: int
+    answers: Array
 
 
 @dataclass(frozen=True)
@@ -120,11 +139,14 @@ class Query:
         Key of the algorithm's ``statistics``.
     arguments : mapping
         Public arguments (arrays, numbers, names).
+    heard : Heard, optional
+        Put in by the site that is asked, if the stage hears; the centre sends none.
     """
 
     stage: str
     statistic: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    heard: Heard | None = None
 
 
 class SiteData(Protocol):

@@ -22,24 +22,32 @@ class Bound:
     cone : bool
         True if any two contributions have a non-negative inner product (positive
         semidefinite matrices). Two of them are then at most √2·B apart, not 2·B.
+    influence : float, optional
+        For a statistic that is no mean of clipped contributions, such as the minimizer of a
+        strongly convex cost: n times the most that replacing one of n units moves it. ``norm`` is
+        then the largest norm of the statistic itself.
 
     Raises
     ------
     PrivacyError
-        If ``norm`` is not a positive, finite number.
+        If ``norm`` or ``influence`` is not a positive, finite number.
     """
 
     norm: float
     cone: bool = False
+    influence: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.norm) and self.norm > 0):
-            msg = f"The clipping bound is {self.norm}; give a positive, finite number."
-            raise PrivacyError(msg)
+        for value in (self.norm, self.spread):
+            if not (math.isfinite(value) and value > 0):
+                msg = f"The clipping bound is {value}; give a positive, finite number."
+                raise PrivacyError(msg)
 
     @property
     def spread(self) -> float:
-        """Largest Euclidean distance between two clipped contributions."""
+        """Largest Euclidean distance between two contributions, times what they weigh."""
+        if self.influence is not None:
+            return self.influence
         return self.norm * (math.sqrt(2.0) if self.cone else 2.0)
 
     def sensitivity(self, units: int) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.algorithms.base import Extent
 from consortium.privacy.bounds import Unit
 from consortium.synthetic.garch import garch_filter, garch_innovations
 
@@ -99,6 +100,7 @@ class ChapterSite:
         self.members = members
         self.unit = unit
         self.features = self.voxels = len(chapter.mixing)
+        self.extent = Extent(self.features, self.voxels)
         self.lengths = (chapter.volumes,) * len(members)
         self._last: tuple[NDArray[Any], Array] | None = None
 
@@ -109,6 +111,10 @@ class ChapterSite:
     def fine_blocks(self) -> Iterator[Array]:
         """Yield what `blocks` does."""
         yield from self.blocks()
+
+    def table(self) -> Array:
+        """All subjects' blocks side by side."""
+        return np.hstack(list(self.blocks()))
 
     def reduced(self, basis: NDArray[Any]) -> Array:
         """Return ``basis.T @ X``, shape (K, N_s); the last one is kept."""

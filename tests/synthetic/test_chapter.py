@@ -4,7 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import yaml
 
+from consortium.kernels.gain import gain_index
+from consortium.simulate import Simulation
+from consortium.study import parse_study
 from consortium.synthetic.chapter import chapter
 
 
@@ -79,3 +83,24 @@ def test_blocks_are_not_kept():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * one
+
+
+def test_sites_take_part_in_a_study():
+    data = chapter(3, subjects=8, sources=4, side=8, volumes=30)
+    content = {
+        "study": "chapter",
+        "sites": ["north", "east", "south", "west"],
+        "data": {"detrend": "none", "standardize": "none"},
+        "privacy": {
+            "unit": "subject",
+            "epsilon": 8.0,
+            "delta": 1e-5,
+            "scheme": "none",
+            "colluding_sites": 0,
+        },
+        "algorithm": "ica",
+        "analysis": {"components": 4},
+    }
+    sites = [data.site(index, "subject") for index in range(4)]
+    result = Simulation(parse_study(yaml.safe_dump(content)), sites, 0).run()
+    assert gain_index(result.arrays["unmixing"] @ data.mixing) < 0.2
