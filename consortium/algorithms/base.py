@@ -66,6 +66,9 @@ class Shape:
     views : tuple of (str, int)
         Name and number of entries of every view of a study of feature vectors, which stacks them:
         their sum is D.
+    noise : float
+        Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
+        it in, and 0 stands for no noise.
     """
 
     features: int
@@ -74,6 +77,7 @@ class Shape:
     unit: Unit
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
+    noise: float = 0.0
 
     @property
     def map_rows(self) -> int:
