@@ -8,14 +8,16 @@ real run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Result, Shape, SiteData
+from consortium.algorithms.base import Array, Result, Shape, SiteData
 from consortium.engine.encoding import encode_query, query_context
-from consortium.engine.session import Round, Session
+from consortium.engine.hearing import hear, speaks
+from consortium.engine.session import Round, Session, own_answers
 from consortium.plan import Plan, make_plan
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster
@@ -57,7 +59,10 @@ class Simulation:
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
+        told = self._told() if stage.release.hears else []
         for index, party in enumerate(self._parties):
+            if stage.release.hears:
+                query = replace(query, heard=hear(self.plan, stage, index, told))
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)
@@ -71,6 +76,15 @@ class Simulation:
         total = self._hub.sum(number)
         values = mechanism.release(total.sum, list(total.opened.values()))
         return session.accept(values, range(len(self._parties)))
+
+    def _told(self) -> list[Mapping[int, Array]]:
+        """What the sites told their neighbours, round by round."""
+        rounds: list[Mapping[int, Array]] = []
+        for done in self.session.rounds:
+            stage = self.plan.stage(done.stage)
+            if speaks(stage):
+                rounds.append(own_answers(stage.mechanism, done.values, done.survivors))
+        return rounds
 
     def _meet(self) -> tuple[Hub, list[Party]]:
         study, rounds = self.plan.study, self.plan.rounds

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from consortium.engine.encoding import (
     read_announcement,
     sketch_query,
 )
+from consortium.engine.hearing import speaks
 from consortium.engine.session import check_planned
 from consortium.engine.setting import Setting, read_start
 from consortium.engine.wire import END, MOST_NOTICE, PRESENT, QUERY, START, run_secret
@@ -47,8 +48,9 @@ from consortium.secagg import CENTRE, OVERHEAD, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study import TimingSection
 from site_agent.ledger import Charge, Ledger
+from site_agent.neighbours import Neighbours
 from site_agent.policy import Policy, Spent
-from site_agent.post import Post
+from site_agent.post import Letter, Post
 from site_agent.store import Store
 from site_agent.witness import Witness
 
@@ -197,6 +199,8 @@ class Attendance:
             return False
         message = self._party.receive_keys(bundle)
         self.plan = plan = make_plan(self._setting.study, self._shape())
+        key = self._site.identity.key
+        self._neighbours = Neighbours(self._setting.run, plan, self._index, key, self._post)
         self._check_policy(plan)
         self._post.keep("keys", bundle)
         self._post.send(self._names.setup("share", self._site.name), "share", message)
@@ -252,15 +256,17 @@ class Attendance:
         stored = self._post.stored(f"{number}/contribution")
         if stored is not None:
             self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
-            self._contributed(number, stage, context, stored, received)
+            told = self._neighbours.kept(number)
+            self._contributed(number, stage, context, stored, received, told)
         elif not self._closed(number, stage):
-            answer = self._contribute(number, context, query, stage)
-            self._contributed(number, stage, context, answer, received)
+            answer, told = self._contribute(number, context, query, stage)
+            self._contributed(number, stage, context, answer, received, told)
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
             self._post.keep(f"{number}/query", message)
             self._site.tell(f"round {number} was closed without this site; it goes on")
         self._stages.append(stage.name)
+        self._neighbours.note(number, stage, context)
         return True
 
     def _closed(self, number: int, stage: Stage) -> bool:
@@ -279,10 +285,17 @@ class Attendance:
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
-    def _contribute(self, number: int, context: bytes, query: Query, stage: Stage) -> bytes:
-        """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
+    def _contribute(
+        self, number: int, context: bytes, query: Query, stage: Stage
+    ) -> tuple[bytes, Letter | None]:
+        """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
+
+        Returns the contribution, and what the neighbours are told.
+        """
         self._site.policy.check_statistic(query.statistic)
         mechanism = stage.mechanism
+        if stage.release.hears:
+            query = replace(query, heard=self._neighbours.heard(stage))
         statistic = self._statistic(query, mechanism)
         charge = self._charge(number, stage, context)
         limit = self._site.policy.limit(self._setting.study.privacy.unit)
@@ -293,7 +306,8 @@ class Attendance:
         sampler = GaussianSampler(self._noise_key(context, statistic.tobytes()))
         share = mechanism.protect(self._index, statistic, sampler)
         opened = share.opened if mechanism.opened_entries else None
-        return self._party.contribute(number, context, share.masked, opened)
+        told = self._neighbours.letter(number, context, share.opened) if speaks(stage) else None
+        return self._party.contribute(number, context, share.masked, opened), told
 
     def _contributed(
         self,
@@ -302,9 +316,12 @@ class Attendance:
         context: bytes,
         message: bytes,
         received: Mapping[str, bytes],
+        told: Letter | None,
     ) -> None:
         place = self._names.round(number, "contribution", self._site.name)
-        self._post.send(place, f"{number}/contribution", message, received)
+        answer = Letter(place, f"{number}/contribution", message)
+        # Neighbours first: once the centre has the answer, the next round may begin.
+        self._post.send_all([answer] if told is None else [told, answer], received)
         charge, ledger = self._charge(number, stage, context), self._site.ledger
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(charge, self._site.now())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from consortium.engine.setting import Setting
 from consortium.engine.wire import Names
@@ -11,6 +12,15 @@ from consortium.errors import ExchangeError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.store import Store
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message of this site: where it goes, under which name it is stored, and its bytes."""
+
+    place: str
+    name: str
+    message: bytes
 
 
 class Post:
@@ -53,8 +63,15 @@ class Post:
 
         What was ``received`` and answered with it is stored with it, all or none.
         """
-        self._store.save_all(self._run, {**(received or {}), name: message})
-        self._outbox.append((place, message))
+        self.send_all([Letter(place, name, message)], received)
+
+    def send_all(
+        self, letters: Sequence[Letter], received: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Store several messages together, to be put on the exchange in this order."""
+        messages = {letter.name: letter.message for letter in letters}
+        self._store.save_all(self._run, {**(received or {}), **messages})
+        self._outbox += [(letter.place, letter.message) for letter in letters]
 
     def deliver(self) -> ExchangeError | None:
         """Put on the exchange what is due; what fails stays due, and the last failure is returned.
@@ -71,8 +88,10 @@ class Post:
                 trouble = error
         return trouble
 
-    def signed(self, message: bytes, kind: str, number: int, limit: int) -> bytes:
-        """Check that a message is the centre's for this run and round, and take out its body.
+    def signed(
+        self, message: bytes, kind: str, number: int, limit: int, sender: str = CENTRE
+    ) -> bytes:
+        """Check that a message is its sender's for this run and round, and take out its body.
 
         Raises
         ------
@@ -85,7 +104,7 @@ class Post:
             run=self._run,
             kind=kind,
             limit=limit + OVERHEAD,
-            sender=CENTRE,
+            sender=sender,
             round=number,
         ).body
 

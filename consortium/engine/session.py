@@ -124,9 +124,15 @@ def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> 
     if not mechanism.each:
         share = float(weights.sum())
         return Release(values / share, mechanism.noise.aggregate(present) / share, present)
-    rows = values.reshape(len(present), mechanism.entries) / weights[:, None]
+    rows = np.stack(list(own_answers(mechanism, values, present).values()))
     local = np.array([mechanism.noise.local[s] for s in present])
     return Release(rows, float((local / weights).max()), present)
+
+
+def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> dict[int, Array]:
+    """Take a release of each site's own answer apart, in the statistic's units."""
+    rows = values.reshape(len(present), mechanism.entries)
+    return {s: row / mechanism.weights[s] for s, row in zip(present, rows, strict=True)}
 
 
 def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:

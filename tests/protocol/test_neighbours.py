@@ -1,0 +1,122 @@
+"""Agents that work from what their neighbours tell them, over a real exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gossip import RING, ROUNDS, TEXT, Gossip, register
+from mischief import NAMES, Mail, alter_reads, path_of, pump, rounds_of, settle, sign, write
+from village import SITES, Village, conduct
+
+from consortium.demo import Place
+from consortium.engine.hearing import BROADCAST, encode_broadcast
+from consortium.errors import SiteError
+
+
+@pytest.fixture
+def gossip(monkeypatch: pytest.MonkeyPatch) -> Gossip:
+    return register(monkeypatch)
+
+
+def place_of(tmp_path: Path, dropouts: int = 0) -> Place:
+    return settle(tmp_path / "place", text=TEXT, dropouts=dropouts)
+
+
+def check_heard(gossip: Gossip, said: list[np.ndarray]) -> None:
+    """Every site was given its neighbours' released answers, and zeros for the others."""
+    assert len(gossip.heard) == len(SITES) * ROUNDS
+    for heard in gossip.heard:
+        within = {heard.site, *RING[heard.site]}
+        for earlier, answers in enumerate(heard.answers):
+            expected = [said[earlier][s] if s in within else 0 * said[0][0] for s in range(4)]
+            assert np.array_equal(answers, expected)
+
+
+def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    said = {name: np.frombuffer(raw) for name, raw in conduct(Village(place).centre()).items()}
+    check_heard(gossip, [said[f"round{number}"].reshape(4, -1) for number in range(ROUNDS)])
+    for site in SITES:
+        assert rounds_of(place, site) == rounds_of(place, site, "spend") == [1, 2, 3]
+
+
+def test_sites_that_start_again_before_every_round_say_the_same(
+    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail, village = Mail(monkeypatch), Village(place_of(tmp_path))
+    centre = village.centre()
+    centre.open()
+    said = []
+    for _ in range(ROUNDS):
+        village.agents.clear()
+        said.append(centre.step())
+    assert centre.session is not None
+    weights = np.array(centre.session.plan.stages[0].mechanism.weights)
+    check_heard(gossip, [done.values.reshape(4, -1) / weights[:, None] for done in said])
+    pump(village)
+    mail.check_said_once()
+    told = [name for name in mail.sent if f"/{BROADCAST}/" in name]
+    assert len(told) == len(SITES) * ROUNDS
+    assert all(len(mail.sent[name]) == 1 for name in told)
+    assert rounds_of(village.place, "north", "spend") == [1, 2, 3]
+
+
+def refuse(place: Place, message: bytes) -> str:
+    """North's log after another message stands where east's answer to round 1 was."""
+    village, name = Village(place), NAMES.round(1, BROADCAST, "east")
+    centre = village.centre()
+    centre.open()
+
+    def meddle() -> None:
+        village.agent("east").round_trip()
+        if path_of(place, name).exists():
+            write(place, name, message)
+        for site in ("north", "south", "west"):
+            village.agent(site).round_trip()
+
+    village.ticks.others = meddle
+    centre.step()
+    with pytest.raises(SiteError):
+        centre.step()
+    assert rounds_of(place, "north") == [1]  # nothing is charged for what is not answered
+    return village.said("north")
+
+
+def test_an_answer_that_its_site_did_not_sign_is_not_believed(
+    gossip: Gossip, tmp_path: Path
+) -> None:
+    place = place_of(tmp_path)
+    forged = sign(place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6)), who="west")
+    assert "sender" in refuse(place, forged)
+
+
+def test_an_answer_to_another_question_is_not_believed(gossip: Gossip, tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    other = sign(place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6)), who="east")
+    assert "another question" in refuse(place, other)
+
+
+def test_an_answer_that_is_kept_back_is_made_up_for_by_the_one_before(
+    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = NAMES.round(2, BROADCAST, "east")
+    alter_reads(monkeypatch, lambda name, data, _: None if name == hidden else data)
+    conduct(Village(place_of(tmp_path)).centre())
+    last = {heard.site: heard.answers for heard in gossip.heard if len(heard.answers) == 2}
+    assert np.array_equal(last[0][1, 1], last[0][0, 1])  # north has east's first answer twice
+    assert not np.array_equal(last[1][1, 1], last[1][0, 1])  # east knows its own
+
+
+def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) -> None:
+    village = Village(place_of(tmp_path, dropouts=1))
+    centre = village.centre()
+    centre.open()
+    centre.step()
+    village.absent.add("east")
+    centre.step()
+    done = centre.step()
+    assert done.survivors == (0, 2, 3)
+    last = [heard for heard in gossip.heard if heard.site == 0][-1]
+    assert np.array_equal(last.answers[1, 1], last.answers[0, 1])
