@@ -68,8 +68,10 @@ class LogisticCost:
 
     def hessian(self, point: Array) -> Array:
         """∇²F(u), D x D."""
-        half = 1 / (2 * len(self.offsets) ** 0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350)))
-        upper = dsyrk(1.0, np.asfortranarray(self.columns * half))
+        half = 1 / (
+            2 * len(self.offsets) ** 0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350))
+        )
+        upper = dsyrk(1.0, (self.columns * half).T, trans=True)
         found: Array = upper + np.triu(upper, 1).T
         found[np.diag_indices_from(found)] += self.curvature
         return found
@@ -133,7 +135,8 @@ def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float
     most = float(np.linalg.norm(turned)) / radius
     multiplier = brentq(excess, 0.0, most, xtol=1e-16 * most, rtol=1e-14)
     found = vectors @ (turned / (values + multiplier))
-    return found * (radius / np.linalg.norm(found))
+    on_border: Array = found * (radius / np.linalg.norm(found))
+    return on_border
 
 
 def _advance(
