@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -49,15 +50,16 @@ class AdmmParameters(BaseModel):
     radius: float = Field(
         default=20.0,
         gt=0,
-        description="Largest norm of the model, over 1/bound: the most that a person's log odds "
-        "can be.",
+        description="Largest norm of the model, over 1/bound: about the most that a person's log "
+        "odds can be.",
     )
     penalty: float | None = Field(
         default=None,
         gt=0,
         description="Curvature that neighbours add to a site's cost, at the least, over the "
-        "squared length of a person's vector; ADMM's step size η follows from it. Small steps far, "
-        "with more noise. By default rounds (or broadcasts) · max(0.0002, 10 √S / persons).",
+        "squared length of a person's vector; ADMM's step size η follows from it. A small "
+        "one lets models move far in a round, with more noise. By default rounds (or broadcasts) "
+        "· max(0.0002, 10 √S / persons).",
     )
     regularization: float = Field(
         default=0.0, ge=0, description="Weight of half the squared norm of the model."
@@ -91,6 +93,10 @@ class AdmmParameters(BaseModel):
         if self.broadcasts is not None and not self.broadcasts < self.rounds:
             raise ValueError("broadcasts: they are fewer than rounds, or left out; lower them")
         return self
+
+    def check_sites(self, sites: Sequence[str]) -> None:
+        """Refuse a graph that does not fit a study's sites: see `study_edges`."""
+        study_edges(len(sites), sites, self.graph, self.edges)
 
 
 class AdmmPlan:
@@ -128,7 +134,9 @@ class AdmmPlan:
     def __init__(self, parameters: AdmmParameters, shape: Shape) -> None:
         self.parameters, self.shape = parameters, shape
         self.target = _target(parameters, shape)
-        self.edges: tuple[Edge, ...] = study_edges(shape, parameters.graph, parameters.edges)
+        self.edges: tuple[Edge, ...] = study_edges(
+            len(shape.units), shape.sites, parameters.graph, parameters.edges
+        )
         self.broadcasts = parameters.broadcasts or parameters.rounds
         self.constant = parameters.constant * parameters.bound
         self.length = float(np.hypot(parameters.bound, self.constant))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 from pydantic import BaseModel
@@ -266,6 +266,14 @@ class Result:
     """Tables for the report and for TSV files. Where the first heading is `words.column`, a row
     tells about the column of the loadings with that number."""
     words: Words = field(default_factory=Words)
+
+
+@runtime_checkable
+class NamesSites(Protocol):
+    """Parameters that name sites of the study."""
+
+    def check_sites(self, sites: Sequence[str]) -> None:
+        """Raise StudyError if they don't fit the study's sites."""
 
 
 class Algorithm(Protocol):

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Literal
 
-from consortium.algorithms.base import Shape
 from consortium.errors import StudyError
 
 Form = Literal["ring", "path", "star", "complete"]
 Edge = tuple[int, int]
 
 
-def study_edges(shape: Shape, form: Form, named: Sequence[tuple[str, str]]) -> tuple[Edge, ...]:
+def study_edges(
+    count: int, names: Sequence[str], form: Form, named: Sequence[tuple[str, str]]
+) -> tuple[Edge, ...]:
     """Edges of a study's graph, as pairs of indices into its sites, the lower one first.
 
     Parameters
     ----------
-    shape : Shape
+    count : int
+        Sites.
+    names : sequence of str
+        Their names, which only named edges need.
     form : {'ring', 'path', 'star', 'complete'}
         Over the sites in the study's order; the first is the middle of a star.
     named : sequence of (str, str)
@@ -30,19 +34,18 @@ def study_edges(shape: Shape, form: Form, named: Sequence[tuple[str, str]]) -> t
         If there are fewer than two sites, or a named edge leads nowhere, or to its own beginning,
         or there twice, or the edges leave somebody out.
     """
-    count = len(shape.units)
     if count < 2:
         raise StudyError("field 'sites': neighbours need two sites or more; add one.")
     if not named:
         return _formed(count, form)
-    edges = tuple(sorted(_indices(shape.sites, pair) for pair in named))
+    edges = tuple(sorted(_indices(names, pair) for pair in named))
     for one, other in pairwise(edges):
         if one == other:
             raise StudyError(
-                f"field 'analysis.edges': {shape.sites[one[0]]} and {shape.sites[one[1]]} are "
+                f"field 'analysis.edges': {names[one[0]]} and {names[one[1]]} are "
                 "joined twice; name each edge once."
             )
-    _check_connected(edges, shape)
+    _check_connected(edges, names)
     return edges
 
 
@@ -80,16 +83,16 @@ def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
     return one, other
 
 
-def _check_connected(edges: Sequence[Edge], shape: Shape) -> None:
-    beside = neighbours(edges, len(shape.units))
+def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
+    beside = neighbours(edges, len(names))
     reached, waiting = {0}, [0]
     while waiting:
         new = set(beside[waiting.pop()]) - reached
         reached |= new
         waiting += new
-    lost = [name for index, name in enumerate(shape.sites) if index not in reached]
+    lost = [name for index, name in enumerate(names) if index not in reached]
     if lost:
         raise StudyError(
-            f"field 'analysis.edges': no way leads from {shape.sites[0]} to {', '.join(lost)}; add "
+            f"field 'analysis.edges': no way leads from {names[0]} to {', '.join(lost)}; add "
             "edges until every site reaches every other."
         )

@@ -27,6 +27,7 @@ Array = NDArray[Any]
 
 _STEPS = 100
 _HALVINGS = 40
+_CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
 
 
 @dataclass(frozen=True)
@@ -94,17 +95,16 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     -------
     array, D
     """
-    point = into_ball(start, radius)
-    slope = cost.slope(point)
-    residual = _residual(point, slope, radius)
+    here, before = _place(cost, into_ball(start, radius), radius), 0.0
+    hessian: Array = np.zeros(0)
     for _ in range(_STEPS):
-        if residual <= precision:
+        if here.residual <= precision:
             break
-        goal = _quadratic_in_ball(cost.hessian(point), point, slope, radius)
-        point = _advance(cost, point, slope, residual, goal, radius)
-        slope = cost.slope(point)
-        residual = _residual(point, slope, radius)
-    return point
+        if here.residual > _CHORD * before:  # else the last one is good enough
+            hessian = cost.hessian(here.point)
+        goal = _quadratic_in_ball(hessian, here.point, here.slope, radius)
+        before, here = here.residual, _advance(cost, here, goal, radius)
+    return here.point
 
 
 def into_ball(point: Array, radius: float) -> Array:
@@ -112,12 +112,20 @@ def into_ball(point: Array, radius: float) -> Array:
     return point * (radius / max(radius, float(np.linalg.norm(point))))
 
 
-def _residual(point: Array, slope: Array, radius: float) -> float:
+@dataclass(frozen=True)
+class _Place:
+    point: Array
+    slope: Array
+    residual: float
     """‖∇F + ν u‖ for the best multiplier ν, which is 0 off the border."""
-    size = float(np.linalg.norm(point))
+
+
+def _place(cost: LogisticCost, point: Array, radius: float) -> _Place:
+    slope, size = cost.slope(point), float(np.linalg.norm(point))
+    rest = slope
     if size >= radius * (1 - 1e-14):
-        slope = slope + max(0.0, -float(point @ slope) / size**2) * point
-    return float(np.linalg.norm(slope))
+        rest = slope + max(0.0, -float(point @ slope) / size**2) * point
+    return _Place(point, slope, float(np.linalg.norm(rest)))
 
 
 def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float) -> Array:
@@ -139,21 +147,21 @@ def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float
     return on_border
 
 
-def _advance(
-    cost: LogisticCost, point: Array, slope: Array, residual: float, goal: Array, radius: float
-) -> Array:
+def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _Place:
     """Go the longest of the steps 1, 1/2, 1/4 ... that brings enough.
 
     Enough is half the residual, which rounding hides last, or a fall of the cost in proportion to
     its slope (Armijo 1966).
     """
-    step, before = goal - point, cost.value(point)
-    fall = float(slope @ step)
+    step = goal - here.point
+    reached = _place(cost, into_ball(goal, radius), radius)
+    if reached.residual <= here.residual / 2:
+        return reached
+    before, fall = cost.value(here.point), 1e-4 * float(here.slope @ step)
     for halving in range(_HALVINGS):
         length = 0.5**halving
-        reached = into_ball(point + length * step, radius)
-        if _residual(reached, cost.slope(reached), radius) <= residual / 2:
-            return reached
-        if cost.value(reached) <= before + 1e-4 * length * fall:
-            return reached
-    return goal
+        reached = _place(cost, into_ball(here.point + length * step, radius), radius)
+        enough = cost.value(reached.point) <= before + length * fall
+        if enough or reached.residual <= here.residual / 2:
+            break
+    return reached

@@ -132,6 +132,11 @@ def test_a_run_that_starts_without_a_site_needs_a_connected_graph():
     assert plan.stages[0].release.hears == ((1, 2), (0, 2), (0, 1))
 
 
+def test_a_wrong_graph_is_told_when_the_study_is_read():
+    with pytest.raises(StudyError, match="no way leads from north to west"):
+        make_feature_study("admm", VIEWS, {"target": "y", "edges": EDGES[:2]})
+
+
 def test_the_number_of_rounds_is_known_without_sizes():
     study = make_feature_study("admm", VIEWS, {"target": "y", "rounds": 9, "broadcasts": 4})
     sites = sites_of(people(), VIEWS, COUNTS)
