@@ -128,21 +128,29 @@ def _problem(data: SiteData, query: Query) -> _Problem:
     penalty = number_argument(query, "penalty")
     regularization = number_argument(query, "regularization")
     answers, site = _heard(query, data.features - 1 + (constant > 0))
-    held = array_argument(query, "held", 1)[: len(answers)]
     beside = _beside(query, site, answers.shape[1])
     weights = array_argument(query, "weights", 1)
+    held = array_argument(query, "held", 1)[: len(answers)]
     if len(weights) != answers.shape[1] or len(held) != len(answers) or not len(beside):
         raise ProtocolError("The query's arguments don't fit what was heard; discard it.")
-    stiffness = penalty / weights[site]
-    curvature = regularization + 2 * stiffness * len(beside)
     length = math.hypot(reach, constant)
+    with np.errstate(all="ignore"):  # what overflows is refused, or cut
+        stiffness = penalty / weights[site]
+        curvature = float(regularization + 2 * stiffness * len(beside))
+        pull = _finite(stiffness * _drawn(answers, site, beside, held))
     if not (length > 0 and curvature > 0 and math.isfinite(length + curvature)):
         raise ProtocolError("The query's numbers make no cost to minimize; discard it.")
-    apart = len(beside) * answers[:, site] - answers[:, beside].sum(axis=1)
+    own = answers[-1, site] if len(answers) else np.zeros(answers.shape[2])
+    return _Problem(length, curvature, pull, _finite(own))
+
+
+def _drawn(answers: Array, site: int, beside: Array, held: Array) -> Array:
+    """Linear part of -F_i over η/ω_i: Σ_j (θ_i + θ_j) - 2 λ_i/η, 2 λ_i = η Σ_t Σ_j (θ_i - θ_j)."""
+    degree = len(beside)
+    apart = degree * answers[:, site] - answers[:, beside].sum(axis=1)
     last = answers[-1] if len(answers) else np.zeros(answers.shape[1:])
-    near = len(beside) * last[site] + last[beside].sum(axis=0)
-    pull = stiffness * (near - held @ apart)  # 2 λ_i = η Σ_t Σ_j (θ_i - θ_j)
-    return _Problem(length, float(curvature), _finite(pull), _finite(last[site]))
+    drawn: Array = degree * last[site] + last[beside].sum(axis=0) - held @ apart
+    return drawn
 
 
 def _finite(values: Array) -> Array:
