@@ -52,6 +52,11 @@ def envelope_of(contribution: bytes) -> bytes:
     return freight.part(contribution, 1 << 16)[0]
 
 
+def _freighted(envelope: bytes, load: memoryview) -> bytes:
+    """Put a message together again."""
+    return b"".join((load, envelope, len(envelope).to_bytes(4, "little")))
+
+
 def resigned(make: Make, kind: str, sender: str, number: int = 0, run: str = RUN) -> Make:
     """Put what is made into an envelope of its alleged sender, who signs it."""
     key = key_of(sender)
@@ -194,7 +199,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         Target(
             "contribution, signed",
             60_000,
-            lambda rng: freight.join(said(rng), [load]),
+            lambda rng: _freighted(said(rng), load),
             contribution,
         ),
         Target("contribution with its vectors", 60_000, whole, contribution),

@@ -10,7 +10,7 @@ from consortium.algorithms.memory import ArrayData
 from consortium.algorithms.pca import Pca
 from consortium.privacy.bounds import Bound
 
-FEATURES, SUBJECTS, VOLUMES = 900, 256, 250
+FEATURES, SUBJECTS, VOLUMES = 900, 1024, 250
 
 
 def second_moment() -> list[Row]:

@@ -169,6 +169,7 @@ class Weather:
                 self._keep(name, data)
 
             self._stand()
+            data = bytes(data)
             older = self._latest.get((self.village.at_work, _kind(name)), b"nothing before")
             self._spoil(self._write("exchange", act)[1], name, data, older)
 

@@ -18,6 +18,7 @@ from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.masking import Masking, delta_left, plan_masking
 from consortium.privacy.accountant import Budget
+from consortium.privacy.calibrate import calibrate
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
@@ -169,6 +170,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
     masking = plan_masking(study)
     algorithm = REGISTRY[study.algorithm]
     limit = promised_mu(study)
+    shape = replace(shape, noise=_whole_noise(study, limit, masking.hidden))
     stages = []
     budget = Budget(limit)
     for release in algorithm.releases(study.analysis, shape):
@@ -180,8 +182,24 @@ def make_plan(study: Study, shape: Shape) -> Plan:
     return Plan(study, shape, tuple(stages))
 
 
+def _whole_noise(study: Study, limit: float, hidden: int) -> float:
+    """Noise over sensitivity of one release with the whole budget, over equal sites."""
+    privacy, count = study.privacy, len(study.sites)
+    if not math.isfinite(limit):
+        return 0.0
+    noise = calibrate(
+        privacy.scheme,
+        [1.0] * count,
+        [limit] * count,
+        colluding=privacy.colluding_sites,
+        dropouts=max(privacy.dropouts, hidden),
+        boost=privacy.boost,
+    )
+    return float(noise.aggregate())
+
+
 def count_rounds(study: Study, extent: Extent) -> int:
-    """Rounds of a study, which don't depend on the sites' sizes."""
+    """Most rounds of a study, whatever the sites' sizes: those that it has without noise."""
     ones = (1,) * len(study.sites)
     shape = replace(extent.shape(ones, ones, study.privacy.unit), sites=study.sites)
     return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))

@@ -17,7 +17,7 @@ from consortium.report.account import account
 from consortium.report.components import tidy_components
 from consortium.report.feature_page import write_feature_page
 from consortium.report.loadings import write_results
-from consortium.report.maps import write_derivatives
+from consortium.report.maps import noise_in_maps, write_derivatives
 from consortium.report.page import write_page
 from consortium.report.privacy import PrivacyReport, write_privacy_report
 from consortium.report.smoothing import smooth_maps
@@ -76,6 +76,7 @@ class Publisher:
             result.numbers,
             noise if told else None,
         )
+        floor = noise_in_maps(noise, components) if told else None
         write_page(
             self.folder,
             self.study,
@@ -84,6 +85,7 @@ class Publisher:
             report,
             numbers=result.numbers,
             day=datetime.now(UTC).date(),
+            noise=floor,
         )
 
 

@@ -287,7 +287,7 @@ class Attendance:
 
     def _contribute(
         self, number: int, context: bytes, query: Query, stage: Stage
-    ) -> tuple[bytes, Letter | None]:
+    ) -> tuple[memoryview, Letter | None]:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
 
         Returns the contribution, and what the neighbours are told.
@@ -314,7 +314,7 @@ class Attendance:
         number: int,
         stage: Stage,
         context: bytes,
-        message: bytes,
+        message: bytes | memoryview,
         received: Mapping[str, bytes],
         told: Letter | None,
     ) -> None:

@@ -20,7 +20,7 @@ class Letter:
 
     place: str
     name: str
-    message: bytes
+    message: bytes | memoryview
 
 
 class Post:
@@ -37,7 +37,7 @@ class Post:
         self.names = Names(setting.run)
         self._run, self._keys = setting.run, setting.keys
         self._store, self._exchange = store, exchange
-        self._outbox: list[tuple[str, bytes]] = []
+        self._outbox: list[tuple[str, bytes | memoryview]] = []
 
     def stored(self, name: str) -> bytes | None:
         """Return a message that was received or made before, or None."""

@@ -57,7 +57,7 @@ class Store:
         """
         self.save_all(run, {name: data})
 
-    def save_all(self, run: str, messages: Mapping[str, bytes]) -> None:
+    def save_all(self, run: str, messages: Mapping[str, bytes | memoryview]) -> None:
         """Store messages, all or none; raises as `save`."""
         rows = [(run, name, data) for name, data in messages.items()]
         with self._using() as connection, connection:

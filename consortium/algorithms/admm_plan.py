@@ -15,7 +15,8 @@ from consortium.algorithms.vectors import view_slice
 from consortium.errors import StudyError
 
 _MOST_FEATURES = 2_000
-_FLATTEST = 2e-4  # of a round; beyond, steps are long enough
+_FLATTEST = 2e-4  # a round; below, steps are long enough for any data
+_STIFFEST = 1e3
 _SITE = Annotated[str, StringConstraints(max_length=63)]
 
 
@@ -58,8 +59,8 @@ class AdmmParameters(BaseModel):
         gt=0,
         description="Curvature that neighbours add to a site's cost, at the least, over the "
         "squared length of a person's vector; ADMM's step size η follows from it. A small "
-        "one lets models move far in a round, with more noise. By default rounds (or broadcasts) "
-        "· max(0.0002, 10 √S / persons).",
+        "one lets models move far in a round, with more noise. By default 0.0002 a "
+        "round (or broadcast), or what balances that noise if it is more.",
     )
     regularization: float = Field(
         default=0.0, ge=0, description="Weight of half the squared norm of the model."
@@ -143,14 +144,22 @@ class AdmmPlan:
         self.radius = parameters.radius / parameters.bound
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
-        slack = 10 * len(shape.units) ** 0.5 / sum(shape.units)
-        relative = parameters.penalty or self.broadcasts * max(_FLATTEST, slack)
-        self.penalty = relative * self.length**2
+        self.penalty = (parameters.penalty or self._balanced_penalty) * self.length**2
         if not solvable(self.length, self.curvature, self.radius):
             raise StudyError(
                 "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
                 "precision that is charged; choose a value nearer to the default."
             )
+
+    @property
+    def _balanced_penalty(self) -> float:
+        """Penalty, over L², at which the noise moves log odds by about one.
+
+        Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget.
+        """
+        noise = 2 * self.shape.noise * len(self.shape.units) ** 0.5 / sum(self.shape.units)
+        return min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise))
 
     @property
     def curvature(self) -> float:

@@ -68,6 +68,9 @@ class Shape:
         their sum is D.
     sites : tuple of str
         Names of the sites that take part; a plan fills them in.
+    noise : float
+        Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
+        it in, and 0 stands for no noise.
     """
 
     features: int
@@ -77,6 +80,7 @@ class Shape:
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
     sites: tuple[str, ...] = ()
+    noise: float = 0.0
 
     @property
     def map_rows(self) -> int:

@@ -198,9 +198,9 @@ class Ica:
         """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
         _check(parameters, shape)
         maps = (plan_maps(parameters, shape),) if parameters.maps else ()
-        left = 1.0 - sum(release.share for release in maps)
+        left = 1.0 - (parameters.maps_share if parameters.maps else 0.0)
         size, share = parameters.components, parameters.pca_share
-        (moment,) = Pca().releases(_pca(parameters), shape)
+        (moment,) = Pca().releases(_pca(parameters), _left_for_pca(parameters, shape))
         entries = {
             "rotation": size * (size - 1) // 2,
             "fixed-point": size * size,
@@ -223,7 +223,7 @@ class Ica:
 
     def run(self, parameters: IcaParameters, shape: Shape) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
-        subspace = yield from Pca().run(_pca(parameters), shape)
+        subspace = yield from Pca().run(_pca(parameters), _left_for_pca(parameters, shape))
         basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
@@ -314,6 +314,12 @@ def _pca(parameters: IcaParameters) -> PcaParameters:
         solver=parameters.pca_solver,
         iterations=parameters.pca_iterations,
     )
+
+
+def _left_for_pca(parameters: IcaParameters, shape: Shape) -> Shape:
+    """The data as PCA sees them: with the noise that its part of the budget leaves it."""
+    share = parameters.pca_share * (1.0 - (parameters.maps_share if parameters.maps else 0.0))
+    return replace(shape, noise=shape.noise / math.sqrt(share))
 
 
 def _rounds(parameters: IcaParameters, shape: Shape) -> int:

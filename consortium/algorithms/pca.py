@@ -31,7 +31,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.power import (
     DEFAULT_BOUND,
-    ITERATIONS,
+    choose_iterations,
     plan_power,
     power_product,
     run_power,
@@ -78,7 +78,7 @@ class PcaParameters(BaseModel):
         ge=1,
         le=50,
         description="Solver power: products, each with an equal part of the stage's budget; by "
-        f"default {ITERATIONS}.",
+        "default as many as are best for the study's noise.",
     )
     seed: int = Field(
         default=0, ge=0, lt=2**32, description="Solver power: of the public random start."
@@ -122,7 +122,7 @@ class Pca:
             )
         if _solver(parameters, shape) == "power":
             norm = parameters.bound or DEFAULT_BOUND[shape.unit]
-            return (plan_power(features, size, norm, parameters.iterations or ITERATIONS),)
+            return (plan_power(features, size, norm, _iterations(parameters, shape)),)
         if features > _MOST_FEATURES:
             raise StudyError(
                 f"field 'analysis.solver': the data have {features} features, and a second "
@@ -135,10 +135,15 @@ class Pca:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
         size = parameters.components
         if _solver(parameters, shape) == "power":
-            iterations = parameters.iterations or ITERATIONS
+            iterations = _iterations(parameters, shape)
             return (yield from run_power(shape.features, size, iterations, parameters.seed))
         release = yield Query("pca", "second_moment")
         return subspace(release, size)
+
+
+def _iterations(parameters: PcaParameters, shape: Shape) -> int:
+    bound = parameters.bound or DEFAULT_BOUND[shape.unit]
+    return parameters.iterations or choose_iterations(shape, parameters.components, bound)
 
 
 def _solver(parameters: PcaParameters, shape: Shape) -> Solver:

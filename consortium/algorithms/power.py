@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from consortium.algorithms.arguments import feature_argument
-from consortium.algorithms.base import Array, PlannedRelease, Query, Result, Run, SiteData
+from consortium.algorithms.base import Array, PlannedRelease, Query, Result, Run, Shape, SiteData
 from consortium.errors import StudyError
 from consortium.kernels.power import (
     add_subject_product,
@@ -23,11 +23,15 @@ from consortium.kernels.power import (
     orthonormal,
     start_basis,
 )
+from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound, Unit
 
 ITERATIONS = 5
-"""Products by default: without noise, enough for 99 % of the energy of 20 components even where
-the spectrum has no gap and falls by a twentieth from each to the next."""
+"""Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20
+components even where the spectrum has no gap and falls by a twentieth from each to the next."""
+MOST_ITERATIONS = 8
+NEAR = 0.005
+"""More products are not asked for if they are expected to add less than this part of the energy."""
 DEFAULT_BOUND: dict[Unit, float] = {"subject": 0.3, "timepoint": 1.0}
 _MOST_ENTRIES = 50_000_000  # 400 MB a vector
 
@@ -47,6 +51,31 @@ def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
         add_subject_product(total, block, narrow, bound.norm)
     units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
     return total / units
+
+
+def choose_iterations(shape: Shape, components: int, bound: float) -> int:
+    """Number of products, planned against the budget.
+
+    More products turn the basis further towards the leading directions, and each is noisier, as
+    they share one budget. What comes of it is foretold for a spectrum like a brain's (see
+    `kernels.power_plan`); the fewest products are taken that come near the best.
+
+    Parameters
+    ----------
+    shape : Shape
+    components : int
+    bound : float
+        Of a product's norm.
+    """
+    deviation = shape.noise * Bound(bound).spread / sum(shape.units)
+    energies = expected_energies(shape.features, components, deviation, MOST_ITERATIONS)
+    quiet = expected_energies(shape.features, components, 0.0, MOST_ITERATIONS)
+    # Never more than without noise: keys for so many rounds are made before sizes are known.
+    return min(_fewest(energies), _fewest(quiet))
+
+
+def _fewest(energies: tuple[float, ...]) -> int:
+    return 1 + next(i for i, each in enumerate(energies) if each >= (1.0 - NEAR) * max(energies))
 
 
 def plan_power(features: int, components: int, bound: float, iterations: int) -> PlannedRelease:

@@ -26,7 +26,7 @@ class Exchange(Protocol):
 
     pace: float
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """Store bytes; storing the same bytes again changes nothing.
 
         Raises

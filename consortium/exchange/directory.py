@@ -34,7 +34,7 @@ class DirectoryExchange:
         except OSError as error:
             raise ExchangeError(f"{root} can't be used as an exchange; check its path.") from error
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
         target = self._root / check_name(name)
         draft = target.with_name(f".{uuid.uuid4().hex}")

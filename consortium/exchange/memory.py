@@ -13,9 +13,9 @@ class MemoryExchange:
     def __init__(self) -> None:
         self._stored: dict[str, bytes] = {}
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
-        if self._stored.setdefault(check_name(name), data) != data:
+        if self._stored.setdefault(check_name(name), bytes(data)) != data:
             raise taken(name)
 
     def get(self, name: str, limit: int) -> bytes | None:

@@ -66,9 +66,9 @@ class S3Exchange:
     def __repr__(self) -> str:
         return f"S3Exchange('s3://{self._bucket}/{self._prefix}')"
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
-        if self._create(check_name(name), data, f"{name} can't be written"):
+        if self._create(check_name(name), bytes(data), f"{name} can't be written"):
             return
         if self.get(name, len(data)) != data:
             raise taken(name)

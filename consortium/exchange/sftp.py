@@ -53,11 +53,11 @@ class SftpExchange:
     def __repr__(self) -> str:
         return f"SftpExchange('sftp://{self._line.address}{self._root}')"
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
         target = f"{self._root}/{check_name(name)}"
         what = f"{name} can't be written"
-        if self._line.ask(what, lambda files: self._place(files, target, data), len(data)):
+        if self._line.ask(what, lambda files: self._place(files, target, bytes(data)), len(data)):
             return
         found = self.get(name, len(data))
         if found is None:

@@ -99,13 +99,18 @@ def write_derivatives(
     )
     if noise is None:
         return paths
-    floor = (noise[:, None] / components.noise).astype(np.float32)
+    floor = noise_in_maps(noise, components).astype(np.float32)
     about = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
     return replace(
         paths,
         noise=write_image(stem, "noise", grid, floor),
         noise_sidecar=write_json(stem.with_name(f"{stem.name}_noise.json"), about),
     )
+
+
+def noise_in_maps(noise: NDArray[np.float64], components: Components) -> NDArray[np.float64]:
+    """Privacy noise of each voxel (V) in the units of each map: V x R."""
+    return np.asarray(noise[:, None] / components.noise)
 
 
 def map_stem(study: Study, grid: Grid, view: str = "") -> str:

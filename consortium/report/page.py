@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment
+from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
 from consortium.report.components import Components
@@ -39,6 +40,7 @@ class Card:
     height: float
     beyond: int
     beyond_share: float
+    noise: float | None
     glass: str
     glass_text: str
     slices: str
@@ -55,6 +57,7 @@ def write_page(
     numbers: Mapping[str, float | int | str],
     day: date,
     threshold: float = THRESHOLD,
+    noise: NDArray[np.floating] | None = None,
     watch: Callable[[int], None] = lambda _: None,
 ) -> Path:
     """Write `report.html`.
@@ -73,6 +76,9 @@ def write_page(
         Date that the page carries.
     threshold : float
         Least size of a z-score that is drawn.
+    noise : array, shape (D, R), optional
+        Standard deviation of the privacy noise in the maps, if it is known; what is smaller than
+        ``threshold`` times it is not drawn, either.
     watch : callable
         Called with 1, 2, ... when so many components are drawn.
 
@@ -104,8 +110,8 @@ def write_page(
             verdict=verdict(components, report),
             clauses=clauses(report),
             methods=methods(study, grid, report),
-            reading=reading(threshold, voxel_text(grid)),
-            cards=_cards(grid, components, threshold, watch),
+            reading=reading(threshold, voxel_text(grid), noise is not None),
+            cards=_cards(grid, components, threshold, noise, watch),
             threshold=threshold,
             maps=f"tpl-{study.data.space}/func/{map_stem(study, grid)}_components.nii.gz",
         )
@@ -121,12 +127,19 @@ def environment() -> Environment:
 
 
 def _cards(
-    grid: Grid, components: Components, threshold: float, watch: Callable[[int], None]
+    grid: Grid,
+    components: Components,
+    threshold: float,
+    noise: NDArray[np.floating] | None,
+    watch: Callable[[int], None],
 ) -> list[Card]:
     cards = []
-    pictures = draw_components(grid, components.maps, components.peaks, threshold)
+    maps = components.maps
+    if noise is not None:
+        maps = np.where(np.abs(maps) >= threshold * noise, maps, 0.0)
+    pictures = draw_components(grid, maps, components.peaks, threshold)
     for r, picture in enumerate(pictures):
-        beyond = int(np.count_nonzero(np.abs(components.maps[:, r]) >= threshold))
+        beyond = int(np.count_nonzero(np.abs(maps[:, r]) >= threshold))
         card = Card(
             number=r + 1,
             share=float(components.shares[r]),
@@ -134,6 +147,7 @@ def _cards(
             height=float(components.heights[r]),
             beyond=beyond,
             beyond_share=beyond / grid.features,
+            noise=None if noise is None else float(np.median(noise[:, r])),
             glass=inline(picture.glass),
             glass_text=picture.glass_text,
             slices=inline(picture.slices),

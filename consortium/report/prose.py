@@ -46,6 +46,12 @@ READING = (
     ),
 )
 """How to read the maps; ``threshold``, ``beyond`` and ``edges`` are filled in."""
+PRIVACY_NOISE = (
+    "Of these maps it is known how much of a voxel's value privacy noise alone makes: its standard "
+    "deviation is beside each map, voxel by voxel in the image that ends in _noise, and is part of "
+    "the noise floor. Voxels below {threshold:g} times it are not drawn, whatever their z."
+)
+"""Follows what is said about values, if the maps were released with noise of their own."""
 UNITS = {"subject": "person", "timepoint": "volume"}
 
 
@@ -81,12 +87,12 @@ def methods(study: Study, grid: Grid, report: PrivacyReport) -> list[str]:
     return [image_methods(study.data, grid), analysis_methods(study, report)]
 
 
-def reading(threshold: float, edges: str) -> list[str]:
-    """Tell how to read the maps."""
+def reading(threshold: float, edges: str, noise: bool = False) -> list[str]:
+    """Tell how to read the maps; ``noise`` if that of each voxel is known."""
     beyond = 200 * NormalDist().cdf(-threshold)
-    return [
-        paragraph.format(threshold=threshold, beyond=beyond, edges=edges) for paragraph in READING
-    ]
+    *before, last = READING
+    paragraphs = [*before, *([PRIVACY_NOISE] if noise else []), last]
+    return [p.format(threshold=threshold, beyond=beyond, edges=edges) for p in paragraphs]
 
 
 def image_methods(data: DataSection, grid: Grid) -> str:

@@ -111,10 +111,12 @@ def encrypt_apart(
     key, plaintext : bytes
         As in `encrypt`.
     beside : bytes
-        Authenticated, too, but neither encrypted nor returned.
+        Authenticated, too, but neither encrypted nor returned. Its keyed digest stands for it, so
+        that it is read once.
     """
-    synthetic = keyed_digest(key, plaintext, beside)
-    return synthetic, _cipher(key, synthetic).encrypt(_NONCE, plaintext, beside)
+    mark = keyed_digest(key, beside)
+    synthetic = keyed_digest(key, plaintext, mark)
+    return synthetic, _cipher(key, synthetic).encrypt(_NONCE, plaintext, mark)
 
 
 def keyed_digest(key: bytes, *parts: bytes | memoryview) -> bytes:
@@ -153,7 +155,7 @@ def decrypt_apart(
 ) -> bytes:
     """Undo `encrypt_apart`; raises as `decrypt`."""
     try:
-        return _cipher(key, synthetic).decrypt(_NONCE, ciphertext, beside)
+        return _cipher(key, synthetic).decrypt(_NONCE, ciphertext, keyed_digest(key, beside))
     except (InvalidTag, ValueError) as error:
         raise SignatureError(
             f"{what} can't be decrypted; ask its sender to send the stored bytes again."

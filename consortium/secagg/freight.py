@@ -16,6 +16,7 @@ little-endian). With the vector in front, the hub adds it where it lies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,21 +38,52 @@ class Vectors:
     opened: memoryview | None
 
 
-def load(
-    key: bytes, context: bytes, masked: Ring, opened: Ring | None
-) -> tuple[messages.Contribution, list[bytes | memoryview]]:
-    """Seal two vectors, the first with its masks on; gives the envelope's body and the freight."""
-    front = masked.view(np.uint8).data if masked.size else _NOTHING
-    behind = _NOTHING if opened is None else opened.view(np.uint8).data
-    digest, sealed = crypto.encrypt_apart(key, behind, front)
-    body = messages.Contribution(
-        context,
-        8 * masked.itemsize,
-        masked.nbytes,
-        opened is not None,
-        digest + sealed[-crypto.TAG_BYTES :],
-    )
-    return body, [front, sealed]
+class Room:
+    """A contribution in the making: it is masked where it will be sent from.
+
+    A copy of some megabytes takes as long as masks from two peers, most of it for fresh pages of
+    memory; NumPy asks for large ones.
+
+    Parameters
+    ----------
+    entries : int
+        Of the masked vector, which its owner writes to ``Room.masked``.
+    dtype : uint32 or uint64
+    opened : array of the same type, optional
+    """
+
+    def __init__(self, entries: int, dtype: np.dtype[Any], opened: Ring | None) -> None:
+        self._end = entries * dtype.itemsize
+        beside = 0 if opened is None else opened.nbytes
+        self._room = np.empty(messages.Limits.contribution(self._end + beside), dtype=np.uint8)
+        self._opened = opened
+        self.masked: Ring = self._room[: self._end].view(dtype)
+
+    def load(self, key: bytes, context: bytes) -> messages.Contribution:
+        """Seal both vectors, the first with its masks on; gives the envelope's body."""
+        front = self._room[: self._end].data if self._end else _NOTHING
+        behind = _NOTHING if self._opened is None else self._opened.view(np.uint8).data
+        digest, sealed = crypto.encrypt_apart(key, behind, front)
+        body = messages.Contribution(
+            context,
+            8 * self.masked.itemsize,
+            self.masked.nbytes,
+            self._opened is not None,
+            digest + sealed[-crypto.TAG_BYTES :],
+        )
+        self._append(sealed)
+        return body
+
+    def close(self, envelope: bytes) -> memoryview:
+        """Put the envelope behind the vectors; the message can't be changed any more."""
+        self._append(envelope)
+        self._append(len(envelope).to_bytes(_LENGTH_BYTES, "little"))
+        self._room.setflags(write=False)
+        return self._room[: self._end].data
+
+    def _append(self, data: bytes) -> None:
+        start, self._end = self._end, self._end + len(data)
+        self._room[start : self._end] = np.frombuffer(data, dtype=np.uint8)
 
 
 def unload(key: bytes, body: messages.Contribution, freight: memoryview, what: str) -> Vectors:
@@ -70,12 +102,7 @@ def unload(key: bytes, body: messages.Contribution, freight: memoryview, what: s
     return Vectors(body.context, body.bits, masked, plain if body.opened else None)
 
 
-def join(envelope: bytes, freight: list[bytes | memoryview]) -> bytes:
-    """Put a message together."""
-    return b"".join((*freight, envelope, len(envelope).to_bytes(_LENGTH_BYTES, "little")))
-
-
-def part(data: bytes, limit: int) -> tuple[bytes, memoryview]:
+def part(data: bytes | memoryview, limit: int) -> tuple[bytes, memoryview]:
     """Take a message apart into its envelope and its freight.
 
     Raises

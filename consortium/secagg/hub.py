@@ -111,7 +111,7 @@ class Hub(Registering):
             )
         tally.survivors, tally.state = body.survivors, after
 
-    def receive_contribution(self, data: bytes) -> str:
+    def receive_contribution(self, data: bytes | memoryview) -> str:
         """Take a site's contribution and return the site's name.
 
         Raises

@@ -21,7 +21,9 @@ CHUNK_BYTES = 128 * 1024
 """Zeros, key stream and sum of one chunk stay in a core's second-level cache."""
 
 
-def add_streams(total: Ring, added: Sequence[bytes], subtracted: Sequence[bytes]) -> None:
+def add_streams(
+    total: Ring, added: Sequence[bytes], subtracted: Sequence[bytes], source: Ring | None = None
+) -> None:
     """Add and subtract masks in place, modulo the type's own range.
 
     All streams pass over one chunk before the next is touched, so that memory is read once
@@ -33,6 +35,8 @@ def add_streams(total: Ring, added: Sequence[bytes], subtracted: Sequence[bytes]
         Changed in place.
     added, subtracted : sequence of bytes
         32-byte stream keys (see `_encryptor`), each good for one mask.
+    source : array as ``total``, optional
+        What the masks are added to, if it doesn't lie in ``total`` yet.
     """
     keyed = [*((key, np.add) for key in added), *((key, np.subtract) for key in subtracted)]
     streams = [(_encryptor(key), combine) for key, combine in keyed]
@@ -43,6 +47,8 @@ def add_streams(total: Ring, added: Sequence[bytes], subtracted: Sequence[bytes]
         chunk = total[start : start + entries]
         mask = buffer[: chunk.size]
         window = mask.view(np.uint8).data
+        if source is not None:
+            np.copyto(chunk, source[start : start + entries])
         for stream, combine in streams:
             stream.update_into(zeros[: chunk.nbytes], window)
             combine(chunk, mask, out=chunk)

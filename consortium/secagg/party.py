@@ -77,7 +77,7 @@ class Party(Joining):
 
     def contribute(
         self, number: int, context: bytes, masked: Ring, opened: Ring | None = None
-    ) -> bytes:
+    ) -> memoryview:
         """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
 
         Parameters
@@ -99,13 +99,13 @@ class Party(Joining):
         """
         after = self._after(number, "contribute")
         messages.check_vectors(context, masked, opened, self.name)
-        total = masked.copy()
-        if total.size:
-            self._mask(total, number, context)
-        body, load = freight.load(self._key(messages.VECTORS, number), context, total, opened)
+        message = freight.Room(masked.size, masked.dtype, opened)
+        if masked.size:
+            self._mask(message.masked, number, context, masked)
+        body = message.load(self._key(messages.VECTORS, number), context)
         envelope = self._to_centre(messages.CONTRIBUTION, number, body)
         self._rounds[number] = replace(after, context=context)
-        return freight.join(envelope, load)
+        return message.close(envelope)
 
     def unmask(self, number: int, request: bytes) -> bytes:
         """Answer the hub's lists of survivors and lost sites; once a round.
@@ -180,8 +180,8 @@ class Party(Joining):
         where = f"{self.name} in round {number}"
         return replace(now, state=advance(PARTY_ROUND, now.state, event, where))
 
-    def _mask(self, total: Ring, number: int, context: bytes) -> None:
-        """Add this site's own mask and all its pair masks to a vector, in place."""
+    def _mask(self, total: Ring, number: int, context: bytes, source: Ring) -> None:
+        """Make ``total`` a vector under this site's own mask and all its pair masks."""
         roster, digest = self._session.roster, self._session.digest
         if not roster.masked:
             raise ProtocolError(
@@ -194,7 +194,7 @@ class Party(Joining):
         )
         seed = self._own.self_seed(number)
         added.append(self._known.keys.self_mask(seed, number, context, self.name))
-        masks.add_streams(total, added, subtracted)
+        masks.add_streams(total, added, subtracted, source)
 
     def _to_centre(self, kind: str, number: int, body: messages.Body) -> bytes:
         """Encrypt a body to the hub and sign it."""

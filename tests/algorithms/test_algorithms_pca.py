@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
-from memory_sites import drive, make_sites, shape_of
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_sites import drive, make_sites, make_study, shape_of
 from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, Release, Shape
+from consortium.algorithms.base import Extent, Query, Release, Shape
 from consortium.algorithms.pca import subspace
+from consortium.algorithms.power import MOST_ITERATIONS
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import packed_size
+from consortium.kernels.power_plan import expected_energies
+from consortium.plan import count_rounds, make_plan
 from consortium.privacy.bounds import Bound
 
 PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
@@ -76,7 +81,7 @@ def test_power_finds_what_the_moment_finds(unit):
 def test_the_solver_follows_the_size_and_never_needs_a_square():
     wide = Shape(70_000, (20,) * 4, (4000,) * 4, "subject")
     (release,) = PCA.releases(PCA.Parameters(components=20), wide)
-    assert (release.statistic, release.entries, release.rounds) == ("power", 1_400_000, 5)
+    assert (release.statistic, release.entries, release.rounds) == ("power", 1_400_000, 6)
     assert not release.bound.cone
     (release,) = PCA.releases(PCA.Parameters(components=20), Shape(900, (2,), (40,), "subject"))
     assert release.statistic == "second_moment"
@@ -84,6 +89,37 @@ def test_the_solver_follows_the_size_and_never_needs_a_square():
         PCA.releases(PCA.Parameters(components=20, solver="moment"), wide)
     with pytest.raises(StudyError, match=r"numbers a round"):
         PCA.releases(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject"))
+
+
+@pytest.mark.parametrize("features", [6, 900, 70_000])
+@given(persons=st.integers(1, 100_000), epsilon=st.floats(0.5, 20.0), size=st.integers(2, 6))
+def test_products_are_planned_against_the_budget(features, persons, epsilon, size):
+    """There are never more than keys are made for before sizes are known, and 50 can be asked."""
+    analysis = {"components": size, "solver": "power"}
+    study = make_study("pca", analysis, epsilon=epsilon)
+    extent = Extent(features)
+    shape = extent.shape((persons,) * 4, (100 * persons,) * 4, "subject")
+    plan = make_plan(study, shape)
+    assert 1 <= plan.rounds <= count_rounds(study, extent) <= MOST_ITERATIONS
+    assert plan.mu <= plan.promised_mu * (1 + 1e-9)
+    asked = make_study("pca", {**analysis, "iterations": 50}, epsilon=epsilon)
+    assert make_plan(asked, shape).rounds == count_rounds(asked, extent) == 50
+
+
+def test_the_noise_of_a_plan_tells_how_many_products_are_best():
+    """Each is a choice that another number of products would be worse than."""
+    size, counts = 20, {}
+    for persons in (6_000, 10_000, 10**6):
+        sizes = (persons,) * 4, (persons,) * 4
+        plan = make_plan(
+            make_study("pca", {"components": size, "bound": 0.1}),
+            Extent(70_000).shape(*sizes, "subject"),
+        )
+        mechanism, counts[persons] = plan.stages[0].mechanism, plan.rounds
+        alone = mechanism.noise.aggregate() / np.sqrt(plan.rounds)
+        energies = expected_energies(70_000, size, alone, MOST_ITERATIONS)
+        assert energies[plan.rounds - 1] >= 0.994 * max(energies)
+    assert counts[6_000] != counts[10_000]
 
 
 def test_another_seed_is_another_start():

@@ -48,7 +48,7 @@ class Operator:
         looks: dict[tuple[DirectoryExchange, str], Iterator[int]] = defaultdict(itertools.count)
 
         def keep(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-            self.sent[name].add(data)
+            self.sent[name].add(bytes(data))
             put(exchange, name, data)
 
         def hand_out(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:
@@ -110,10 +110,10 @@ def note_secrets(patch: pytest.MonkeyPatch, found: dict[str, list[bytes]]) -> No
         found["share"] += shares
         return shares
 
-    def noted_add(total, added, subtracted):
+    def noted_add(total, added, subtracted, source=None):
         found["mask's key"] += [*added, *subtracted]
         found["mask"] += [masks.key_stream(key, total.nbytes) for key in (*added, *subtracted)]
-        add_streams(total, added, subtracted)
+        add_streams(total, added, subtracted, source)
 
     patch.setattr(Mechanism, "protect", noted_protect)
     patch.setattr(shamir, "split", noted_split)

@@ -13,6 +13,7 @@ from consortium.kernels.power import (
     orthonormal,
     start_basis,
 )
+from consortium.kernels.power_plan import expected_energies
 
 SIZES, SEEDS = st.integers(1, 7), st.integers(0, 2**32 - 1)
 BOUNDS = st.floats(1e-3, 10)
@@ -100,3 +101,25 @@ def test_noise_alone_stays_at_its_edge():
     ]
     edge = noise_edge(features, size, 0.1)
     assert 0.9 * edge < np.mean(tops) < edge  # for few columns the edge is reached from below
+
+
+@pytest.mark.parametrize(
+    ("deviation", "products", "measured"),
+    # benchmarks/power.py: 70,000 voxels; noise in the mean of 4 products, energy over the exact
+    [(0.0, 5, 0.992), (3.47e-6, 2, 0.766), (3.47e-6, 3, 0.951), (3.47e-6, 4, 0.975)],
+)
+def test_the_energy_foretold_is_the_one_measured(deviation, products, measured):
+    # A product has √j times the noise of one alone; here it is that of four, whatever j.
+    alone = deviation / np.sqrt(products)
+    found = expected_energies(70_000, 20, alone, products)[products - 1]
+    assert found == pytest.approx(measured, abs=0.02)
+
+
+def test_noise_never_helps():
+    for count in range(8):
+        energies = [
+            expected_energies(5_000, 8, deviation, 8)[count]
+            for deviation in (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
+        ]
+        assert np.all(np.diff(energies) < 0.01)
+        assert 0.0 <= energies[-1] < 0.1

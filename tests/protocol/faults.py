@@ -147,7 +147,7 @@ class Stage:
         put, get = DirectoryExchange.put, DirectoryExchange.get
 
         def watched_put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-            self.write("exchange", name, data, lambda: put(exchange, name, data))
+            self.write("exchange", name, bytes(data), lambda: put(exchange, name, data))
 
         def watched_get(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:
             found = get(exchange, name, limit)

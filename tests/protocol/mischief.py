@@ -110,7 +110,7 @@ class Mail:
         real = DirectoryExchange.put
 
         def put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-            self.sent[name].add(data)
+            self.sent[name].add(bytes(data))
             real(exchange, name, data)
 
         patch.setattr(DirectoryExchange, "put", put)

@@ -400,7 +400,7 @@ def _wests_contribution(village: Village, number: int, entries: int | None = Non
     mechanism = plan.stages[0].mechanism
     vector = np.zeros(entries or mechanism.entries, dtype=mechanism.lattice.dtype)
     party = village.agents["west"]._runs[RUN]._party  # type: ignore[union-attr]
-    return party.contribute(number, bytes(32), vector, vector)
+    return bytes(party.contribute(number, bytes(32), vector, vector))
 
 
 def _bad_signature(village: Village) -> bytes:

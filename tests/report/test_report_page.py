@@ -154,3 +154,26 @@ def test_a_folder_that_is_a_file_is_an_output_error(tmp_path, grid, components):
     report = sample_report(sample_study())
     with pytest.raises(OutputError, match="can't be written"):
         write_page(tmp_path / "out", sample_study(), grid, one, report, numbers={}, day=DAY)
+
+
+def test_what_privacy_noise_alone_could_make_is_not_drawn(tmp_path, grid, components):
+    """A voxel counts if it stands out of its map and of its privacy noise."""
+    study = sample_study()
+    one = tidy_components(components.maps[:, :1], grid)
+    z = np.abs(one.maps[:, 0])
+    noise = np.full((grid.features, 1), 0.5)
+    strong = np.argsort(z)[-5:]
+    noise[strong] = z[strong, None]  # their noise is as large as they are
+    path = write_page(
+        tmp_path, study, grid, one, sample_report(study), numbers={}, day=DAY, noise=noise
+    )
+    text = path.read_text(encoding="utf-8")
+    count = int(np.count_nonzero(z >= 3.0)) - 5
+    assert f"{count} voxels" in text
+    assert "z = 0.5" in text
+    assert "ends in _noise" in text
+
+
+def test_nothing_is_said_of_a_noise_that_is_not_known(source):
+    assert "Privacy noise in a voxel" not in source
+    assert "ends in _noise" not in source

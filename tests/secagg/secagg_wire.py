@@ -113,7 +113,8 @@ class Wire:
         """Every step of every machine goes through here."""
         machine = self.hub if who == CENTRE else self.parties[who]
         result = getattr(machine, method)(*arguments)
-        if isinstance(result, bytes):
+        if isinstance(result, bytes | memoryview):
+            result = bytes(result)
             self.log.append(result)
         return result
 
@@ -194,3 +195,8 @@ def run(wire: AnyWire) -> AnyWire:
         result = wire.play(number, values, lost=lost)
         assert np.array_equal(result.sum, plain_sum(values, result.survivors))
     return wire
+
+
+def freighted(envelope: bytes, load: bytes | memoryview = b"") -> bytes:
+    """Put an envelope behind any freight, as a contribution has it."""
+    return b"".join((load, envelope, len(envelope).to_bytes(4, "little")))

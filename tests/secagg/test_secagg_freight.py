@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secagg_wire import Wire, context, ring, vectors
+from secagg_wire import Wire, context, freighted, ring, vectors
 
 from consortium.errors import ProtocolError
 from consortium.secagg import CENTRE, crypto, freight, messages
 
 KEY = bytes(range(32))
 LIMIT = 1 << 16
+
+
+def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
+    """Ten masked and six open numbers as they travel."""
+    room = freight.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
+    room.masked[:] = np.arange(10)
+    body = room.load(KEY, bytes(32))
+    return body, freight.part(room.close(b""), LIMIT)[1]
 
 
 @given(
@@ -23,8 +31,10 @@ LIMIT = 1 << 16
 def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
     first = ring(np.arange(masked), bits)
     second = None if opened is None else ring(np.arange(opened) + 100, bits)
-    body, parts = freight.load(KEY, bytes(32), first, second)
-    envelope, load = freight.part(freight.join(b"envelope", parts), LIMIT)
+    room = freight.Room(first.size, first.dtype, second)
+    room.masked[:] = first
+    body = room.load(KEY, bytes(32))
+    envelope, load = freight.part(room.close(b"envelope"), LIMIT)
     assert envelope == b"envelope"
     found = freight.unload(KEY, body, load, "It")
     assert found.masked == first.tobytes()
@@ -34,8 +44,8 @@ def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
 
 @given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
 def test_any_flipped_bit_of_the_freight_is_noticed(bit: int) -> None:
-    body, parts = freight.load(KEY, bytes(32), ring(np.arange(10), 32), ring(np.arange(6), 32))
-    load = bytearray(b"".join(parts))
+    body, sealed = sealed_vectors()
+    load = bytearray(sealed)
     load[bit // 8] ^= 1 << bit % 8
     with pytest.raises(ProtocolError):
         freight.unload(KEY, body, memoryview(bytes(load)), "It")
@@ -43,10 +53,10 @@ def test_any_flipped_bit_of_the_freight_is_noticed(bit: int) -> None:
 
 @pytest.mark.parametrize("shift", [-4, 4])
 def test_the_border_of_the_two_vectors_is_sealed(shift: int) -> None:
-    body, parts = freight.load(KEY, bytes(32), ring(np.arange(10), 32), ring(np.arange(6), 32))
+    body, load = sealed_vectors()
     moved = messages.Contribution(body.context, 32, body.masked + shift, True, body.seal)
     with pytest.raises(ProtocolError):
-        freight.unload(KEY, moved, memoryview(b"".join(parts)), "It")
+        freight.unload(KEY, moved, load, "It")
 
 
 @given(st.binary(max_size=12), st.integers(0, 2**32 - 1))
@@ -69,7 +79,7 @@ def test_too_short_for_a_length(size: int) -> None:
 
 def test_a_message_over_its_limit_is_refused_unread() -> None:
     with pytest.raises(ProtocolError, match="limit of 99"):
-        freight.part(freight.join(b"", [bytes(96)]), 99)
+        freight.part(bytes(96) + bytes(4), 99)
 
 
 def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
@@ -79,7 +89,7 @@ def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
     sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
     (envelope, _), (_, load) = (freight.part(data, LIMIT) for data in sent)
     with pytest.raises(ProtocolError, match="did not seal"):
-        wire.hub.receive_contribution(freight.join(envelope, [load]))
+        wire.hub.receive_contribution(freighted(envelope, load))
     assert wire.hub.contributed(1) == ()
     assert [wire.hub.receive_contribution(data) for data in sent] == ["s0", "s1"]
 

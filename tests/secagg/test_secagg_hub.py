@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from secagg_wire import Consortium, Wire, context, identity, plain_sum, snapshot, vectors
+from secagg_wire import Consortium, Wire, context, freighted, identity, plain_sum, snapshot, vectors
 
 from consortium.errors import ProtocolError, ThresholdError
-from consortium.secagg import CENTRE, Hub, freight, messages, seal, sharing
+from consortium.secagg import CENTRE, Hub, messages, seal, sharing
 from consortium.secagg.field import PRIME
 
 FIVE = Consortium(count=5)
@@ -211,7 +211,7 @@ def test_the_set_up_waits_for_all(wire: Wire) -> None:
 def test_the_centre_is_no_site(wire: Wire) -> None:
     wire.hub.open(1, context(1), 10, 32)
     data = seal(identity(CENTRE), FIVE.run, CENTRE, messages.CONTRIBUTION, 1, bytes(100))
-    data = freight.join(data, [])
+    data = freighted(data)
     refused(wire.hub, "centre", "receive_contribution", data)
     data = seal(identity(CENTRE), FIVE.run, CENTRE, messages.ADVERTISE, 0, bytes(100))
     refused(FIVE.hub(), "centre", "receive_advertisement", data)
