@@ -165,6 +165,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
             f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
             "wait for all, or correct the list of sites."
         )
+    shape = replace(shape, sites=study.sites)
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
     algorithm = REGISTRY[study.algorithm]
@@ -200,7 +201,7 @@ def _whole_noise(study: Study, limit: float, hidden: int) -> float:
 def count_rounds(study: Study, extent: Extent) -> int:
     """Most rounds of a study, whatever the sites' sizes: those that it has without noise."""
     ones = (1,) * len(study.sites)
-    shape = extent.shape(ones, ones, study.privacy.unit)
+    shape = replace(extent.shape(ones, ones, study.privacy.unit), sites=study.sites)
     return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))
 
 

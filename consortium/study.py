@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import NamesSites
 from consortium.errors import StudyError
 from consortium.plain_yaml import (
     MOST_TEXT,
@@ -237,6 +238,8 @@ class Study(Section):
                 "quorum"
             )
         self._check_views()
+        if isinstance(self.analysis, NamesSites):
+            self.analysis.check_sites(self.sites)
         if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
             raise ValueError(
                 f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from consortium.algorithms import REGISTRY
@@ -129,6 +129,7 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     views = tuple((view.name, _SOME_FEATURES) for view in study.features)
     features = _SOME_FEATURES * max(len(views), 1)
     shape = Extent(features, views=views).shape(ones, ones, study.privacy.unit)
+    shape = replace(shape, sites=study.sites)
     try:
         releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
     except StudyError:  # a size that matters, which is judged with the plan

@@ -12,6 +12,12 @@ from consortium.study import Study
 PLAIN = (("x", 4), ("y", 1))
 
 FEATURE_CASES = (
+    ("admm", PLAIN, {"target": "y", "rounds": 3, "bound": 1.2, "regularization": 0.1}),
+    (
+        "admm",
+        (("y", 1), ("x", 3)),
+        {"target": "y", "rounds": 4, "broadcasts": 3, "threshold": 0, "constant": 0},
+    ),
     ("network", PLAIN, {"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}),
     ("network", (("kind", 3), ("x", 4)), {"target": "kind", "hidden": [3, 2], "rounds": 2}),
     ("regression", PLAIN, {"target": "y", "bound": 1.5}),
@@ -32,9 +38,12 @@ FEATURE_CASES = (
 )
 """Algorithms of feature vectors of one length with every statistic; `memory_sites` has the rest."""
 
+HEARING = ("admm",)
+"""Algorithms whose sites hear their neighbours: attacked in tests of their own."""
+
 FEATURE_STATISTICS = {
     name: local
-    for algorithm in sorted({algorithm for algorithm, _, _ in FEATURE_CASES})
+    for algorithm in sorted({algorithm for algorithm, _, _ in FEATURE_CASES} - {*HEARING})
     for name, local in REGISTRY[algorithm].statistics.items()
 }
 

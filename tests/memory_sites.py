@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Release
+from consortium.algorithms.base import Heard, Release
 from consortium.algorithms.memory import ArrayData
 from consortium.engine.encoding import encode_query
 from consortium.study import Study
@@ -127,18 +128,45 @@ def pooled_mean(algorithm, query, bound, sites):
     return sum(w * local(s, query, bound).ravel() for w, s in zip(weights, sites, strict=True))
 
 
+def hearing(query, stage, site, told):
+    """The query as a site gets it, with what it heard if the stage hears."""
+    if not stage.hears:
+        return query
+    answers = np.zeros((len(told), len(stage.hears), told[0].shape[1] if told else stage.entries))
+    for number, rows in enumerate(told):
+        within = [site, *stage.hears[site]]
+        answers[number, within] = rows[within]
+    return replace(query, heard=Heard(site, answers))
+
+
+def answered(algorithm, query, stage, sites, told, noise):
+    """What is released of the sites' answers: their mean, or a row for each of them."""
+    local = algorithm.statistics[query.statistic]
+    rows = [
+        local(each, hearing(query, stage, site, told), stage.bound).ravel()
+        for site, each in enumerate(sites)
+    ]
+    if stage.to == "each":
+        return np.stack([row + noise(stage.entries) for row in rows])
+    return np.average(rows, axis=0, weights=shape_of(sites).units) + noise(stage.entries)
+
+
 def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
-    """Run an algorithm without an engine; returns its queries, releases and result."""
+    """Run an algorithm without an engine; returns its queries, releases and result.
+
+    Queries of a stage that hears are recorded as the first site gets them.
+    """
     planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
     run = algorithm.run(parameters, shape_of(sites))
-    queries, releases = [], []
+    queries, releases, told = [], [], []
     try:
         query = next(run)
         while True:
-            queries.append(query)
             stage = planned[query.stage]
-            values = pooled_mean(algorithm, query, stage.bound, sites)
-            releases.append(Release(values + noise(stage.entries), 0.0))
+            queries.append(hearing(query, stage, 0, told))
+            values = answered(algorithm, query, stage, sites, told, noise)
+            told += [values] if stage.to == "each" else []
+            releases.append(Release(values, 0.0, tuple(range(len(sites)))))
             query = run.send(releases[-1])
     except StopIteration as stop:
         return queries, releases, stop.value

@@ -21,7 +21,15 @@ VIEWS = [
     {"name": "scales", "source": "table", "columns": SCALES},
     {"name": "group", "source": "table", "columns": {"group": {"levels": ["control", "patient"]}}},
 ]
+EDGES = [SITES[0:2], SITES[1:3], SITES[2:4], (SITES[3], SITES[1])]
 ANALYSES = {
+    "admm": {
+        "target": "group",
+        "rounds": 8,
+        "broadcasts": 6,
+        "threshold": 0.0,
+        "edges": [list(pair) for pair in EDGES],
+    },
     "cca": {"pairs": 1},
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
@@ -66,6 +74,10 @@ def place_of(root: Path, algorithm: str, **privacy: object) -> Place:
 def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> None:
     village = Village(place_of(tmp_path / "place", algorithm))
     arrays = {name: np.frombuffer(raw) for name, raw in conduct(village.centre()).items()}
+    if algorithm == "admm":
+        coefficients = arrays["coefficients"]
+        assert coefficients[0] > max(coefficients[1:]) + 1
+        assert len(arrays["iterations"]) == 6 * 4  # three scales and a constant
     if algorithm == "regression":
         coefficients = arrays["coefficients"]
         assert coefficients[0] > 2  # patients are those around the first centre

@@ -104,7 +104,10 @@ def test_unknown_and_missing_fields_are_named(changes, words):
         ({"study": "a/b"}, "field 'study'"),
         ({"study": ""}, "field 'study'"),
         ({"study": "a\n"}, "field 'study'"),
-        ({"algorithm": "svd"}, "field 'algorithm': 'svd' is not known; choose one of average"),
+        (
+            {"algorithm": "svd"},
+            "field 'algorithm': 'svd' is not known; choose one of admm, average",
+        ),
         ({"algorithm": ["pca"]}, "field 'algorithm'"),
         ({"analysis": [1]}, "field 'analysis'"),
         ({"analysis__components": 0}, "field 'analysis.components'"),

@@ -29,6 +29,10 @@ LABELS = {
     "cape": "this project",
     "conv": "conventional: noise at each site",
     "local": "one site alone",
+    "pp": "this project",
+    "ipp": "this project, with tests (IPP)",
+    "claimed": "as published, at the ε it claims",
+    "published": "as published",
 }
 STYLES = {
     "none": "k--",
@@ -40,6 +44,10 @@ STYLES = {
     "dp-fm": "C4x-",
     "objPert": "C5+-",
     "random": "C7-.",
+    "pp": "C0o-",
+    "ipp": "C4d-",
+    "claimed": "C3v:",
+    "DVP": "C5+-",
 }
 Views = Sequence[tuple[str, int]]
 

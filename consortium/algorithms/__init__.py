@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from consortium.algorithms.admm import Admm
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca import Cca
@@ -16,6 +17,7 @@ from consortium.algorithms.tensor import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
     {
+        "admm": Admm(),
         "average": Average(),
         "cca": Cca(),
         "ica": Ica(),

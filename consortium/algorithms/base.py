@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 from pydantic import BaseModel
@@ -66,6 +66,8 @@ class Shape:
     views : tuple of (str, int)
         Name and number of entries of every view of a study of feature vectors, which stacks them:
         their sum is D.
+    sites : tuple of str
+        Names of the sites that take part; a plan fills them in.
     noise : float
         Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
         it in, and 0 stands for no noise.
@@ -77,6 +79,7 @@ class Shape:
     unit: Unit
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
+    sites: tuple[str, ...] = ()
     noise: float = 0.0
 
     @property
@@ -267,6 +270,14 @@ class Result:
     """Tables for the report and for TSV files. Where the first heading is `words.column`, a row
     tells about the column of the loadings with that number."""
     words: Words = field(default_factory=Words)
+
+
+@runtime_checkable
+class NamesSites(Protocol):
+    """Parameters that name sites of the study."""
+
+    def check_sites(self, sites: Sequence[str]) -> None:
+        """Raise StudyError if they don't fit the study's sites."""
 
 
 class Algorithm(Protocol):

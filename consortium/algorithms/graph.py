@@ -1,0 +1,98 @@
+"""Who hears whom: connected graphs over a study's sites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Literal
+
+from consortium.errors import StudyError
+
+Form = Literal["ring", "path", "star", "complete"]
+Edge = tuple[int, int]
+
+
+def study_edges(
+    count: int, names: Sequence[str], form: Form, named: Sequence[tuple[str, str]]
+) -> tuple[Edge, ...]:
+    """Edges of a study's graph, as pairs of indices into its sites, the lower one first.
+
+    Parameters
+    ----------
+    count : int
+        Sites.
+    names : sequence of str
+        Their names, which only named edges need.
+    form : {'ring', 'path', 'star', 'complete'}
+        Over the sites in the study's order; the first is the middle of a star.
+    named : sequence of (str, str)
+        Edges between sites' names, instead of ``form`` if there are any.
+
+    Raises
+    ------
+    StudyError
+        If there are fewer than two sites, or a named edge leads nowhere, or to its own beginning,
+        or there twice, or the edges leave somebody out.
+    """
+    if count < 2:
+        raise StudyError("field 'sites': neighbours need two sites or more; add one.")
+    if not named:
+        return _formed(count, form)
+    edges = tuple(sorted(_indices(names, pair) for pair in named))
+    for one, other in pairwise(edges):
+        if one == other:
+            raise StudyError(
+                f"field 'analysis.edges': {names[one[0]]} and {names[one[1]]} are "
+                "joined twice; name each edge once."
+            )
+    _check_connected(edges, names)
+    return edges
+
+
+def neighbours(edges: Sequence[Edge], count: int) -> tuple[tuple[int, ...], ...]:
+    """Each site's neighbours, in order."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for one, other in edges:
+        found[one].append(other)
+        found[other].append(one)
+    return tuple(tuple(sorted(each)) for each in found)
+
+
+def _formed(count: int, form: Form) -> tuple[Edge, ...]:
+    if form == "complete":
+        return tuple(combinations(range(count), 2))
+    if form == "star":
+        return tuple((0, leaf) for leaf in range(1, count))
+    closing = ((0, count - 1),) if form == "ring" and count > 2 else ()
+    return tuple(sorted((*pairwise(range(count)), *closing)))
+
+
+def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
+    for name in pair:
+        if name not in sites:
+            known = ", ".join(sites) or "none"
+            raise StudyError(
+                f"field 'analysis.edges': {name} is not among the run's sites {known}; correct "
+                "the edge, or wait for the site."
+            )
+    one, other = sorted(sites.index(name) for name in pair)
+    if one == other:
+        raise StudyError(
+            f"field 'analysis.edges': {pair[0]} is joined with itself; an edge joins two sites."
+        )
+    return one, other
+
+
+def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
+    beside = neighbours(edges, len(names))
+    reached, waiting = {0}, [0]
+    while waiting:
+        new = set(beside[waiting.pop()]) - reached
+        reached |= new
+        waiting += new
+    lost = [name for index, name in enumerate(names) if index not in reached]
+    if lost:
+        raise StudyError(
+            f"field 'analysis.edges': no way leads from {names[0]} to {', '.join(lost)}; add "
+            "edges until every site reaches every other."
+        )

@@ -1,0 +1,64 @@
+"""Logistic regression within a ball: SciPy's minimum, and a precision that holds."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from consortium.kernels.logistic import LogisticCost, into_ball, minimize_in_ball
+
+
+def made(seed, features=5, persons=30, curvature=0.1, pull=0.3):
+    generator = np.random.default_rng(seed)
+    columns = generator.standard_normal((features, persons))
+    offsets = generator.standard_normal(persons)
+    return LogisticCost(columns, offsets, curvature, pull * generator.standard_normal(features))
+
+
+def test_slope_and_hessian_are_the_derivatives():
+    cost, point, step = made(0), np.linspace(-1, 1, 5), 1e-6 * np.eye(5)
+    slope = [(cost.value(point + h) - cost.value(point - h)) / 2e-6 for h in step]
+    hessian = [(cost.slope(point + h) - cost.slope(point - h)) / 2e-6 for h in step]
+    assert cost.slope(point) == pytest.approx(slope, abs=1e-8)
+    assert cost.hessian(point) == pytest.approx(np.array(hessian), abs=1e-8)
+
+
+@pytest.mark.parametrize("radius", [0.1, 1.0, 100.0])
+def test_the_minimum_is_that_of_scipy(radius):
+    cost = made(1)
+    inside = {"type": "ineq", "fun": lambda u: radius**2 - u @ u, "jac": lambda u: -2 * u}
+    options = {"ftol": 1e-15, "maxiter": 1000}
+    start = np.full(5, 1e-3)
+    expected = minimize(
+        cost.value, start, jac=cost.slope, constraints=[inside], method="SLSQP", options=options
+    ).x
+    found = minimize_in_ball(cost, radius, start, 1e-10)
+    assert found == pytest.approx(expected, abs=1e-5 * radius)
+    assert (np.linalg.norm(found) == pytest.approx(radius)) == (radius < 100)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    flat=st.floats(-4, 2),
+    pull=st.floats(-3, 4),
+    radius=st.floats(-2, 3),
+    size=st.floats(-2, 2),
+)
+def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, radius, size):
+    # Two searches from afar, for two precisions: the better one stands for the minimizer.
+    generator = np.random.default_rng(seed)
+    features, persons = int(generator.integers(1, 8)), int(generator.integers(1, 20))
+    cost = made(seed, features, persons, 10.0**flat, 10.0**pull)
+    cost = LogisticCost(10.0**size * cost.columns, cost.offsets, cost.curvature, cost.pull)
+    scale = 10.0**pull + 10.0**size + 10.0 ** (flat + radius)
+    one, other = (10.0**radius * generator.standard_normal(features) for _ in range(2))
+    best = minimize_in_ball(cost, 10.0**radius, one, 1e-11 * scale)
+    found = minimize_in_ball(cost, 10.0**radius, other, 1e-6 * scale)
+    assert np.linalg.norm(found) <= 10.0**radius * (1 + 1e-12)
+    assert np.linalg.norm(found - best) <= 1.1e-6 * scale / cost.curvature
+
+
+def test_a_point_outside_is_brought_to_the_border():
+    assert into_ball(np.array([3.0, 4.0]), 1.0) == pytest.approx([0.6, 0.8])
+    assert into_ball(np.array([0.3, 0.4]), 1.0) == pytest.approx([0.3, 0.4])
