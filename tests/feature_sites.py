@@ -11,7 +11,14 @@ from consortium.study import Study
 
 PLAIN = (("x", 4), ("y", 1))
 
+LEVELS = {"epsilon": 8.0, "delta": 1e-5}
+"""The promise of `make_feature_study`, for analyses that take it from there."""
+
 FEATURE_CASES = (
+    ("coordinate", PLAIN, {"levels": {"x": 0.5}, "dependence": 0.1, **LEVELS}),
+    ("coordinate", PLAIN, {"levels": {"x": 1}, "target": "y", "protects": "entry", **LEVELS}),
+    ("coordinate", PLAIN, {"radii": {"x": 1.0}, "target": "y", **LEVELS}),
+    ("coordinate", PLAIN, {"levels": {"y": 2.0}, "trust": "nobody", **LEVELS}),
     ("network", PLAIN, {"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}),
     ("network", (("kind", 3), ("x", 4)), {"target": "kind", "hidden": [3, 2], "rounds": 2}),
     ("regression", PLAIN, {"target": "y", "bound": 1.5}),

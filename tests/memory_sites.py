@@ -127,6 +127,15 @@ def pooled_mean(algorithm, query, bound, sites):
     return sum(w * local(s, query, bound).ravel() for w, s in zip(weights, sites, strict=True))
 
 
+def asked(algorithm, query, stage, sites, noise=lambda entries: 0.0):
+    """What is released of a query: the pooled mean, or each site's own answer in a row."""
+    if stage.to == "everyone":
+        return pooled_mean(algorithm, query, stage.bound, sites) + noise(stage.entries)
+    local = algorithm.statistics[query.statistic]
+    rows = [local(site, query, stage.bound).ravel() + noise(stage.entries) for site in sites]
+    return np.stack(rows)
+
+
 def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
     """Run an algorithm without an engine; returns its queries, releases and result."""
     planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
@@ -137,8 +146,8 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
         while True:
             queries.append(query)
             stage = planned[query.stage]
-            values = pooled_mean(algorithm, query, stage.bound, sites)
-            releases.append(Release(values + noise(stage.entries), 0.0))
+            values = asked(algorithm, query, stage, sites, noise)
+            releases.append(Release(values, 0.0, tuple(range(len(sites)))))
             query = run.send(releases[-1])
     except StopIteration as stop:
         return queries, releases, stop.value

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca import Cca
+from consortium.algorithms.coordinate import Coordinate
 from consortium.algorithms.ica import Ica
 from consortium.algorithms.network import Network
 from consortium.algorithms.pca import Pca
@@ -18,6 +19,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
     {
         "average": Average(),
         "cca": Cca(),
+        "coordinate": Coordinate(),
         "ica": Ica(),
         "network": Network(),
         "pca": Pca(),
