@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from consortium.algorithms import REGISTRY
@@ -164,6 +164,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
             f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
             "wait for all, or correct the list of sites."
         )
+    shape = replace(shape, sites=study.sites)
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
     algorithm = REGISTRY[study.algorithm]

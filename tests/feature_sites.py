@@ -29,6 +29,8 @@ FEATURE_CASES = (
         PLAIN,
         {"target": "y", "bound": 1.0, "model": "polynomial", "cost": [[0, 0, 1], [0, -2], [1]]},
     ),
+    ("summarize", PLAIN, {"frequencies": 6, "points": 2}),
+    ("summarize", PLAIN, {"frequencies": 5, "points": 1, "target": "north", "width": 0.7}),
     ("tensor", PLAIN, {"components": 2, "bound": 1.0}),
     ("tensor", PLAIN, {"components": 5, "bound": 3.0, "share": 0.3}),
     (

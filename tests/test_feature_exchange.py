@@ -26,6 +26,7 @@ ANALYSES = {
     "coordinate": {"target": "group", "levels": {"scales": 8.0}, "dependence": 0.1},
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
+    "summarize": {"target": "north", "frequencies": 10, "points": 3},
     "tensor": {"components": 3, "bound": 1.0},
 }
 

@@ -181,8 +181,9 @@ def draw(curves: dict[str, Array]) -> str:
         axis.fill_between(DEPENDENCES, low, high, color=style[:2], alpha=0.2, linewidth=0)
     axis.set(xlabel="dependence q", ylabel="squared error, median of runs", yscale="log")
     axis.set_xscale("symlog", linthresh=1e-3, linscale=0.3)
+    axis.set_xlim(-1e-4, 1.1)
     axis.grid(visible=True, alpha=0.3)
-    axis.legend(fontsize=6)
+    axis.legend(fontsize=6, loc="center left")
     figure.tight_layout()
     path = IMAGES / "coordinate.png"
     figure.savefig(path, dpi=110)

@@ -13,6 +13,7 @@ from consortium.algorithms.ica import Ica
 from consortium.algorithms.network import Network
 from consortium.algorithms.pca import Pca
 from consortium.algorithms.regression import Regression
+from consortium.algorithms.summarize import Summarize
 from consortium.algorithms.tensor import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
@@ -24,6 +25,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
         "network": Network(),
         "pca": Pca(),
         "regression": Regression(),
+        "summarize": Summarize(),
         "tensor": Tensor(),
     }
 )

@@ -66,6 +66,8 @@ class Shape:
     views : tuple of (str, int)
         Name and number of entries of every view of a study of feature vectors, which stacks them:
         their sum is D.
+    sites : tuple of str
+        Names of the sites; put in by the plan, and empty where nobody needs them.
     """
 
     features: int
@@ -74,6 +76,7 @@ class Shape:
     unit: Unit
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
+    sites: tuple[str, ...] = ()
 
     @property
     def map_rows(self) -> int:

@@ -85,6 +85,12 @@ def mixture_query(generator, features):
     return Query("stage", "mixture", arguments)
 
 
+def embedding_query(generator, features):
+    size = 10.0 ** generator.uniform(-4, 9)
+    frequencies = size * generator.standard_normal((features, int(generator.integers(1, 9))))
+    return Query("stage", "mean_embedding", {"frequencies": frequencies})
+
+
 def topic_query(generator, features):
     size = int(generator.integers(1, features + 1))
     components = int(generator.integers(1, 5))
@@ -100,6 +106,7 @@ def topic_query(generator, features):
 QUERIES = {
     "coordinate_mean": plain_query,
     "coordinate_moment": plain_query,
+    "mean_embedding": embedding_query,
     "mixture_second": mixture_query,
     "mixture_third": mixture_query,
     "network_gradient": network_query,
@@ -144,6 +151,12 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, see
 REACHING = {  # two persons as far apart as the clip allows, the query, and the bound
     "coordinate_mean": ([1.0, 1.0, 0.0], [-1.0, -1.0, 0.0], {}, 0.9),
     "coordinate_moment": ([1.0, 1.0, 0.0], [-1.0, 3 / 7, np.sqrt(40) / 7], {}, 0.9),
+    "mean_embedding": (
+        [1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0],
+        {"frequencies": np.pi * np.eye(3)[:, :1]},
+        1.0,
+    ),
     "mixture_second": (
         [3.0, 0.0, 1.0],
         [0.0, 2.0, 0.0],
