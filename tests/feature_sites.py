@@ -18,7 +18,7 @@ FEATURE_CASES = (
     ("coordinate", PLAIN, {"levels": {"x": 0.5}, "dependence": 0.1, **LEVELS}),
     ("coordinate", PLAIN, {"levels": {"x": 1}, "target": "y", "protects": "entry", **LEVELS}),
     ("coordinate", PLAIN, {"radii": {"x": 1.0}, "target": "y", **LEVELS}),
-    ("coordinate", PLAIN, {"levels": {"y": 2.0}, "trust": "nobody", **LEVELS}),
+    ("coordinate", PLAIN, {"levels": {"y": 2.0}, "randomize": "record", **LEVELS}),
     ("network", PLAIN, {"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}),
     ("network", (("kind", 3), ("x", 4)), {"target": "kind", "hidden": [3, 2], "rounds": 2}),
     ("regression", PLAIN, {"target": "y", "bound": 1.5}),

@@ -31,8 +31,8 @@ CURVES = {
     "printed": ("published, as printed", "C3v-"),
     "corrected": ("published, corrected", "C1s-"),
     "tight": ("published, our conversion", "C4x-"),
-    "nobody": ("this project, trust: nobody", "C2^-"),
-    "sites": ("this project, trust: sites", "C0o-"),
+    "record": ("this project, randomize: record", "C2^-"),
+    "mean": ("this project, randomize: mean", "C0o-"),
 }
 
 
@@ -109,17 +109,17 @@ def _alone(whole: float, q: float) -> float | None:
 
 
 @cache
-def deviations(q: float, trust: str) -> tuple[float, ...]:
+def deviations(q: float, randomize: str) -> tuple[float, ...]:
     """Noise of every entry in our release, with the best ε for a person that q allows."""
     found = []
     for whole in np.linspace(STRICT, WHOLE, 60):
         level = _alone(float(whole), q)
         if level is not None:
-            found.append(_planned(float(whole), min(level, float(whole)), trust))
+            found.append(_planned(float(whole), min(level, float(whole)), randomize))
     return tuple(min(found, key=lambda row: float(np.sum(np.square(row)))))
 
 
-def _planned(whole: float, level: float, trust: str) -> Array:
+def _planned(whole: float, level: float, randomize: str) -> Array:
     features = [
         {"name": n, "source": "table", "columns": {f"{n}[1-{k}]": {"low": -1, "high": 1}}}
         for n, k in VIEWS
@@ -131,7 +131,7 @@ def _planned(whole: float, level: float, trust: str) -> Array:
             "features": features,
             "privacy": {"epsilon": whole, "delta": DELTA, "colluding_sites": 1},
             "algorithm": "coordinate",
-            "analysis": {"levels": {"secret": level}, "protects": "entry", "trust": trust},
+            "analysis": {"levels": {"secret": level}, "protects": "entry", "randomize": randomize},
         }
     )
     sizes = (PERSONS // SITES,) * SITES
@@ -162,9 +162,9 @@ def errors(q: float, seed: int) -> dict[str, float]:
         "corrected": mean_mechanism(x, levels, g),
         "tight": mean_mechanism(x, tight_levels(q), g),
     }
-    for trust in ("nobody", "sites"):
-        noise = np.array(deviations(q, trust)) * g.standard_normal(ENTRIES)
-        found[trust] = np.clip(mean + noise, -1, 1)
+    for randomize in ("record", "mean"):
+        noise = np.array(deviations(q, randomize)) * g.standard_normal(ENTRIES)
+        found[randomize] = np.clip(mean + noise, -1, 1)
     return {key: float(np.sum((estimate - mean) ** 2)) for key, estimate in found.items()}
 
 

@@ -57,9 +57,9 @@ class CoordinateParameters(BaseModel):
         "other views changes by no more than this (total variation). The result tells what the "
         "levels then mean.",
     )
-    trust: Literal["sites", "nobody"] = Field(
-        default="sites",
-        description="'sites': noise for the mean over all sites; 'nobody': as much as if every "
+    randomize: Literal["mean", "record"] = Field(
+        default="mean",
+        description="'mean': noise for the mean over all sites; 'record': as much as if every "
         "person's vector had been randomized by itself before it was averaged (local privacy).",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
@@ -168,7 +168,7 @@ def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
     square = math.fsum(part.norm**2 for part in parts) + constant**2
     norm = square if squares else math.sqrt(square)
     influence = None
-    if parameters.trust == "nobody":  # a site's mean of n noisy vectors has 1/n of the variance
+    if parameters.randomize == "record":  # a site's mean of n noisy vectors has 1/n of the variance
         influence = Bound(norm, squares).spread * math.sqrt(max(shape.units))
     return PartsBound(norm, squares, influence, parts, constant)
 
@@ -192,7 +192,7 @@ def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelea
         As `plan_bound`.
     """
     bound = plan_bound(parameters, shape)
-    to: Literal["everyone", "each"] = "everyone" if parameters.trust == "sites" else "each"
+    to: Literal["everyone", "each"] = "everyone" if parameters.randomize == "mean" else "each"
     if parameters.target is not None:
         entries = packed_size(shape.features + 1)
         return PlannedRelease("coordinate", "coordinate_moment", entries, bound, 1, 1.0, to=to)

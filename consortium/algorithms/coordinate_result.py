@@ -109,9 +109,9 @@ def level_table(
     if q is not None:
         caption += (
             f" Assumption: however {what} of a person is, the distribution of the person's other "
-            f"data changes by at most {q:g} (total variation). Then nobody's odds about {what} "
-            "change by more than a factor of e^ε of the last column, but for δ. Nobody has tested "
-            "the assumption."
+            f"data changes by at most {q:g} (total variation). Then whatever is released is at "
+            f"most e^ε times as probable, with the last column's ε, for one content of {what} as "
+            "for another, plus δ. Nobody has tested the assumption."
         )
         columns += ("ε with what depends on it",)
     rows: list[tuple[float | int | str, ...]] = []

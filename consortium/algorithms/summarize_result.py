@@ -84,7 +84,7 @@ def summarize_result(
     target = found.names.index(parameters.target) if parameters.target in found.names else None
     single = np.eye(count)
     goal = found.sizes / found.sizes.sum() if target is None else single[target]
-    weights = goal if target is None else mixture_weights(found.products, target)
+    weights = goal if target is None else mixture_weights(found.rows, target)
     arrays = {
         "points": choose_points(goal @ found.rows, frequencies, parameters.points, generator),
         "weights": weights,

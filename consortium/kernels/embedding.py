@@ -83,19 +83,25 @@ def contrast_deviation(
     return float(np.sqrt(4.0 * distance * (noise + chance) + pure))
 
 
-def mixture_weights(products: Array, target: int) -> Array:
+def mixture_weights(rows: Array, target: int) -> Array:
     """Weights w >= 0 of the other sites, adding up to one, whose mixture is nearest the target.
 
-    Minimizes (w - e_t)ᵀ G (w - e_t) by accelerated projected gradients; what noise made negative
-    of G is left out.
+    Minimizes ‖Σ w_s m_s - m_t‖² of the noisy means by accelerated projected gradients. Noise and
+    chance add Σ w_s² times their energy, which spreads the weights where sites can't be told apart,
+    most of all over large ones.
+
+    Parameters
+    ----------
+    rows : array, S x E
+        As `gram` has them.
+    target : int
 
     Returns
     -------
     array, length S
         Zero at the target.
     """
-    values, vectors = np.linalg.eigh(products)
-    square = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    square = rows @ rows.T
     others = np.delete(np.arange(len(square)), target)
     inner, cross = square[np.ix_(others, others)], square[others, target]
     step = 1.0 / max(float(np.linalg.eigvalsh(inner)[-1]), 1e-12)

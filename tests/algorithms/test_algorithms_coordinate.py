@@ -91,14 +91,14 @@ LEVELS = st.dictionaries(st.sampled_from(["genes", "y", "scan"]), st.floats(0.05
 @given(
     levels=LEVELS,
     protects=st.sampled_from(["view", "entry"]),
-    trust=st.sampled_from(["sites", "nobody"]),
+    randomize=st.sampled_from(["mean", "record"]),
     target=st.sampled_from([None, "y"]),
     scheme=st.sampled_from(["cape", "local"]),
 )
 def test_every_level_is_kept_with_rounding_and_against_a_coalition(
-    levels, protects, trust, target, scheme
+    levels, protects, randomize, target, scheme
 ):
-    analysis = {"levels": levels, "protects": protects, "trust": trust, "target": target}
+    analysis = {"levels": levels, "protects": protects, "randomize": randomize, "target": target}
     study = make_feature_study("coordinate", VIEWS, analysis, scheme=scheme)
     shape = shape_of(make_feature_sites(VIEWS, persons=COUNTS))
     for mu, (view, _) in zip(part_losses(study, shape), VIEWS, strict=True):
@@ -158,25 +158,25 @@ def test_the_noise_of_every_entry_is_what_the_result_says():
 
 def test_randomizing_every_person_takes_the_root_of_their_number_more():
     noise = {}
-    for trust in ("sites", "nobody"):
-        analysis = {"levels": {"genes": 0.5}, "trust": trust}
+    for randomize in ("mean", "record"):
+        analysis = {"levels": {"genes": 0.5}, "randomize": randomize}
         study = make_feature_study("coordinate", VIEWS, analysis, scheme="local")
         _, table = people(3)
         result = Simulation(study, sites_of(table, VIEWS, (500,) * 4), 0).run()
-        noise[trust] = result.arrays["deviations"][:, 0]
+        noise[randomize] = result.arrays["deviations"][:, 0]
     # One of 500 by itself: √500 at each site.
-    assert noise["nobody"] / noise["sites"] == pytest.approx(np.full(7, math.sqrt(500)), rel=0.01)
+    assert noise["record"] / noise["mean"] == pytest.approx(np.full(7, math.sqrt(500)), rel=0.01)
 
 
 def test_answers_of_sites_of_different_sizes_are_put_together():
-    study = make_feature_study("coordinate", VIEWS, {"trust": "nobody"})
+    study = make_feature_study("coordinate", VIEWS, {"randomize": "record"})
     _, table = people(4)
     found = [
         Simulation(study, sites_of(table, VIEWS, COUNTS), seed).run().arrays for seed in range(40)
     ]
     plain = [each["mean"][:, 0] for each in found]
     assert np.abs(np.mean(plain, axis=0) - table.mean(axis=1)).max() < 0.2
-    study = make_feature_study("coordinate", VIEWS, {"trust": "nobody"}, scheme="none")
+    study = make_feature_study("coordinate", VIEWS, {"randomize": "record"}, scheme="none")
     exact = Simulation(study, sites_of(table, VIEWS, COUNTS), 0).run().arrays["mean"][:, 0]
     assert exact == pytest.approx(table.mean(axis=1), abs=1e-3)
 
@@ -271,7 +271,7 @@ def test_a_plan_without_the_studys_promise_is_refused():
         ({"delta": None}, "not those of privacy"),
         ({"dependence": 1.5}, "less than or equal to 1"),
         ({"target": "y", "protects": "entry", "radii": {"scan": 1.0}}, "radii"),
-        ({"trust": "some"}, "trust"),
+        ({"randomize": "some"}, "randomize"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(wrong, message):

@@ -112,13 +112,11 @@ def test_the_mixture_is_found_and_agrees_with_a_general_optimizer():
     generator = np.random.default_rng(4)
     rows = generator.standard_normal((5, 12))
     rows[2] = 0.6 * rows[0] + 0.4 * rows[4]
-    assert mixture_weights(rows @ rows.T, 2) == pytest.approx([0.6, 0, 0, 0, 0.4], abs=1e-6)
-    products = (noisy := rows + 0.5 * generator.standard_normal(rows.shape)) @ noisy.T
-    goal = np.eye(5)[2]
+    assert mixture_weights(rows, 2) == pytest.approx([0.6, 0, 0, 0, 0.4], abs=1e-6)
+    noisy = rows + 0.5 * generator.standard_normal(rows.shape)
 
     def distance(free):
-        contrast = np.insert(free, 2, 0.0) - goal
-        return contrast @ products @ contrast
+        return float(np.sum((np.insert(free, 2, -1.0) @ noisy) ** 2))
 
     reference = minimize(
         distance,
@@ -127,8 +125,16 @@ def test_the_mixture_is_found_and_agrees_with_a_general_optimizer():
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
         method="SLSQP",
     )
-    found = np.delete(mixture_weights(products, 2), 2)
+    found = np.delete(mixture_weights(noisy, 2), 2)
     assert distance(found) <= reference.fun * (1 + 1e-6)
+
+
+def test_sites_that_differ_by_noise_alone_share_the_weight():
+    generator = np.random.default_rng(6)
+    rows = 0.5 + np.array([0.1, 0.1, 0.1, 0.4])[:, None] * generator.standard_normal((4, 2_000))
+    weights = mixture_weights(rows, 0)
+    assert weights[1:3] == pytest.approx(np.full(2, 16 / 33), abs=0.05)  # as 1/variance
+    assert weights[3] < 0.08
 
 
 def test_chosen_points_have_the_embedding_better_than_as_many_persons():
