@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
@@ -147,19 +148,9 @@ def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
         If the study has no such views, or a level can't be kept.
     """
     _check(parameters, shape)
-    radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
     squares = parameters.target is not None
-    explaining = shape.features - 1
-    costs: list[float] = []
-    limits: list[float] = []
-    for (view, size), radius in zip(shape.views, radii, strict=True):
-        # Target and constant are in a product with each of the entries that explain.
-        costs.append(explaining if view == parameters.target else size)
-        reach = radius if parameters.protects == "view" else min(1.0, radius)
-        limits.append(_largest_norm(part_of_loss(parameters, view), squares) / reach)
-    if squares:  # the constant, which is nobody's
-        costs, radii, limits = [*costs, explaining], [*radii, 1.0], [*limits, math.inf]
-    weights = choose_weights(costs, radii, limits)
+    radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
+    weights = _weights(parameters, shape, radii)
     parts = tuple(
         Part(size, weight, radius)
         for (_, size), weight, radius in zip(shape.views, weights, radii, strict=False)
@@ -168,9 +159,24 @@ def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
     square = math.fsum(part.norm**2 for part in parts) + constant**2
     norm = square if squares else math.sqrt(square)
     influence = None
-    if parameters.randomize == "record":  # a site's mean of n noisy vectors has 1/n of the variance
+    if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
         influence = Bound(norm, squares).spread * math.sqrt(max(shape.units))
     return PartsBound(norm, squares, influence, parts, constant)
+
+
+def _weights(parameters: CoordinateParameters, shape: Shape, radii: list[float]) -> Sequence[float]:
+    """Weight of every view, and with a target that of the constant, which is nobody's."""
+    squares, explaining = parameters.target is not None, shape.features - 1
+    costs: list[float] = []
+    limits: list[float] = []
+    for (view, size), radius in zip(shape.views, radii, strict=True):
+        # Target and constant are in a product with each of the entries that explain.
+        costs.append(explaining if view == parameters.target else size)
+        reach = radius if parameters.protects == "view" else min(1.0, radius)
+        limits.append(_largest_norm(part_of_loss(parameters, view), squares) / reach)
+    if not squares:
+        return choose_weights(costs, radii, limits)
+    return choose_weights([*costs, explaining], [*radii, 1.0], [*limits, math.inf])
 
 
 def _largest_norm(part: float, squares: bool) -> float:
