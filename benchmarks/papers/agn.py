@@ -1,7 +1,7 @@
 """Algorithm 5.1 of the dissertation as it is printed: noise on D x D x D numbers, then whitening.
 
 At a true ε of both releases, with the sensitivities that hold. The noise of κ = 1 cancels but for
-the symmetric part; ``ratio`` is Δ/τ of a release, see `common.published_ratio`.
+the symmetric part; ``ratio`` is Δ/τ of a release, see `printed.published_ratio`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run of an algorithm with the noise that a plan gives it, and what published noise costs.
+"""One run of an algorithm with the noise that a plan gives it.
 
 The releases carry the planned Gaussian noise of the aggregate, without the protocol: the tests
 show that the protocol adds the same. So ten runs of hundreds of points take minutes.
@@ -16,8 +16,6 @@ from consortium.algorithms.base import Array, Query, Release, Result, Shape
 from consortium.algorithms.memory import ArrayData
 from consortium.plan import make_plan
 from consortium.privacy.bounds import Bound, Unit
-from consortium.privacy.gdp import compose, epsilon_of, mu_of
-from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
 from consortium.study import Study
 
 RUNS = 10
@@ -147,30 +145,3 @@ def paper_study(
             "analysis": dict(analysis),
         }
     )
-
-
-def published_factor(sites: int) -> float:
-    """True loss μ of CAPE as published (κ = 1) over Δ/τ, against the worst coalition."""
-    noise = SiteNoise("cape", (1.0,) * sites, (sites**-0.5,) * sites)
-    return float(coalition_losses(noise, [1.0] * sites, colluders(sites))[0])
-
-
-def classical(epsilon: float, delta: float) -> float:
-    """Δ/τ of the papers' calibration τ = Δ √(2 ln(1.25/δ)) / ε."""
-    return epsilon / math.sqrt(2 * math.log(1.25 / delta))
-
-
-def true_epsilon(nominal: float, delta: float, sites: int, releases: int) -> float:
-    """ε that CAPE as published keeps, if each release is calibrated for ``nominal``."""
-    each = classical(nominal, delta) * published_factor(sites)
-    return epsilon_of(compose([each] * releases), delta)
-
-
-def printed_epsilon(nominal: float, delta: float, sites: int) -> float:
-    """ε that Theorem 3.1 as printed would claim for one release."""
-    return epsilon_of(classical(nominal, delta) * printed_loss(sites, colluders(sites)), delta)
-
-
-def published_ratio(epsilon: float, delta: float, sites: int, releases: int) -> float:
-    """Δ/τ of each of the published releases whose true ε, all together, is ``epsilon``."""
-    return mu_of(epsilon, delta) / (published_factor(sites) * math.sqrt(releases))

@@ -47,7 +47,7 @@ def panels(
     from matplotlib import pyplot as plt
     from matplotlib.ticker import NullFormatter
 
-    columns = min(len(panels), 3)
+    columns = 2 if len(panels) <= 4 else 3
     rows = math.ceil(len(panels) / columns)
     figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.3 * rows), squeeze=False)
     for axis, (title, xlabel, curves) in zip(axes.ravel(), panels, strict=False):

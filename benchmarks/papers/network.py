@@ -9,15 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.papers.audit import Point, verdict
-from benchmarks.papers.common import (
-    RUNS,
-    SCHEMES,
-    classical,
-    private_run,
-    published_ratio,
-    true_epsilon,
-)
+from benchmarks.papers.common import RUNS, SCHEMES, private_run
 from benchmarks.papers.drawing import panels
+from benchmarks.papers.printed import classical, published_ratio, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.kernels.network import predict

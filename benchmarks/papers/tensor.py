@@ -12,15 +12,9 @@ import numpy as np
 
 from benchmarks.papers.agn import published_mixture, published_topics
 from benchmarks.papers.audit import Point, verdict
-from benchmarks.papers.common import (
-    RUNS,
-    SCHEMES,
-    printed_epsilon,
-    private_run,
-    published_ratio,
-    true_epsilon,
-)
+from benchmarks.papers.common import RUNS, SCHEMES, private_run
 from benchmarks.papers.drawing import panels
+from benchmarks.papers.printed import printed_epsilon, published_ratio, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 
