@@ -44,6 +44,11 @@ FEATURE_CASES = (
         (("one", 4), ("two", 4), ("three", 4)),
         {"components": 3, "model": "topics", "words": ["one", "two", "three"]},
     ),
+    (
+        "tensor",
+        (("one", 9), ("two", 9), ("three", 9)),
+        {"components": 2, "model": "topics", "words": ["one", "two", "three"]},
+    ),
 )
 """Algorithms of feature vectors of one length with every statistic; `memory_sites` has the rest."""
 

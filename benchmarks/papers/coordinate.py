@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln
 
-from benchmarks.papers.common import IMAGES
+from benchmarks.papers.drawing import IMAGES
 from benchmarks.timing import show
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent, Release

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.papers.common import IMAGES
+from benchmarks.papers.drawing import IMAGES
 from benchmarks.papers.summarize_published import (
     DELTA,
     Mwem,

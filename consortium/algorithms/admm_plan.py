@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -158,7 +159,7 @@ class AdmmPlan:
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
         2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget.
         """
-        noise = 2 * self.shape.noise * len(self.shape.units) ** 0.5 / sum(self.shape.units)
+        noise = 2 * self.shape.noise * math.sqrt(len(self.shape.units)) / sum(self.shape.units)
         return min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise))
 
     @property

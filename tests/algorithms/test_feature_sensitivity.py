@@ -18,7 +18,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.coordinates import Part, PartsBound
 from consortium.privacy.lattice import Lattice
 
-CONES = {"coordinate_moment", "mixture_second", "regression_moment", "topic_second"}
+CONES = {"coordinate_moment", "mixture_second", "regression_moment", "topic_cube", "topic_second"}
 
 
 def site_of(table):
@@ -111,6 +111,7 @@ QUERIES = {
     "mixture_third": mixture_query,
     "network_gradient": network_query,
     "regression_moment": regression_query,
+    "topic_cube": topic_query,
     "topic_second": topic_query,
     "topic_third": topic_query,
 }
@@ -170,6 +171,12 @@ REACHING = {  # two persons as far apart as the clip allows, the query, and the 
         1.0,
     ),
     "topic_second": (
+        [1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        {"starts": np.zeros(3), "size": 3},
+        1.0,
+    ),
+    "topic_cube": (
         [1.0, 0.0, 0.0],
         [0.0, 1.0, 0.0],
         {"starts": np.zeros(3), "size": 3},
