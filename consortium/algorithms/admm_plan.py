@@ -141,7 +141,7 @@ class AdmmPlan:
         )
         self.broadcasts = parameters.broadcasts or parameters.rounds
         self.constant = parameters.constant * parameters.bound
-        self.length = float(np.hypot(parameters.bound, self.constant))
+        self.length = math.hypot(parameters.bound, self.constant)
         self.radius = parameters.radius / parameters.bound
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
@@ -159,7 +159,8 @@ class AdmmPlan:
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
         2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget.
         """
-        noise = 2 * self.shape.noise * math.sqrt(len(self.shape.units)) / sum(self.shape.units)
+        units = self.shape.units
+        noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
         return min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise))
 
     @property

@@ -1,5 +1,7 @@
 """ADMM among neighbours: what it agrees on, and what a run without some of its sites does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from feature_sites import make_feature_study, sites_of
@@ -156,6 +158,16 @@ def test_the_number_of_rounds_is_known_without_sizes():
 def test_what_can_not_be_planned_is_told(analysis, words):
     with pytest.raises(StudyError, match=words):
         ADMM.releases(ADMM.Parameters(**analysis), shape_of(sites_of(people(), VIEWS, COUNTS)))
+
+
+def test_a_noisier_study_takes_shorter_steps():
+    shape = shape_of(sites_of(people(), VIEWS, COUNTS))
+    parameters = ADMM.Parameters(target="y")
+    spreads = [
+        ADMM.releases(parameters, replace(shape, noise=noise))[0].bound.spread
+        for noise in (0.0, 0.001, 0.1, 1.0, 1e9)
+    ]
+    assert spreads[0] == spreads[1] > spreads[2] > spreads[3] > spreads[4] > 0
 
 
 def test_broadcasts_are_fewer_than_rounds():
