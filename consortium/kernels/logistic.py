@@ -23,10 +23,13 @@ from scipy.linalg.blas import dsyrk
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from consortium.errors import PrivacyError
+
 Array = NDArray[Any]
 
-_STEPS = 100
+_STEPS = 2_000
 _HALVINGS = 40
+_ROUNDING = 1e-12  # of a cost's value
 _CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
 
 
@@ -94,6 +97,11 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     Returns
     -------
     array, D
+
+    Raises
+    ------
+    PrivacyError
+        If that precision is not reached: what is charged for would not hold.
     """
     here, before = _place(cost, into_ball(start, radius), radius), 0.0
     hessian: Array = np.zeros(0)
@@ -104,6 +112,11 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
             hessian = cost.hessian(here.point)
         goal = _quadratic_in_ball(hessian, here.point, here.slope, radius)
         before, here = here.residual, _advance(cost, here, goal, radius)
+    if not here.residual <= precision:
+        raise PrivacyError(
+            f"The local cost is minimized to a gradient of {here.residual:g} only, where "
+            f"{precision:g} is charged for; raise analysis.penalty."
+        )
     return here.point
 
 
@@ -150,18 +163,17 @@ def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float
 def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _Place:
     """Go the longest of the steps 1, 1/2, 1/4 ... that brings enough.
 
-    Enough is half the residual, which rounding hides last, or a fall of the cost in proportion to
-    its slope (Armijo 1966).
+    Enough is a fall of the cost in proportion to its slope (Armijo 1966), or half the residual
+    where rounding hides the cost's fall. Half the residual alone would let steps go round in
+    circles, for the cost may rise with them.
     """
     step = goal - here.point
-    reached = _place(cost, into_ball(goal, radius), radius)
-    if reached.residual <= here.residual / 2:
-        return reached
     before, fall = cost.value(here.point), 1e-4 * float(here.slope @ step)
+    hidden = _ROUNDING * (1.0 + abs(before))
     for halving in range(_HALVINGS):
         length = 0.5**halving
         reached = _place(cost, into_ball(here.point + length * step, radius), radius)
-        enough = cost.value(reached.point) <= before + length * fall
-        if enough or reached.residual <= here.residual / 2:
+        rise = cost.value(reached.point) - before
+        if rise <= length * fall or (rise <= hidden and reached.residual <= here.residual / 2):
             break
     return reached
