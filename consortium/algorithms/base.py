@@ -246,11 +246,14 @@ class Words:
         The finding in one sentence, or empty.
     meaning : str
         What a number of the loadings is, in one sentence.
+    sign : bool
+        Whether a column may as well be turned around in all views.
     """
 
     column: str = "component"
     headline: str = ""
     meaning: str = "Weight of each feature in a component."
+    sign: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ def words(correlations: Array, floor: float, deviation: float) -> Words:
         "the noise floor.",
         "Change of a feature, in its view's own unit, with one standard deviation of its view's "
         "variate.",
+        sign=True,
     )
 
 

@@ -28,6 +28,7 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
+    Words,
 )
 from consortium.algorithms.power import (
     DEFAULT_BOUND,
@@ -168,4 +169,4 @@ def subspace(release: Release, components: int) -> Result:
         "captured": float(values.sum()),
         "total": float(np.trace(matrix)),
     }
-    return Result(arrays, numbers, maps="basis")
+    return Result(arrays, numbers, maps="basis", words=Words(sign=True))

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from consortium.algorithms.arguments import feature_argument
-from consortium.algorithms.base import Array, PlannedRelease, Query, Result, Run, Shape, SiteData
+from consortium.algorithms.base import (
+    Array,
+    PlannedRelease,
+    Query,
+    Result,
+    Run,
+    Shape,
+    SiteData,
+    Words,
+)
 from consortium.errors import StudyError
 from consortium.kernels.power import (
     add_subject_product,
@@ -115,4 +124,5 @@ def run_power(features: int, components: int, iterations: int, seed: int) -> Run
         "noise_edge": noise_edge(features, components, release.deviation),
         "captured": float(values.sum()),
     }
-    return Result({"basis": vectors, "eigenvalues": values}, numbers, maps="basis")
+    arrays = {"basis": vectors, "eigenvalues": values}
+    return Result(arrays, numbers, maps="basis", words=Words(sign=True))

@@ -53,7 +53,7 @@ def feature_reading(space: Space, result: Result, threshold: float) -> list[str]
     sources = {type(view.view) for view in space.views}
     sign = f"The sign of a {result.words.column} is arbitrary, but the same in all views."
     return [
-        f"{result.words.meaning} {sign}" if len(space.views) > 1 else result.words.meaning,
+        f"{result.words.meaning} {sign}" if result.words.sign else result.words.meaning,
         *([IMAGES.format(threshold=threshold)] if FmriView in sources else []),
         *([POTENTIALS] if EegView in sources else []),
     ]

@@ -90,7 +90,10 @@ class SiteRecord(Record):
 
 
 class ReleaseRecord(Record):
-    """One noisy sum that was opened. Sums, bounds and noise are in the statistic's own unit."""
+    """A noisy sum that was opened, or the sites' own noisy answers.
+
+    Sums, bounds and noise are in the statistic's own unit.
+    """
 
     stage: str = Field(description="Stage of the analysis.")
     round: int = Field(ge=1, description="Number of the round, from 1 over the whole run.")
@@ -110,6 +113,13 @@ class ReleaseRecord(Record):
     mu_coalition: Amount = Field(description="μ of this release against the coalition.")
     mu_outsider: Amount = Field(description="μ of this release against an outsider.")
     survivors: tuple[str, ...] = Field(description="Sites whose contribution is in the sum.")
+
+    @property
+    def each(self) -> bool:
+        """Whether each site's own answer was released: the noise told is then one of theirs."""
+        local = self.sigma_local if isinstance(self.sigma_local, tuple) else (self.sigma_local,)
+        told = any(math.isclose(sigma, self.sigma_aggregate) for sigma in local)
+        return told and self.sigma_aggregate > 0 and len(self.survivors) > 1
 
 
 class GraphRecord(Record):

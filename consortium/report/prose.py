@@ -19,6 +19,11 @@ SCHEMES = {
     "local": "Each site added all of the noise that protects it, by itself.",
     "none": "No noise was added.",
 }
+EACH = {
+    "some": "Of some rounds (statistic {names}) each site's own answer was released instead, with "
+    "all of the noise that protects it.",
+    "all": "Each site's own answers were released, with all of the noise that protects them.",
+}
 READING = (
     (
         "A map shows how strongly each voxel takes part in one component. In a temporal "
@@ -122,7 +127,18 @@ def analysis_methods(study: Study, report: PrivacyReport) -> str:
     return (
         f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
         f"{count(rounds, 'round')}, without leaving the sites. In each round every site computed "
-        f"one statistic, with the contribution of one {UNITS[report.unit]} clipped to a bound "
-        f"fixed beforehand. {SCHEMES[report.scheme]} The loss was added up exactly as Gaussian "
+        f"one statistic, which one {UNITS[report.unit]} can move by no more than a bound fixed "
+        f"beforehand. {_noise(report)} The loss was added up exactly as Gaussian "
         "differential privacy and converted to ε at the end."
     )
+
+
+def _noise(report: PrivacyReport) -> str:
+    """Tell how noise was added."""
+    scheme = SCHEMES[report.scheme]
+    own = sorted({release.statistic for release in report.releases if release.each})
+    if not own or report.scheme == "none":
+        return scheme
+    if all(release.each for release in report.releases):
+        return EACH["all"]
+    return f"{scheme} {EACH['some'].format(names=', '.join(own))}"

@@ -198,7 +198,7 @@ def _supposed(report: PrivacyReport) -> Clause:
 
 
 def _opening(report: PrivacyReport) -> str:
-    if report.scheme == "local":
+    if report.scheme == "local" or all(release.each for release in report.releases):
         return ""
     graph = report.graph
     if graph is None:

@@ -63,6 +63,7 @@ def test_each_answer_carries_noise_enough_to_stand_alone(scheme: str) -> None:
     report = account(simulation.plan, simulation.session.rounds, 1)
     assert report.guarantees.outsider == report.guarantees.coalition
     assert report.releases[0].sigma_aggregate == pytest.approx(own.max())
+    assert report.releases[0].each
 
 
 def test_a_missing_site_has_no_row() -> None:

@@ -12,6 +12,7 @@ from report_samples import guarantee, sample_report, sample_study
 from scipy.stats import norm
 
 from consortium.privacy.gdp import epsilon_of
+from consortium.report.prose import analysis_methods
 from consortium.report.statement import best_guess, detection_power, statement
 from consortium.report.wording import count, number, percent, power_of_ten
 
@@ -102,3 +103,23 @@ def test_only_certainty_is_written_as_100_percent():
     assert percent(0.05) == "5 %"
     assert number(math.inf) == "infinite"
     assert (count(1, "site"), count(1204, "person")) == ("1 site", "1,204 persons")
+
+
+def test_answers_that_stand_alone_are_told_as_such():
+    """Nothing is said of masks and opened sums where there are none."""
+    study = sample_study()
+    report = sample_report(study)
+    first, *others = report.releases
+    standing = {"sigma_correlated": 0.0, "sigma_aggregate": max(first.sigma_local)}
+    own = first.model_copy(update={**standing, "statistic": "local_model"})
+    mixed = report.model_copy(update={"releases": (own, *others)})
+    alone = [release.model_copy(update=standing) for release in report.releases]
+    whole = report.model_copy(update={"releases": tuple(alone)})
+    assert "cancels in the sum" in analysis_methods(study, report)
+    assert "own answer" not in analysis_methods(study, report)
+    assert "cancels in the sum" in analysis_methods(study, mixed)
+    assert "(statistic local_model) each site's own answer" in analysis_methods(study, mixed)
+    assert "Each site's own answers were released" in analysis_methods(study, whole)
+    assert "masks" not in analysis_methods(study, whole)
+    assert "opens only with" in " ".join(statement(mixed))
+    assert "opens only with" not in " ".join(statement(whole))
