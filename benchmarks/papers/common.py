@@ -79,7 +79,7 @@ def private_run(
     if scheme == "local":
         table = table[:, : table.shape[1] // sites]
     count = 1 if scheme in ("pooled", "local") else sites
-    study = _study(algorithm, analysis, views, scheme, count, epsilon, delta)
+    study = paper_study(algorithm, analysis, views, scheme, count, epsilon, delta)
     data = ArrayData([table[:, :1]], views=views)
     data.lengths = [1] * table.shape[1]
     data.table = lambda: table  # type: ignore[method-assign]
@@ -101,7 +101,7 @@ def private_run(
         return result
 
 
-def _study(
+def paper_study(
     algorithm: str,
     analysis: Mapping[str, object],
     views: Views,
@@ -110,6 +110,7 @@ def _study(
     epsilon: float,
     delta: float,
 ) -> Study:
+    """A study of tables whose columns lie within -1 and 1."""
     named = {"cape": "cape", "none": "none"}.get(scheme, "local")
     return Study.model_validate(
         {
