@@ -220,7 +220,8 @@ class Study(Section):
     def _typed(cls, value: Any, info: ValidationInfo) -> Any:
         name = info.data.get("algorithm")  # missing if it was refused, which is then reported
         if isinstance(value, dict) and name is not None:
-            return REGISTRY[name].Parameters.model_validate(value)
+            promise = {"privacy": info.data.get("privacy")}
+            return REGISTRY[name].Parameters.model_validate(value, context=promise)
         return value
 
     @model_validator(mode="after")

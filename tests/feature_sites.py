@@ -11,6 +11,9 @@ from consortium.study import Study
 
 PLAIN = (("x", 4), ("y", 1))
 
+LEVELS = {"epsilon": 8.0, "delta": 1e-5}
+"""The promise of `make_feature_study`, for analyses that take it from there."""
+
 FEATURE_CASES = (
     ("admm", PLAIN, {"target": "y", "rounds": 3, "bound": 1.2, "regularization": 0.1}),
     (
@@ -18,6 +21,10 @@ FEATURE_CASES = (
         (("y", 1), ("x", 3)),
         {"target": "y", "rounds": 4, "broadcasts": 3, "threshold": 0, "constant": 0},
     ),
+    ("coordinate", PLAIN, {"levels": {"x": 0.5}, "dependence": 0.1, **LEVELS}),
+    ("coordinate", PLAIN, {"levels": {"x": 1}, "target": "y", "protects": "entry", **LEVELS}),
+    ("coordinate", PLAIN, {"radii": {"x": 1.0}, "target": "y", **LEVELS}),
+    ("coordinate", PLAIN, {"levels": {"y": 2.0}, "randomize": "record", **LEVELS}),
     ("network", PLAIN, {"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}),
     ("network", (("kind", 3), ("x", 4)), {"target": "kind", "hidden": [3, 2], "rounds": 2}),
     ("regression", PLAIN, {"target": "y", "bound": 1.5}),
@@ -28,12 +35,19 @@ FEATURE_CASES = (
         PLAIN,
         {"target": "y", "bound": 1.0, "model": "polynomial", "cost": [[0, 0, 1], [0, -2], [1]]},
     ),
+    ("summarize", PLAIN, {"frequencies": 6, "points": 2}),
+    ("summarize", PLAIN, {"frequencies": 5, "points": 1, "target": "north", "width": 0.7}),
     ("tensor", PLAIN, {"components": 2, "bound": 1.0}),
     ("tensor", PLAIN, {"components": 5, "bound": 3.0, "share": 0.3}),
     (
         "tensor",
         (("one", 4), ("two", 4), ("three", 4)),
         {"components": 3, "model": "topics", "words": ["one", "two", "three"]},
+    ),
+    (
+        "tensor",
+        (("one", 9), ("two", 9), ("three", 9)),
+        {"components": 2, "model": "topics", "words": ["one", "two", "three"]},
     ),
 )
 """Algorithms of feature vectors of one length with every statistic; `memory_sites` has the rest."""

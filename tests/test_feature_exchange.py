@@ -31,8 +31,10 @@ ANALYSES = {
         "edges": [list(pair) for pair in EDGES],
     },
     "cca": {"pairs": 1},
+    "coordinate": {"target": "group", "levels": {"scales": 8.0}, "dependence": 0.1},
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
+    "summarize": {"target": "north", "frequencies": 10, "points": 3},
     "tensor": {"components": 3, "bound": 1.0},
 }
 
@@ -82,6 +84,8 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         coefficients = arrays["coefficients"]
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
+    if algorithm == "coordinate":
+        assert arrays["coefficients"][0] > max(arrays["coefficients"][1:])
     if algorithm == "cca":  # persons around the first centre are mostly patients
         assert arrays["correlations"][0] > 0.5
         pattern = arrays["patterns"].reshape(4, 1)[:3, 0]

@@ -26,7 +26,8 @@ from benchmarks.papers.admm_rivals import (
     run,
     true_epsilon,
 )
-from benchmarks.papers.common import RUNS, panels, paper_study, private_run
+from benchmarks.papers.common import RUNS, paper_study, private_run
+from benchmarks.papers.drawing import panels
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.algorithms.memory import ArrayData
@@ -80,9 +81,8 @@ def ours(table: Array, kind: str, epsilon: float, seed: int) -> Array:
     """All sites' models after each broadcast."""
     views = (("x", len(table) - 1), ("y", 1))
     scheme = "none" if np.isinf(epsilon) else "cape"
-    study = paper_study(
-        "admm", {"target": "y", **OURS[kind]}, views, scheme, SITES, min(epsilon, 99.0), DELTA
-    )
+    analysis = {"target": "y", **OURS[kind]}
+    study = paper_study("admm", analysis, scheme, SITES, min(epsilon, 99.0), DELTA, views=views)
     simulation = Simulation(study, [_site(t, views) for t in np.split(table, SITES, axis=1)], seed)
     simulation.run()
     mechanism = simulation.plan.stage("broadcast").mechanism

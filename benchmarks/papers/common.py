@@ -1,4 +1,4 @@
-"""One run of an algorithm with the noise that a plan gives it, and figures of the outcome.
+"""One run of an algorithm with the noise that a plan gives it.
 
 The releases carry the planned Gaussian noise of the aggregate, without the protocol: the tests
 show that the protocol adds the same. So ten runs of hundreds of points take minutes.
@@ -7,56 +7,74 @@ show that the protocol adds the same. So ten runs of hundreds of points take min
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Release, Result
+from consortium.algorithms.base import Array, Query, Release, Result, Shape
 from consortium.algorithms.memory import ArrayData
 from consortium.plan import make_plan
-from consortium.privacy.gdp import compose, epsilon_of
-from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
+from consortium.privacy.bounds import Bound, Unit
 from consortium.study import Study
 
-IMAGES = Path(__file__).parent.parent.parent / "docs" / "images"
 RUNS = 10
 SCHEMES = ("none", "pooled", "cape", "conv", "local")
-LABELS = {
-    "none": "non-private, pooled",
-    "pooled": "pooled, private",
-    "cape": "this project",
-    "conv": "conventional: noise at each site",
-    "local": "one site alone",
-    "bare": "ADMM without noise",
-    "pp": "this project",
-    "ipp": "this project, with tests (IPP)",
-    "claimed": "as published, at the ε it claims",
-    "published": "as published",
-}
-STYLES = {
-    "none": "k--",
-    "pooled": "C7:",
-    "cape": "C0o-",
-    "conv": "C1s-",
-    "local": "C2^-",
-    "published": "C3v-",
-    "dp-fm": "C4x-",
-    "objPert": "C5+-",
-    "random": "C7-.",
-    "bare": "k--",
-    "pp": "C0o-",
-    "ipp": "C4d-",
-    "claimed": "C3v:",
-    "DVP": "C5+-",
-}
 Views = Sequence[tuple[str, int]]
+Mean = Callable[[Query, Bound], Array]
 
 
 def colluders(sites: int) -> int:
     """Largest S_C of the dissertation: ⌈S/3⌉ - 1."""
     return math.ceil(sites / 3) - 1
+
+
+def site_count(scheme: str, sites: int) -> int:
+    """Sites that take part: all the data in one place, or one site's part alone, are one."""
+    return 1 if scheme in ("pooled", "local") else sites
+
+
+def even_sizes(count: int, sites: int) -> list[int]:
+    """Units of each site, when they are divided evenly."""
+    return [len(part) for part in np.array_split(np.empty(count), sites)]
+
+
+def noisy_run(
+    study: Study,
+    shape: Shape,
+    mean: Mean,
+    generator: np.random.Generator,
+    *,
+    exact: Collection[str] = (),
+) -> Result:
+    """Run a study whose sites' data lie in one place.
+
+    Parameters
+    ----------
+    study : Study
+    shape : Shape
+    mean : callable
+        Clipped mean over all units of all sites, for a query and a bound.
+    generator : numpy.random.Generator
+        Of the noise.
+    exact : collection of str
+        Stages that are released without noise, although the budget pays for them.
+    """
+    plan = make_plan(study, shape)
+    run = REGISTRY[study.algorithm].run(study.analysis, shape)
+    release = None
+    try:
+        while True:
+            query = next(run) if release is None else run.send(release)
+            mechanism = plan.stage(query.stage).mechanism
+            values = mean(query, mechanism.bound).ravel()
+            free = study.privacy.scheme == "none" or query.stage in exact
+            deviation = 0.0 if free else mechanism.noise.aggregate()
+            noise = deviation * generator.standard_normal(values.size) if deviation else 0.0
+            release = Release(values + noise, deviation)
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
 
 
 def private_run(
@@ -74,48 +92,46 @@ def private_run(
     """Run an analysis of a D x N table that lies evenly at some sites.
 
     ``epsilon`` is the whole study's, against the worst coalition; ``pooled`` is one site with all
-    the data, ``local`` one site with its own part.
+    the data, ``local`` one site with its own part, and ``published`` the noise of κ = 1.
     """
     if scheme == "local":
         table = table[:, : table.shape[1] // sites]
-    count = 1 if scheme in ("pooled", "local") else sites
-    study = paper_study(algorithm, analysis, views, scheme, count, epsilon, delta)
+    study = paper_study(algorithm, analysis, scheme, sites, epsilon, delta, views=views)
     data = ArrayData([table[:, :1]], views=views)
     data.lengths = [1] * table.shape[1]
     data.table = lambda: table  # type: ignore[method-assign]
-    sizes = [len(part) for part in np.array_split(np.empty(table.shape[1]), count)]
+    sizes = even_sizes(table.shape[1], len(study.sites))
     shape = data.extent.shape(sizes, sizes, "subject")
-    plan = make_plan(study, shape)
-    run = REGISTRY[algorithm].run(study.analysis, shape)
-    release = None
-    try:
-        while True:
-            query = next(run) if release is None else run.send(release)
-            mechanism = plan.stage(query.stage).mechanism
-            local = REGISTRY[algorithm].statistics[query.statistic]
-            mean = local(data, query, mechanism.bound).ravel()
-            deviation = 0.0 if scheme == "none" else mechanism.noise.aggregate()
-            release = Release(mean + deviation * generator.standard_normal(mean.size), deviation)
-    except StopIteration as stop:
-        result: Result = stop.value
-        return result
+    statistics = REGISTRY[algorithm].statistics
+    return noisy_run(study, shape, lambda q, b: statistics[q.statistic](data, q, b), generator)
 
 
 def paper_study(
     algorithm: str,
     analysis: Mapping[str, object],
-    views: Views,
     scheme: str,
     sites: int,
     epsilon: float,
     delta: float,
+    *,
+    views: Views = (),
+    unit: Unit = "subject",
 ) -> Study:
-    """A study of tables whose columns lie within -1 and 1."""
-    named = {"cape": "cape", "none": "none"}.get(scheme, "local")
+    """Write a study of so many equal sites, with noise as one of the curves has it."""
+    count = site_count(scheme, sites)
+    privacy = {
+        "unit": unit,
+        "epsilon": epsilon,
+        "delta": delta,
+        "scheme": {"cape": "cape", "published": "cape", "none": "none"}.get(scheme, "local"),
+        "boost": 1.0 if scheme == "published" else 10_000.0,
+        "colluding_sites": 0 if count == 1 else colluders(count),
+    }
     return Study.model_validate(
         {
             "study": "paper",
-            "sites": [f"site{number}" for number in range(sites)],
+            "sites": [f"site{number}" for number in range(count)],
+            "data": {"detrend": "none", "standardize": "none"},
             "features": [
                 {
                     "name": name,
@@ -124,68 +140,8 @@ def paper_study(
                 }
                 for name, size in views
             ],
-            "privacy": {
-                "epsilon": epsilon,
-                "delta": delta,
-                "scheme": named,
-                "colluding_sites": 0 if sites == 1 else colluders(sites),
-            },
+            "privacy": privacy,
             "algorithm": algorithm,
             "analysis": dict(analysis),
         }
     )
-
-
-def published_factor(sites: int) -> float:
-    """True loss μ of CAPE as published (κ = 1) over Δ/τ, against the worst coalition."""
-    noise = SiteNoise("cape", (1.0,) * sites, (sites**-0.5,) * sites)
-    return float(coalition_losses(noise, [1.0] * sites, colluders(sites))[0])
-
-
-def classical(epsilon: float, delta: float) -> float:
-    """Δ/τ of the papers' calibration τ = Δ √(2 ln(1.25/δ)) / ε."""
-    return epsilon / math.sqrt(2 * math.log(1.25 / delta))
-
-
-def true_epsilon(nominal: float, delta: float, sites: int, releases: int) -> float:
-    """ε that CAPE as published keeps, if each release is calibrated for ``nominal``."""
-    each = classical(nominal, delta) * published_factor(sites)
-    return epsilon_of(compose([each] * releases), delta)
-
-
-def printed_epsilon(nominal: float, delta: float, sites: int) -> float:
-    """ε that Theorem 3.1 as printed would claim for one release."""
-    return epsilon_of(classical(nominal, delta) * printed_loss(sites, colluders(sites)), delta)
-
-
-def panels(
-    name: str,
-    panels: Sequence[tuple[str, str, Mapping[str, tuple[Array, Array]]]],
-    ylabel: str,
-    yscale: str = "log",
-) -> Path:
-    """Draw panels (title, x label, curves by key) beside each other as docs/images/NAME.png."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-    from matplotlib.ticker import NullFormatter
-
-    columns = min(len(panels), 3)
-    rows = math.ceil(len(panels) / columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.3 * rows), squeeze=False)
-    for axis, (title, xlabel, curves) in zip(axes.ravel(), panels, strict=False):
-        for key, (x, y) in curves.items():
-            axis.plot(x, y, STYLES[key], label=LABELS.get(key, key), markersize=4, linewidth=1.2)
-        axis.set(xscale="log", yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
-        axis.title.set_fontsize(9)
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.grid(visible=True, alpha=0.3)
-    for axis in axes.ravel()[len(panels) :]:
-        axis.remove()
-    axes[0, 0].legend(fontsize=6)
-    figure.tight_layout()
-    path = IMAGES / f"{name}.png"
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return path

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.papers.common import (
-    RUNS,
-    SCHEMES,
-    panels,
-    printed_epsilon,
-    private_run,
-    published_factor,
-    true_epsilon,
-)
+from benchmarks.papers.audit import Point, verdict
+from benchmarks.papers.common import RUNS, SCHEMES, private_run
+from benchmarks.papers.drawing import panels
+from benchmarks.papers.printed import printed_epsilon, published_ratio, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.privacy.gdp import mu_of
 
 SITES, DELTA = 5, 1e-5
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -59,7 +53,7 @@ def ours(
 def published(x: Array, y: Array, epsilon: float, delta: float, g: np.random.Generator) -> Array:
     """Algorithm 8.2: three releases, each with its own τ; the minimizer as it stands."""
     features, count = x.shape
-    ratio = mu_of(epsilon, delta) / (published_factor(SITES) * np.sqrt(3.0))
+    ratio = published_ratio(epsilon, delta, SITES, 3)
     linear = -2 * x @ y / count + 4 / count / ratio * g.standard_normal(features)
     noise = np.sqrt(2) / count / ratio * g.standard_normal((features, features))
     square = x @ x.T / count + (noise + noise.T) / 2
@@ -90,12 +84,10 @@ def perturbed(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Arr
     return found / max(1.0, float(np.linalg.norm(found)))
 
 
-def scores(
-    features: int, count: int, epsilon: float, delta: float, runs: int = RUNS
-) -> dict[str, tuple[float, float]]:
-    """Mean of f_D(w) and of err_w = ‖w - w*‖/D over runs, for every method."""
+def scores(features: int, count: int, epsilon: float, delta: float) -> dict[str, Array]:
+    """f_D(w) and err_w = ‖w - w*‖/D of every method: two rows, a column for each run."""
     found: dict[str, list[tuple[float, float]]] = {key: [] for key in (*SCHEMES, *RIVALS)}
-    for seed in range(runs):
+    for seed in range(RUNS):
         g = np.random.default_rng([seed, features, count])
         truth, x, y = made(features, count, g)
         estimates = {s: ours(x, y, s, epsilon, delta, g) for s in SCHEMES}
@@ -105,19 +97,20 @@ def scores(
         for key, w in estimates.items():
             error = float(np.linalg.norm(w - truth)) / features
             found[key].append((float(np.mean((y - w @ x) ** 2)), error))
-    return {key: tuple(np.mean(values, axis=0)) for key, values in found.items()}  # type: ignore[misc]
+    return {key: np.array(values).T for key, values in found.items()}
 
 
-def sweep(points: list[tuple[float, dict[str, tuple[float, float]]]], which: int) -> dict:
+def sweep(points: list[tuple[float, dict[str, Array]]], which: int) -> dict:
     """Curves of one index over the points of an axis."""
     axis = np.array([x for x, _ in points])
     return {
-        key: (axis, np.array([found[key][which] for _, found in points])) for key in points[0][1]
+        key: (axis, np.array([found[key][which].mean() for _, found in points]))
+        for key in points[0][1]
     }
 
 
 def main() -> None:
-    rows, drawn = [], []
+    rows, drawn, audit = [], [], []
     for features, count in ((20, 10_000), (50, 30_000)):
         lines = {
             "ε": [(e, scores(features, count, e, DELTA)) for e in EPSILONS],
@@ -125,12 +118,18 @@ def main() -> None:
             "δ": [(d, scores(features, count, 1.0, d)) for d in DELTAS],
         }
         for e, found in lines["ε"]:
-            cells = [f"{found[key][1] * features:.3f}" for key in (*SCHEMES, *RIVALS)]
+            cells = [f"{found[key][1].mean() * features:.3f}" for key in (*SCHEMES, *RIVALS)]
             rows.append([str(features), f"{count:,}", f"{e:g}", *cells])
         for axis, points in lines.items():
             fixed = f"D = {features}" + ("" if axis == "N" else f", N = {count:,}")
             for which, name in ((0, "f_D(w)"), (1, "err_w")):
                 drawn.append((f"{name}: {fixed}", axis, sweep(points, which)))
+                audit += [
+                    Point(
+                        f"{name}: {fixed}, {axis} = {x:g}", f["cape"][which], f["published"][which]
+                    )
+                    for x, f in points
+                ]
     show(
         "‖w - w*‖ (‖w*‖ = 1), mean of ten runs, S = 5, one colluding, δ = 1e-5, at true ε",
         ["D", "N", "ε", *SCHEMES, *RIVALS],
@@ -146,6 +145,7 @@ def main() -> None:
         ],
     )
     print(panels("regression", drawn, "mean of ten runs"))
+    print(verdict(audit))
 
 
 if __name__ == "__main__":

@@ -10,19 +10,13 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.common import (
-    RUNS,
-    SCHEMES,
-    panels,
-    printed_epsilon,
-    private_run,
-    published_factor,
-    true_epsilon,
-)
+from benchmarks.papers.agn import published_mixture, published_topics
+from benchmarks.papers.audit import Point, verdict
+from benchmarks.papers.common import RUNS, SCHEMES, private_run
+from benchmarks.papers.drawing import panels
+from benchmarks.papers.printed import printed_epsilon, published_ratio, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.kernels.tensor import orthogonal_components
-from consortium.privacy.gdp import mu_of
 
 SITES, DELTA, SPREAD = 5, 0.01, 0.05
 PROBLEMS = ((10, 5, 20_000), (50, 10, 30_000))
@@ -65,48 +59,10 @@ def reach(features: int) -> float:
     return math.sqrt(1 + SPREAD * features) + 2 * math.sqrt(SPREAD)
 
 
-def published(
-    table: Array, features: int, count: int, epsilon: float, delta: float, g: np.random.Generator
-) -> Array:
-    """Algorithm 5.1 for the mixture: the D x D x D moment with noise, then whitened.
-
-    At its true ε (two releases), with the sensitivities that hold, √2 and 2 + 2σ² √(3D + 6), in
-    place of the printed ones, and σ² known, as section 5.1.2 has it.
-    """
-    ratio = mu_of(epsilon, delta) / (published_factor(SITES) * math.sqrt(2.0))
-    bound = reach(features)
-    x = table / bound * np.minimum(1.0, bound / np.linalg.norm(table, axis=0))
-    persons, variance = x.shape[1], SPREAD / bound**2
-    noise = math.sqrt(2.0) / persons / ratio * g.standard_normal((features, features))
-    second = x @ x.T / persons - variance * np.eye(features) + (noise + noise.T) / 2
-    third = np.zeros((features**2, features))
-    for start in range(0, persons, 4096):
-        part = x[:, start : start + 4096]
-        third += (part[:, None] * part[None]).reshape(features**2, -1) @ part.T
-    third = third.reshape((features,) * 3) / persons
-    flat = np.einsum("i,jk->ijk", x.mean(axis=1), np.eye(features))
-    third -= variance * (flat + flat.transpose(1, 0, 2) + flat.transpose(1, 2, 0))
-    shift = 2 + 2 * variance * math.sqrt(3 * features + 6)
-    third += shift / persons / ratio * _symmetric(features, g)
-    values, vectors = np.linalg.eigh(second)
-    lengths = np.maximum(values[-count:], 1e-6)
-    forward = vectors[:, -count:] / np.sqrt(lengths)
-    small = np.einsum("abc,ai,bj,ck->ijk", third, forward, forward, forward, optimize=True)
-    found = orthogonal_components(small, restarts=30, iterations=50, generator=g)
-    strengths = np.einsum("ijk,il,jl,kl->l", small, found, found, found, optimize=True)
-    return bound * (vectors[:, -count:] * np.sqrt(lengths)) @ (found * np.maximum(strengths, 1.0))
-
-
-def _symmetric(size: int, g: np.random.Generator) -> Array:
-    """A symmetric tensor of independent standard normal entries i <= j <= k."""
-    first, second, third = np.sort(np.indices((size,) * 3), axis=0)
-    return g.standard_normal((size,) * 3)[first, second, third]
-
-
 def scores(
     model: str, features: int, count: int, persons: int, epsilon: float, delta: float
-) -> dict[str, float]:
-    """Mean q_comp over runs, for every method."""
+) -> dict[str, Array]:
+    """q_comp of every method, one number for each run."""
     found: dict[str, list[float]] = {key: [] for key in KEYS}
     analysis: dict[str, object] = {"components": count, "model": model}
     views = [("x", features)]
@@ -133,19 +89,20 @@ def scores(
             )
             found[scheme].append(error(result.arrays["centres"][:features], centres))
         guess = g.standard_normal((features, count))
+        guess /= np.linalg.norm(guess, axis=0)
+        ratio = published_ratio(epsilon, delta, SITES, 2)
         if model == "topics":
             guess = g.dirichlet(np.ones(features), size=count).T
-            found["published"].append(math.nan)
+            rival = published_topics(table, count, ratio, g)
         else:
-            guess /= np.linalg.norm(guess, axis=0)
-            rival = published(table, features, count, epsilon, delta, g)
-            found["published"].append(error(rival, centres))
+            rival = published_mixture(table, count, ratio, SPREAD, reach(features), g)
+        found["published"].append(error(rival, centres))
         found["random"].append(error(guess, centres))
-    return {key: float(np.mean(values)) for key, values in found.items()}
+    return {key: np.array(values) for key, values in found.items()}
 
 
 def main() -> None:
-    rows, drawn = [], []
+    rows, drawn, audit = [], [], []
     for model in ("mixture", "topics"):
         for features, count, persons in PROBLEMS:
             score = partial(scores, model, features, count)
@@ -155,13 +112,17 @@ def main() -> None:
                 "δ": [(d, score(persons, 1.0, d)) for d in DELTAS],
             }
             for e, found in lines["ε"]:
-                cells = [f"{found[key]:.3f}" for key in KEYS]
+                cells = [f"{found[key].mean():.3f}" for key in KEYS]
                 rows.append([model, str(features), f"{persons:,}", f"{e:g}", *cells])
             for axis, points in lines.items():
                 x = np.array([point for point, _ in points])
-                curves = {key: (x, np.array([f[key] for _, f in points])) for key in KEYS}
+                curves = {key: (x, np.array([f[key].mean() for _, f in points])) for key in KEYS}
                 fixed = f"{model}, D = {features}" + ("" if axis == "ε" else ", ε = 1")
                 drawn.append((fixed, axis, curves))
+                audit += [
+                    Point(f"{fixed}, {axis} = {value:g}", f["cape"], f["published"])
+                    for value, f in points
+                ]
     show(
         "q_comp, mean of ten runs, S = 5, one colluding, δ = 0.01, at true ε",
         ["model", "D", "N", "ε", *KEYS],
@@ -180,6 +141,7 @@ def main() -> None:
         ],
     )
     print(panels("tensor", drawn, "q_comp"))
+    print(verdict(audit))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class NoisyMoment:
     matrix : array, (P + 2) x (P + 2)
         E[z zᵀ] / (d dᵀ) for z = d · (x, 1, y).
     weights : array, length P + 2
-        d: ones, then c (0 if there is no intercept), then α.
+        d: of x, then c (0 if there is no intercept), then α.
     deviation : float
         Standard deviation of the noise on a diagonal entry of E[z zᵀ]; an off-diagonal one has
         half the variance.
@@ -103,14 +103,13 @@ def noisy_moment(matrix: Array, weights: Array, deviation: float, units: int) ->
 
 
 def noise_edge(moment: NoisyMoment) -> float:
-    """Spectral norm that noise alone would have in Σ, about σ √(2P)."""
+    """Spectral norm that noise alone would have in Σ of weights one, about σ √(2P)."""
     return moment.deviation * float(np.sqrt(2.0 * (len(moment.matrix) - 2)))
 
 
 def posterior_fit(moment: NoisyMoment) -> Fit:
     """Posterior mean and covariance of w; least squares if there is no noise."""
-    values, vectors = np.linalg.eigh(moment.square)
-    square = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    square = _positive_part(moment)
     if moment.deviation == 0:
         return _plain_fit(moment, np.linalg.pinv(square, hermitian=True))
     coefficients = np.zeros(len(square))
@@ -124,6 +123,14 @@ def posterior_fit(moment: NoisyMoment) -> Fit:
         covariance = np.linalg.inv(precision)
         coefficients = covariance @ (gain.T @ moment.cross)
     return Fit(coefficients, covariance, _residual(moment, coefficients, square))
+
+
+def _positive_part(moment: NoisyMoment) -> Array:
+    """Σ without what is negative in its weighted entries."""
+    values, vectors = np.linalg.eigh(_weighted(moment))
+    weights = moment.weights[:-2]
+    positive: Array = (vectors * np.maximum(values, 0.0)) @ vectors.T / np.outer(weights, weights)
+    return positive
 
 
 def trimmed_fit(moment: NoisyMoment) -> Fit:
@@ -147,9 +154,9 @@ def residual_covariance(moment: NoisyMoment, coefficients: Array, square: Array)
     """Covariance R of cov(x, y) - Σ w, P x P, at given coefficients.
 
     A symmetric noise matrix N with variance σ² on and σ²/2 off its diagonal has
-    Cov(N q) = σ²/2 (‖q‖² I + q qᵀ); here q = (-w, -w0, 1) over the weights d, and the rows of
-    x lose their mean times the row of the constant. Chance adds Σ times the residual's variance
-    over the number of persons.
+    Cov(N q) = σ²/2 (‖q‖² I + q qᵀ); here q = (-w, -w0, 1) over the weights d, the rows are
+    divided by d too, and those of x lose their mean times the row of the constant. Chance adds Σ
+    times the residual's variance over the number of persons.
     """
     size = len(coefficients)
     scale = np.where(moment.weights > 0, moment.weights, 1.0)
@@ -157,11 +164,12 @@ def residual_covariance(moment: NoisyMoment, coefficients: Array, square: Array)
     q = np.concatenate([-coefficients, [-offset if moment.intercept else 0.0], [1.0]]) / scale
     half = moment.deviation**2 / 2
     length = float(q @ q)
-    error: Array = half * np.outer(q[:size], q[:size])
-    error[np.diag_indices(size)] += half * length
+    own_rows = q[:size] / scale[:size]
+    error: Array = half * np.outer(own_rows, own_rows)
+    error[np.diag_indices(size)] += half * length / scale[:size] ** 2
     if moment.intercept:
         mean, c = moment.mean, scale[-2]
-        shared = half * q[size] / c * np.outer(q[:size], mean)
+        shared = half * q[size] / c * np.outer(own_rows, mean)
         # The constant's own square carries no noise once its known value is put in.
         own = half * (length - q[size] ** 2) / c**2
         error += own * np.outer(mean, mean) - shared - shared.T
@@ -177,11 +185,21 @@ def _residual(moment: NoisyMoment, coefficients: Array, square: Array) -> float:
 def _prior_variance(moment: NoisyMoment, error: Array) -> float:
     """τ²: what of ‖cov(x, y)‖² is not noise, not below what is left to chance, over tr Σ².
 
-    tr Σ² is known without its noise, and is at least (tr Σ)² / P.
+    tr Σ² is known without its noise, and is at least (tr Σ)² / P. With weights d other than one
+    each entry counts with d⁴, as it is known; τ² is then not too small.
     """
-    excess = float(moment.cross @ moment.cross) - float(np.trace(error))
-    chance = np.sqrt(2.0) * float(np.linalg.norm(error))
-    square, size = moment.square, len(moment.square)
+    squares = moment.weights[:-2] ** 2
+    cross, known = squares * moment.cross, np.outer(squares, squares) * error
+    excess = float(cross @ cross) - float(np.trace(known))
+    chance = np.sqrt(2.0) * float(np.linalg.norm(known))
+    square, size = _weighted(moment), len(squares)
     noise = moment.deviation**2 * size * (size + 1) / 2
     energy = max(float(np.vdot(square, square)) - noise, float(np.trace(square)) ** 2 / size)
     return float(max(excess, chance, 1e-300) / max(energy, 1e-300))
+
+
+def _weighted(moment: NoisyMoment) -> Array:
+    """Σ of the weighted entries, in which noise is equal everywhere."""
+    weights = moment.weights[:-2]
+    square: Array = moment.square * np.outer(weights, weights)
+    return square

@@ -96,6 +96,12 @@ def _sum_products(first: Array, second: Array, third: Array) -> Array:
     return total.reshape(size, size, size)
 
 
+def transformed(tensor: Array, matrix: Array) -> Array:
+    """T(M, M, M) for a D x D x D tensor and a D x K matrix: K x K x K."""
+    whole: Array = np.einsum("abc,ai,bj,ck->ijk", tensor, matrix, matrix, matrix, optimize=True)
+    return whole
+
+
 def contract(tensor: Array, vectors: Array) -> Array:
     """T(I, u, u) for each column u, K x L."""
     size, count = vectors.shape

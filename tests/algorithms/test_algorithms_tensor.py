@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.tensor import pack_cubic, transformed, unpack_cubic
 from consortium.privacy.bounds import Bound
 from consortium.simulate import Simulation
 
@@ -41,6 +42,10 @@ def topics(seed=0, features=8, count=20_000):
     return centres, table, tuple((name, features) for name in WORDS)
 
 
+def many_words():
+    return topics(features=14)
+
+
 def distance(found, weights, centres):
     """Largest distance of a centre, and of a weight, under the best matching."""
     best = min(permutations(range(3)), key=lambda p: np.linalg.norm(found[:, p] - centres))
@@ -61,7 +66,7 @@ def run(make, scheme="none", *, epsilon=8.0):
     return result, distance(found[: len(centres)], result.arrays["weights"], centres)
 
 
-@pytest.mark.parametrize("make", [mixture, topics])
+@pytest.mark.parametrize("make", [mixture, topics, many_words])
 def test_centres_and_weights_are_found_without_noise(make):
     result, (centre, weight) = run(make)
     assert centre < 0.06
@@ -72,7 +77,7 @@ def test_centres_and_weights_are_found_without_noise(make):
     assert (np.diff(result.arrays["weights"]) <= 0).all()
 
 
-@pytest.mark.parametrize("make", [mixture, topics])
+@pytest.mark.parametrize("make", [mixture, topics, many_words])
 def test_centres_are_found_with_privacy(make):
     _, (centre, weight) = run(make, "cape")
     assert centre < 0.15
@@ -144,6 +149,31 @@ def test_messages_have_the_planned_sizes():
     assert second.bound == Bound(5.0, cone=True)
     assert third.bound == Bound(1.0)
     assert second.share + third.share == pytest.approx(1)
+
+
+def test_of_few_words_a_topic_the_third_moment_is_released_whole():
+    parameters = TENSOR.Parameters(components=3, model="topics", words=WORDS)
+    planned = {}
+    for features in (12, 13):
+        views = tuple((name, features) for name in WORDS)
+        planned[features] = TENSOR.releases(parameters, shape_of(make_feature_sites(views)))[1]
+    assert (planned[12].statistic, planned[12].entries) == ("topic_cube", 12 * 13 * 14 // 6)
+    assert planned[12].bound == Bound(1.0, cone=True)
+    assert (planned[13].statistic, planned[13].entries) == ("topic_third", 10)
+    assert planned[13].bound == Bound(1.0)
+
+
+def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
+    _, table, views = topics(count=50)
+    (site,) = sites_of(table, views, (50,))
+    whitening = np.random.default_rng(0).standard_normal((8, 3)) / 10  # clips nobody
+    starts = {"starts": np.array([0.0, 8.0, 16.0])}
+    whole = Query("third", "topic_cube", {**starts, "size": 8})
+    small = Query("third", "topic_third", {**starts, "whitening": whitening})
+    cube = TENSOR.statistics["topic_cube"](site, whole, Bound(1.0, cone=True))
+    third = TENSOR.statistics["topic_third"](site, small, Bound(1.0))
+    again = pack_cubic(transformed(unpack_cubic(cube, 8), whitening))
+    assert again == pytest.approx(third, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from consortium.algorithms.base import Query
 from consortium.algorithms.memory import ArrayData
 from consortium.kernels.network import parameter_count
 from consortium.privacy.bounds import Bound
+from consortium.privacy.coordinates import Part, PartsBound
 from consortium.privacy.lattice import Lattice
 
-CONES = {"mixture_second", "regression_moment", "topic_second"}
+CONES = {"coordinate_moment", "mixture_second", "regression_moment", "topic_cube", "topic_second"}
 
 
 def site_of(table):
@@ -29,6 +30,26 @@ def moved(name, bound, query, one, other):
     with np.errstate(all="ignore"):
         before, after = (FEATURE_STATISTICS[name](site_of(t), query, bound) for t in (one, other))
     return np.linalg.norm(after - before) / bound.sensitivity(one.shape[1])
+
+
+def parts_bound(norm, cone, features):
+    """Views of one entry and of all others, as `coordinate` plans them: ‖z‖² or ‖z‖ is the norm."""
+    reach, second = (np.sqrt(norm), 0.7) if cone else (norm, 0.8)
+    parts = (Part(1, 0.6 * reach, 1.0), Part(features - 1, second * reach, 1.0))
+    return PartsBound(norm, cone, parts=parts, constant=np.sqrt(0.15) * reach if cone else 0.0)
+
+
+BY_PARTS = {"coordinate_mean", "coordinate_moment"}
+
+
+def bound_of(name, norm, features=3):
+    if name in BY_PARTS:
+        return parts_bound(norm, name in CONES, features)
+    return Bound(norm, cone=name in CONES)
+
+
+def plain_query(generator, features):
+    return Query("stage", "coordinate")
 
 
 def regression_query(generator, features):
@@ -64,6 +85,12 @@ def mixture_query(generator, features):
     return Query("stage", "mixture", arguments)
 
 
+def embedding_query(generator, features):
+    size = 10.0 ** generator.uniform(-4, 9)
+    frequencies = size * generator.standard_normal((features, int(generator.integers(1, 9))))
+    return Query("stage", "mean_embedding", {"frequencies": frequencies})
+
+
 def topic_query(generator, features):
     size = int(generator.integers(1, features + 1))
     components = int(generator.integers(1, 5))
@@ -77,10 +104,14 @@ def topic_query(generator, features):
 
 
 QUERIES = {
+    "coordinate_mean": plain_query,
+    "coordinate_moment": plain_query,
+    "mean_embedding": embedding_query,
     "mixture_second": mixture_query,
     "mixture_third": mixture_query,
     "network_gradient": network_query,
     "regression_moment": regression_query,
+    "topic_cube": topic_query,
     "topic_second": topic_query,
     "topic_third": topic_query,
 }
@@ -110,7 +141,7 @@ def test_every_statistic_is_attacked():
 def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, seed, dtype):
     generator = np.random.default_rng(seed)
     features, persons = int(generator.integers(3, 7)), int(generator.integers(1, 5))
-    bound = Bound(float(10.0 ** generator.uniform(-2, 1)), cone=name in CONES)
+    bound = bound_of(name, float(10.0 ** generator.uniform(-2, 1)), features)
     query = QUERIES[name](generator, features)
     one = np.stack([person(generator, features) for _ in range(persons)], axis=1).astype(dtype)
     other = one.copy()
@@ -119,6 +150,14 @@ def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, see
 
 
 REACHING = {  # two persons as far apart as the clip allows, the query, and the bound
+    "coordinate_mean": ([1.0, 1.0, 0.0], [-1.0, -1.0, 0.0], {}, 0.9),
+    "coordinate_moment": ([1.0, 1.0, 0.0], [-1.0, 3 / 7, np.sqrt(40) / 7], {}, 0.9),
+    "mean_embedding": (
+        [1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0],
+        {"frequencies": np.pi * np.eye(3)[:, :1]},
+        1.0,
+    ),
     "mixture_second": (
         [3.0, 0.0, 1.0],
         [0.0, 2.0, 0.0],
@@ -132,6 +171,12 @@ REACHING = {  # two persons as far apart as the clip allows, the query, and the 
         1.0,
     ),
     "topic_second": (
+        [1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        {"starts": np.zeros(3), "size": 3},
+        1.0,
+    ),
+    "topic_cube": (
         [1.0, 0.0, 0.0],
         [0.0, 1.0, 0.0],
         {"starts": np.zeros(3), "size": 3},
@@ -161,7 +206,7 @@ REACHING = {  # two persons as far apart as the clip allows, the query, and the 
 @pytest.mark.parametrize("name", sorted(FEATURE_STATISTICS))
 def test_some_replacement_comes_close(name):
     first, second, arguments, norm = REACHING[name]
-    bound, query = Bound(norm, cone=name in CONES), Query("stage", name, arguments)
+    bound, query = bound_of(name, norm), Query("stage", name, arguments)
     one = np.tile(np.array(first)[:, None], 4)
     other = one.copy()
     other[:, 0] = second
@@ -190,6 +235,6 @@ def test_the_centre_learns_nothing_from_an_overflow(name):
     }
     with np.errstate(all="ignore"):
         statistic = FEATURE_STATISTICS[name](
-            site_of(table), Query("stage", name, arguments), Bound(1.0)
+            site_of(table), Query("stage", name, arguments), bound_of(name, 1.0)
         )
     Lattice(2.0**-20, 32).encode(statistic, 1.0)

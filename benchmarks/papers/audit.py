@@ -1,0 +1,54 @@
+"""Whether we are ever worse than the published method at the same true ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a figure.
+
+    Parameters
+    ----------
+    where : str
+        Panel and abscissa.
+    ours, published : sequence of float
+        Errors of runs on the same data, at the same true ε; smaller is better.
+    """
+
+    where: str
+    ours: Sequence[float]
+    published: Sequence[float]
+
+    @property
+    def ratio(self) -> float:
+        """Our mean error over the published one's."""
+        return float(np.mean(self.ours) / np.mean(self.published))
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether ours is larger by less than two standard errors of the runs' differences."""
+        worse = np.subtract(self.ours, self.published)
+        return bool(worse.mean() <= 2 * worse.std(ddof=1) / math.sqrt(len(worse)))
+
+
+def verdict(points: Iterable[Point]) -> str:
+    """Say in a line whether our error is at most the published one at every point."""
+    ranked = sorted(points, key=lambda point: -point.ratio)
+    worst = ranked[0]
+    found = f"worst ratio {worst.ratio:.3f}, {worst.where}; {len(ranked)} points"
+    above = [point for point in ranked if point.ratio > 1]
+    if not above:
+        return f"never worse than published: yes ({found})"
+    certain = [point for point in above if not point.by_chance]
+    named = "".join(f"\n  {p.ratio:.3f}  {p.where}{' (chance)' * p.by_chance}" for p in above)
+    answer = "no" if certain else "yes, but for chance"
+    return (
+        f"never worse than published: {answer} ({found}; above 1 at {len(above)}, "
+        f"{len(certain)} of them by more than two standard errors){named}"
+    )

@@ -1,0 +1,77 @@
+"""Algorithm 6.1 of the dissertation as it is printed, and once more on whitened data.
+
+At a true ε: ``ratio`` is Δ/τ of each of the two releases of every round, see
+`printed.published_ratio`. Replacing a volume moves them by 2 B_G / N and 2 B_h / N.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+
+ROUNDS = 100
+BOUNDS = (10.0, 2.0)
+"""B_G and B_h; the chapter prints none."""
+RATE = 2.0
+"""Of the updates of whitened data."""
+_CHUNK = 8192
+
+
+def published(data: Array, ratio: float, generator: np.random.Generator) -> Array:
+    """Unmixing as printed: norms of 1 at most, no whitening, ρ = 0.015 / log R."""
+    _, vectors = principal(data)
+    scaled = vectors.T @ data / float(np.linalg.norm(data, axis=0).max())
+    return climb(scaled, ratio, 0.015 / math.log(len(data)), generator) @ vectors.T
+
+
+def whitened(data: Array, ratio: float, generator: np.random.Generator) -> Array:
+    """Unmixing by the same updates of whitened data, at a rate that suits them."""
+    values, vectors = principal(data)
+    whitening = (vectors / np.sqrt(values)).T
+    return climb(whitening @ data, ratio, RATE, generator) @ whitening
+
+
+def principal(data: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of the second moment: an exact PCA."""
+    return np.linalg.eigh(data.astype(np.float64) @ data.T / data.shape[1])
+
+
+def climb(data: Array, ratio: float, rate: float, generator: np.random.Generator) -> Array:
+    """Steps 3 to 19: ΔW and Δb of clipped gradients and noise."""
+    size, count = data.shape
+    data = data.astype(np.float32)
+    unmixing, bias = np.eye(size), np.zeros(size)
+    tau = [2 * bound / count / ratio for bound in BOUNDS]
+    for _ in range(ROUNDS):
+        slope, shift = gradients(unmixing, bias, data)
+        slope += tau[0] * generator.standard_normal(slope.shape)
+        shift += tau[1] * generator.standard_normal(size)
+        unmixing, bias = unmixing + rate * slope, bias + rate * shift
+    return unmixing
+
+
+def gradients(unmixing: Array, bias: Array, data: Array) -> tuple[Array, Array]:
+    """Mean over volumes of (I + ŷ zᵀ) W and of ŷ, each clipped (steps 6 to 9).
+
+    ‖(I + ŷ zᵀ) W‖² = ‖W‖² + 2 ŷᵀ W Wᵀ z + ‖ŷ‖² ‖Wᵀ z‖², so that no volume's matrix is formed.
+    """
+    size, count = data.shape
+    matrix = unmixing.astype(np.float32)
+    whole = float(np.square(matrix).sum())
+    kept, product, shift = 0.0, np.zeros((size, size)), np.zeros(size)
+    for start in range(0, count, _CHUNK):
+        z = matrix @ data[:, start : start + _CHUNK] + bias[:, None].astype(np.float32)
+        y = np.tanh(-0.5 * z)
+        back = matrix.T @ z
+        lengths = np.einsum("ij,ij->j", y, y)
+        norms = whole + 2 * np.einsum("ij,ij->j", matrix.T @ y, back)
+        norms += lengths * np.einsum("ij,ij->j", back, back)
+        clip = BOUNDS[0] / np.maximum(np.sqrt(np.maximum(norms, 0.0)), BOUNDS[0])
+        kept += float(clip.sum())
+        product += (y * clip) @ z.T
+        shift += y @ (BOUNDS[1] / np.maximum(np.sqrt(lengths), BOUNDS[1]))
+    slope = (kept * np.eye(size) + product) @ unmixing / count
+    return slope, shift / count

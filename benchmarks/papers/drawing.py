@@ -1,0 +1,79 @@
+"""Figures of many panels, in one style for all of the papers' experiments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from consortium.algorithms.base import Array
+
+IMAGES = Path(__file__).parent.parent.parent / "docs" / "images"
+LABELS = {
+    "none": "non-private, pooled",
+    "pooled": "pooled, private",
+    "cape": "this project",
+    "conv": "conventional: noise at each site",
+    "local": "one site alone",
+    "published": "as published, at its true ε",
+    "printed": "as published, at the ε it states",
+    "bare": "ADMM without noise",
+    "pp": "this project",
+    "ipp": "this project, with tests (IPP)",
+    "claimed": "as published, at the ε it claims",
+}
+STYLES = {
+    "none": "k--",
+    "pooled": "C7:",
+    "cape": "C0o-",
+    "conv": "C1s-",
+    "local": "C2^-",
+    "published": "C3v-",
+    "printed": "C3v:",
+    "subject": "C0o:",
+    "whitened": "C6D-",
+    "dp-fm": "C4x-",
+    "objPert": "C5+-",
+    "random": "C7-.",
+    "bare": "k--",
+    "pp": "C0o-",
+    "ipp": "C4d-",
+    "claimed": "C3v:",
+    "DVP": "C5+-",
+}
+
+
+def panels(
+    name: str,
+    panels: Sequence[tuple[str, str, Mapping[str, tuple[Array, Array]]]],
+    ylabel: str,
+    yscale: str = "log",
+) -> Path:
+    """Draw panels (title, x label, curves by key) beside each other as docs/images/NAME.png."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
+
+    columns = 2 if len(panels) <= 4 else 3
+    rows = math.ceil(len(panels) / columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.3 * rows), squeeze=False)
+    for axis, (title, xlabel, curves) in zip(axes.ravel(), panels, strict=False):
+        for key, (x, y) in curves.items():
+            axis.plot(x, y, STYLES[key], label=LABELS.get(key, key), markersize=4, linewidth=1.2)
+        axis.set(xscale="log", yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
+        axis.title.set_fontsize(9)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        if xlabel in ("N", "M"):
+            sizes = next(iter(curves.values()))[0]
+            axis.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+        axis.grid(visible=True, alpha=0.3)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.remove()
+    axes[0, 0].legend(fontsize=6)
+    figure.tight_layout()
+    path = IMAGES / f"{name}.png"
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path

@@ -1,0 +1,158 @@
+"""Mean embeddings of persons, their distances, and made-up persons that have a given embedding.
+
+Source: Rahimi and Recht (2007) for the features; Gretton et al. (2012), Lemma 6, for the unbiased
+distance; Sarpatwar et al. (2019), Algorithm 3, for the greedy choice of points.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+Array = NDArray[Any]
+
+_POOL = 200  # starting points a step
+_PASSES = 2_000
+
+
+def draw_frequencies(
+    features: int, count: int, width: float, generator: np.random.Generator
+) -> Array:
+    """Frequencies of exp(-‖x - y‖²/(2 width²)): D x count, independent N(0, 1/width²)."""
+    return generator.standard_normal((features, count)) / width
+
+
+def fourier_features(table: Array, frequencies: Array) -> Array:
+    """Features φ of persons in columns, 2 F x M: cosines over sines, each of norm one exactly.
+
+    φ(x)ᵀφ(y) is the mean over the frequencies of cos(ωᵀ(x - y)). A person whose phase is not a
+    number counts as one of phase zero.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        phases = frequencies.T @ np.asarray(table, dtype=np.float64)
+    phases[~np.isfinite(phases)] = 0.0
+    features: Array = np.vstack([np.cos(phases), np.sin(phases)]) / np.sqrt(frequencies.shape[1])
+    return features
+
+
+def gram(rows: Array, deviations: Array, sizes: Array) -> Array:
+    """Inner products of the sites' true mean embeddings, without bias, S x S.
+
+    Parameters
+    ----------
+    rows : array, S x E
+        Noisy means of features of norm one.
+    deviations : array, length S
+        Standard deviation of the noise of each row's entries.
+    sizes : array, length S
+        Persons in each; the square of a mean of n holds 1/n of pure chance, which is taken off.
+    """
+    products: Array = rows @ rows.T
+    squares = np.diag(products) - rows.shape[1] * deviations**2
+    pairs = (sizes * squares - 1.0) / np.maximum(sizes - 1.0, 1.0)
+    products[np.diag_indices_from(products)] = np.where(sizes > 1, pairs, squares)
+    return products
+
+
+def contrast_deviation(
+    contrast: Array, distance: float, products: Array, deviations: Array, sizes: Array, entries: int
+) -> float:
+    """Standard deviation of uᵀ G u at the most, if the true value is ``distance``.
+
+    Noise has variance v² = Σ u²τ² in every entry; chance has a covariance of trace
+    c = Σ u² (1 - ‖m‖²)/n, whose largest eigenvalue is not above that.
+
+    Parameters
+    ----------
+    contrast : array, length S
+        u: of two cohorts e_s - e_t.
+    distance : float
+        ‖Σ u m‖² >= 0.
+    products, deviations, sizes
+        As `gram` has them.
+    entries : int
+        E.
+    """
+    noise = float(np.sum((contrast * deviations) ** 2))
+    spread = np.clip(1.0 - np.diag(products), 0.0, 1.0) / sizes
+    chance = float(np.sum(contrast**2 * spread))
+    pure = 2.0 * (entries * noise**2 + 2.0 * noise * chance + chance**2)
+    return float(np.sqrt(4.0 * distance * (noise + chance) + pure))
+
+
+def mixture_weights(rows: Array, target: int) -> Array:
+    """Weights w >= 0 of the other sites, adding up to one, whose mixture is nearest the target.
+
+    Minimizes ‖Σ w_s m_s - m_t‖² of the noisy means by accelerated projected gradients. Noise and
+    chance add Σ w_s² times their energy, which spreads the weights where sites can't be told apart,
+    most of all over large ones.
+
+    Parameters
+    ----------
+    rows : array, S x E
+        As `gram` has them.
+    target : int
+
+    Returns
+    -------
+    array, length S
+        Zero at the target.
+    """
+    square = rows @ rows.T
+    others = np.delete(np.arange(len(square)), target)
+    inner, cross = square[np.ix_(others, others)], square[others, target]
+    step = 1.0 / max(float(np.linalg.eigvalsh(inner)[-1]), 1e-12)
+    weights = ahead = np.full(len(others), 1.0 / len(others))
+    momentum = 1.0
+    for _ in range(_PASSES):
+        before, weights = weights, project_to_simplex(ahead - step * (inner @ ahead - cross))
+        momentum, last = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0, momentum
+        ahead = weights + (last - 1.0) / momentum * (weights - before)
+    return np.insert(weights, target, 0.0)
+
+
+def project_to_simplex(vector: Array) -> Array:
+    """Nearest vector whose entries are not negative and add up to one."""
+    falling = np.sort(vector)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(vector) + 1)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Array = np.maximum(vector - excess[last], 0.0)
+    return nearest
+
+
+def choose_points(
+    embedding: Array, frequencies: Array, count: int, generator: np.random.Generator
+) -> Array:
+    """Made-up persons within [-1, 1] whose mean embedding comes near the given one, D x count.
+
+    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of those before;
+    the best of a random pool is improved along the gradient.
+    """
+    found = np.empty((len(frequencies), count))
+    chosen = np.zeros_like(embedding)
+    for number in range(count):
+        wanted = embedding - chosen / (number + 1)
+        pool = generator.uniform(-1.0, 1.0, (len(frequencies), _POOL))
+        pool[:, 0] = 0.0
+        start = pool[:, int(np.argmax(wanted @ fourier_features(pool, frequencies)))]
+        found[:, number] = _climb(wanted, frequencies, start)
+        chosen += fourier_features(found[:, number : number + 1], frequencies)[:, 0]
+    return found
+
+
+def _climb(wanted: Array, frequencies: Array, start: Array) -> Array:
+    """Local maximum of wantedᵀ φ(x) within the limits."""
+    count = frequencies.shape[1]
+    cosines, sines = wanted[:count], wanted[count:]
+
+    def negative(x: Array) -> tuple[float, Array]:
+        phases = x @ frequencies
+        c, s = np.cos(phases), np.sin(phases)
+        return -float(cosines @ c + sines @ s), frequencies @ (cosines * s - sines * c)
+
+    limits = [(-1.0, 1.0)] * len(start)
+    point: Array = minimize(negative, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    return point

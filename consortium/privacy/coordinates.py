@@ -1,0 +1,115 @@
+"""A person's vector in parts, each of which may cost less than the whole person.
+
+Every part (a view) is clipped by itself and scaled by a public weight before the noise, so that
+changing one part alone moves the release less than changing the person: coordinate differential
+privacy (Aliakbarpour et al. 2024, Definition 3, for Gaussian noise). Clipping all parts together
+would break it, since a change of one would then scale the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consortium.privacy.bounds import Bound
+
+
+@dataclass(frozen=True)
+class Part:
+    """One view's part of a person's vector.
+
+    Parameters
+    ----------
+    entries : int
+        Numbers in the part, each within -1 and 1.
+    weight : float
+        a > 0, what they are multiplied by before the release.
+    radius : float
+        R, Euclidean norm that the part is clipped to before it is weighted.
+    """
+
+    entries: int
+    weight: float
+    radius: float
+
+    @property
+    def norm(self) -> float:
+        """Largest norm of the weighted part."""
+        return self.weight * self.radius
+
+
+@dataclass(frozen=True)
+class PartsBound(Bound):
+    """A clipping bound that holds for every part of the vector by itself.
+
+    Parameters
+    ----------
+    norm, cone, influence
+        As in `Bound`. The statistic is the mean of the weighted vectors z; with ``cone`` it is the
+        mean of z zᵀ, and ``norm`` is ‖z‖² at the most.
+    parts : tuple of Part
+        In the order of the vector.
+    constant : float
+        c, a constant put behind the parts; 0 for none.
+    """
+
+    parts: tuple[Part, ...] = ()
+    constant: float = 0.0
+
+    def part_spread(self, index: int, *, single: bool = False) -> float:
+        """Largest distance of two contributions that differ in one part alone, times its influence.
+
+        Parameters
+        ----------
+        index : int
+        single : bool
+            In one entry of the part alone. With ``cone`` for parts that nobody is clipped in.
+
+        Notes
+        -----
+        The mean moves by 2P for a part of norm P at most. For z zᵀ with z = (p, r), ‖p‖ <= P and
+        ‖r‖² <= norm - P², the squared distance ‖p pᵀ - q qᵀ‖² + 2 ‖r‖² ‖p - q‖² is largest for
+        ‖p‖ = ‖q‖ = P with cosine -‖r‖²/P², or -1: it is 8 P² (norm - P²) while P² is less than
+        half of the norm, and otherwise what the whole person may do.
+        """
+        part = self.parts[index]
+        reach = part.weight * (min(1.0, part.radius) if single else part.radius)
+        if not self.cone:
+            plain = 2.0 * reach
+        elif 2.0 * reach**2 <= self.norm:
+            plain = math.sqrt(8.0) * reach * math.sqrt(self.norm - reach**2)
+        else:
+            plain = Bound(self.norm, cone=True).spread
+        return plain * self.spread / Bound(self.norm, self.cone).spread
+
+
+def choose_weights(
+    costs: Sequence[float], radii: Sequence[float], limits: Sequence[float]
+) -> tuple[float, ...]:
+    """Weights a with the least noise: Σ cost/a² is least, with Σ (R a)² <= 1 and a <= limit.
+
+    The noise of an entry after the release is divided by its weight again. Without limits a is in
+    proportion to (cost/R²)^¼, from the Lagrangian; parts that this would lift above their limits
+    stay there, and leave the more to the others.
+
+    Parameters
+    ----------
+    costs, radii : sequence of float
+        Positive numbers, one for each part.
+    limits : sequence of float
+        Positive; infinity for none.
+    """
+    shapes = [(cost / radius**2) ** 0.25 for cost, radius in zip(costs, radii, strict=True)]
+    waiting = sorted(range(len(shapes)), key=lambda k: limits[k] / shapes[k], reverse=True)
+    weights, left = list(limits), 1.0
+    while waiting:
+        level = math.sqrt(left / math.fsum((radii[k] * shapes[k]) ** 2 for k in waiting))
+        first = waiting[-1]
+        if limits[first] > level * shapes[first]:  # and so do all the others
+            for k in waiting:
+                weights[k] = level * shapes[k]
+            break
+        left = max(left - (radii[first] * limits[first]) ** 2, 0.0)
+        waiting.pop()
+    return tuple(weights)
