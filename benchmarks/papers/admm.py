@@ -167,7 +167,7 @@ def methods(epsilon: float, train: Array, test: Array) -> Methods:
         return result.arrays["coefficients"][:-1, 0][None, None]
 
     return {
-        "none": lambda table, seed: without_noise(seed, table),
+        "bare": lambda table, seed: without_noise(seed, table),
         "pooled": pooled,
         "pp": lambda table, seed: ours(table, "pp", epsilon, seed),
         "ipp": lambda table, seed: ours(table, "ipp", epsilon, seed),
@@ -189,7 +189,7 @@ def main() -> None:
     for epsilon in EPSILONS:
         chosen = methods(epsilon, *split(table, 99))
         found: dict[str, list[float]] = {key: [] for key in chosen}
-        courses: dict[str, list[Array]] = {key: [] for key in ("none", "pp", "claimed", "DVP")}
+        courses: dict[str, list[Array]] = {key: [] for key in ("bare", "pp", "claimed", "DVP")}
         for seed in range(RUNS):
             train, test = split(table, seed)
             for key, method in chosen.items():

@@ -1,8 +1,10 @@
 """PP-ADMM as published and DVP, and what they truly cost.
 
-Both perturb each local cost by a random linear part. Sound Rényi divergences of that for losses of
-a linear score: Redberg, Koskela and Wang (2023), Theorem 3.2, with twice the sensitivity, since two
-persons' gradients may differ by twice the norm of one.
+Both perturb each local cost by a random linear part. For losses of a linear score Redberg, Koskela
+and Wang (2023) bound the Rényi divergences of that. Here the neighbour has another person, not one
+less: the privacy loss is at most 2 log of the determinants' ratio for one person, plus s²/2, plus
+the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy and Schwarz its moments are
+at most those of one of deviation s, s = 2/(n σ).
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
 
 
 def least_epsilon(method: Perturbed, count: int) -> float:
-    """ε that no accounting can go below: of losses so steep that their slopes are constant."""
+    """ε that no accounting can go below: of persons whose slopes are constant, being told wrong."""
     return epsilon_of(2 / (count * method.cost_noise) * math.sqrt(ROUNDS), DELTA)
 
 
