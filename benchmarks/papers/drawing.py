@@ -21,6 +21,8 @@ LABELS = {
     "pp": "this project",
     "ipp": "this project, with tests (IPP)",
     "claimed": "as published, at the ε it claims",
+    "subject": "this project, unit subject",
+    "whitened": "as published, of whitened data",
 }
 STYLES = {
     "none": "k--",
@@ -69,9 +71,13 @@ def panels(
             sizes = next(iter(curves.values()))[0]
             axis.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
         axis.grid(visible=True, alpha=0.3)
-    for axis in axes.ravel()[len(panels) :]:
-        axis.remove()
-    axes[0, 0].legend(fontsize=6)
+    spare = axes.ravel()[len(panels) :]
+    if len(spare):
+        spare[0].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", fontsize=8)
+    else:
+        axes[0, 0].legend(fontsize=6)
+    for axis in spare:
+        axis.set_axis_off()
     figure.tight_layout()
     path = IMAGES / f"{name}.png"
     figure.savefig(path, dpi=110)

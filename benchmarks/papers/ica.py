@@ -157,7 +157,7 @@ def figure() -> list[Panel]:
 def main() -> None:
     drawn = figure()
     show(
-        f"Gain index, mean over runs ({RUNS}), S = 4, one colluding, δ = 1e-5",
+        "Gain index, mean of ten runs (M = 64), five (256) or two (1024), S = 4, one colluding",
         ["panel", "at", *KEYS],
         [row for panel in drawn for row in panel.rows()],
     )

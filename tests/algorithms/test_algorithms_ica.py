@@ -5,10 +5,11 @@ import pytest
 from memory_sites import drive, make_sites, shape_of
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, Shape
+from consortium.algorithms.base import Query, Release, Shape
 from consortium.algorithms.memory import ArrayData
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.gain import gain_index
+from consortium.kernels.moments import pack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.synthetic.garch import garch_courses
 
@@ -139,3 +140,23 @@ def test_a_bound_by_default_clips_few():
         clipped = ICA.statistics["rotation"](site, query, planned.bound)
         whole = ICA.statistics["rotation"](site, query, wide)
         assert np.linalg.norm(clipped - whole) < 0.35 * planned.bound.norm
+
+
+def turned_by_noise(stated):
+    """How far noise of standard deviation 3 in every release turns W away from PCA's axes."""
+    steps = ICA.run(ICA.Parameters(components=4, rounds=10), Shape(6, (9,), (90,), "subject"))
+    next(steps)
+    steps.send(Release(pack_symmetric(np.diag([6.0, 5.0, 4.0, 3.0, 2.0, 1.0])), 0.0))
+    generator = np.random.default_rng(0)
+    try:
+        while True:
+            steps.send(Release(3.0 * generator.standard_normal(6), stated))
+    except StopIteration as stop:
+        arrays = stop.value.arrays
+    whitening = arrays["basis"] / np.sqrt(arrays["eigenvalues"])
+    return np.linalg.norm(arrays["unmixing"] - whitening.T) / np.linalg.norm(whitening)
+
+
+def test_noise_alone_leaves_the_axes_of_pca():
+    assert turned_by_noise(3.0) < 0.2
+    assert turned_by_noise(0.0) > 0.8  # the falsifier: steps that know of no noise

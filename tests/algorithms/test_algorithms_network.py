@@ -7,7 +7,7 @@ from memory_sites import drive, shape_of
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
+from consortium.algorithms.base import Query, Release
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.network import predict
 from consortium.privacy.bounds import Bound
@@ -79,6 +79,22 @@ def test_the_table_tells_signal_from_noise():
     assert [row[0] for row in rows] == [1, 2, 3, 4, 5]
     assert all(row[1] > 0 for row in rows)
     assert result.numbers["gradient_noise"] > 0
+
+
+def first_step(deviation):
+    """Length of the first step along a gradient whose noise has this deviation."""
+    shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
+    parameters = NETWORK.Parameters(target="y", hidden=(), bound=0.5, learning_rate=3.0)
+    steps = NETWORK.run(parameters, shape)
+    start = next(steps).arguments["parameters"]
+    moved = steps.send(Release(np.ones(5), deviation)).arguments["parameters"]
+    return np.linalg.norm(moved - start) / np.sqrt(5)
+
+
+def test_steps_shrink_as_noise_grows():
+    assert first_step(0.0) == pytest.approx(3.0)
+    # Five numbers' noise of norm 0.5, as long as the bound: the root of 1 + 4.
+    assert first_step(0.5 / np.sqrt(5)) == pytest.approx(3.0 / np.sqrt(5))
 
 
 def test_the_budget_is_spread_evenly_over_the_rounds():
