@@ -146,7 +146,7 @@ class AdmmPlan:
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
         self.penalty = (parameters.penalty or self._balanced_penalty) * self.length**2
-        if not solvable(self.length, self.curvature, self.radius):
+        if not solvable(self.length, self.curvature, max(self.radius, self.trust)):
             raise StudyError(
                 "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
                 "precision that is charged; choose a value nearer to the default."
@@ -157,11 +157,12 @@ class AdmmPlan:
         """Penalty, over L², at which the noise moves log odds by about one.
 
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
-        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget.
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. Rounded, since a site whose
+        processor gets another last digit of μ would refuse the centre's queries.
         """
         units = self.shape.units
         noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
-        return min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise))
+        return float(f"{min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise)):.3g}")
 
     @property
     def curvature(self) -> float:

@@ -39,6 +39,8 @@ from consortium.privacy.bounds import Bound
 PRECISION = 1e-3
 """β over L/n: what the solver leaves, charged."""
 _STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
+_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
+_SHORTEST = 1e-100  # L, below which squares are rounded to zero and nothing is clipped
 _ROUNDING = 1e-12
 _LARGEST = 1e100
 
@@ -56,8 +58,8 @@ def gain_influence(length: float, trust: float) -> float:
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
     """Whether double precision is enough for the precision that is charged."""
-    steep, flat = length**2 / curvature, curvature * radius / length
-    return max(steep, flat) <= _STEEPEST
+    steep, flat = length * (length / curvature), curvature * radius / length
+    return max(steep, flat) <= _STEEPEST and length * radius <= _SUREST
 
 
 def query_forms(sites: int, edges: int, broadcasts: int) -> dict[str, Form]:
@@ -113,7 +115,7 @@ def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
     cost = LogisticCost(columns, start @ columns, curvature, pull)
     still = np.zeros_like(start)
     found = minimize_in_ball(cost, trust, still, PRECISION * length / count)
-    return np.clip([cost.value(still) - cost.value(found)], 0.0, bound.norm)
+    return np.clip([cost.fall(found)], 0.0, bound.norm)
 
 
 def _problem(data: SiteData, query: Query) -> _Problem:
@@ -138,7 +140,7 @@ def _problem(data: SiteData, query: Query) -> _Problem:
         stiffness = penalty / weights[site]
         curvature = float(regularization + 2 * stiffness * len(beside))
         pull = _finite(stiffness * _drawn(answers, site, beside, held))
-    if not (length > 0 and curvature > 0 and math.isfinite(length + curvature)):
+    if not (length > _SHORTEST and curvature > 0 and math.isfinite(length + curvature)):
         raise ProtocolError("The query's numbers make no cost to minimize; discard it.")
     own = answers[-1, site] if len(answers) else np.zeros(answers.shape[2])
     return _Problem(length, curvature, pull, _finite(own))

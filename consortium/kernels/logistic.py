@@ -59,6 +59,13 @@ class LogisticCost:
         loss = np.logaddexp(0.0, -self.margins(point)).mean()
         return float(loss + (self.curvature / 2 * point - self.pull) @ point)
 
+    def fall(self, point: Array) -> float:
+        """F(0) - F(u), with at most |mᵀu| of each person however large o is and is rounded."""
+        moved = point @ self.columns
+        before, after = (np.logaddexp(0.0, -self.offsets - way) for way in (0.0, moved))
+        parts = np.clip(before - after, -np.abs(moved), np.abs(moved))
+        return float(parts.mean() - (self.curvature / 2 * point - self.pull) @ point)
+
     def margins(self, point: Array) -> Array:
         """mᵀu + o, one number per person."""
         margins: Array = point @ self.columns + self.offsets

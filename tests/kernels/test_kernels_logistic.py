@@ -70,3 +70,17 @@ def test_what_is_not_minimized_is_not_given_away():
     """What is charged for would not hold."""
     with pytest.raises(PrivacyError, match="gradient of"):
         minimize_in_ball(made(1), 1.0, np.zeros(5), 0.0)
+
+
+def test_the_fall_is_the_difference_of_values_and_keeps_its_bound_far_out():
+    generator = np.random.default_rng(7)
+    columns = generator.standard_normal((3, 50))
+    point, pull = generator.standard_normal((2, 3))
+    near = LogisticCost(columns, generator.standard_normal(50), 0.3, pull)
+    expected = near.value(np.zeros(3)) - near.value(point)
+    assert near.fall(point) == pytest.approx(expected, rel=1e-12)
+    # Offsets of 10¹² have a last digit of 10⁻⁴, far above what anybody may change here.
+    far = LogisticCost(columns, -1e12 * generator.random(50), 1e-9, np.zeros(3))
+    short = 3e-6 * point
+    most = np.abs(short @ columns).mean()
+    assert abs(far.fall(short)) <= most * (1 + 1e-9)
