@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from consortium.algorithms.admm_site import solvable
 from consortium.algorithms.base import Argument, Shape
-from consortium.algorithms.graph import Edge, neighbours, study_edges
+from consortium.algorithms.graph import Edge, Layout, neighbours, study_edges
 from consortium.algorithms.vectors import view_slice
 from consortium.errors import StudyError
 
@@ -29,7 +29,7 @@ class AdmmParameters(BaseModel):
     target: str = Field(
         description="View that is told from all others: a column of two levels, -1 and +1."
     )
-    graph: Literal["ring", "path", "star", "complete"] = Field(
+    graph: Layout = Field(
         default="ring",
         description="Who hears whom, over the run's sites in the study's order; the first is the "
         "middle of a star.",

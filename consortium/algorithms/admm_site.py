@@ -32,8 +32,9 @@ from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import Array, Form, Query, SiteData
 from consortium.algorithms.vectors import index_argument, number_argument
 from consortium.errors import ProtocolError
+from consortium.kernels.clipping import clip_vector
 from consortium.kernels.columns import bounded_columns
-from consortium.kernels.logistic import LogisticCost, into_ball, minimize_in_ball
+from consortium.kernels.logistic import LogisticCost, minimize_in_ball
 from consortium.privacy.bounds import Bound
 
 PRECISION = 1e-3
@@ -96,7 +97,7 @@ def local_model(data: SiteData, query: Query, bound: Bound) -> Array:
     columns = _columns(data, query)
     count = columns.shape[1]
     cost = LogisticCost(
-        columns, np.zeros(count), curvature, into_ball(problem.pull, _limit(problem, bound.norm))
+        columns, np.zeros(count), curvature, clip_vector(problem.pull, _limit(problem, bound.norm))
     )
     return minimize_in_ball(cost, bound.norm, problem.own, PRECISION * length / count)
 
@@ -110,8 +111,8 @@ def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
         raise ProtocolError("The query's 'trust' is too small or too large; discard it.")
     columns = _columns(data, query)
     count = columns.shape[1]
-    start = into_ball(problem.own, _STEEPEST * length / curvature)
-    pull = into_ball(problem.pull - curvature * start, _limit(problem, trust))
+    start = clip_vector(problem.own, _STEEPEST * length / curvature)
+    pull = clip_vector(problem.pull - curvature * start, _limit(problem, trust))
     cost = LogisticCost(columns, start @ columns, curvature, pull)
     still = np.zeros_like(start)
     found = minimize_in_ball(cost, trust, still, PRECISION * length / count)

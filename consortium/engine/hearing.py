@@ -71,17 +71,17 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     try:
         said = msgspec.msgpack.decode(body, type=_Broadcast)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError("It can't be read as an answer; update that site.") from error
+        raise ProtocolError("A broadcast can't be read; update the site that sent it.") from error
     if said.context != context:
         raise ProtocolError(
-            "It answers another question than this site was asked; ask the coordinator why sites "
-            "are asked differently."
+            "A broadcast answers another question than this site was asked; ask the coordinator "
+            "why sites are asked differently."
         )
     lattice = mechanism.lattice
     if len(said.vector) != mechanism.entries * lattice.dtype.itemsize:
         raise ProtocolError(
-            f"It has {len(said.vector)} bytes where {mechanism.entries} numbers are due; update "
-            "that site."
+            f"A broadcast has {len(said.vector)} bytes where {mechanism.entries} numbers are due; "
+            "update the site that sent it."
         )
     return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
 

@@ -24,6 +24,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from consortium.errors import PrivacyError
+from consortium.kernels.clipping import clip_vector
 
 Array = NDArray[Any]
 
@@ -110,7 +111,7 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     PrivacyError
         If that precision is not reached: what is charged for would not hold.
     """
-    here, before = _place(cost, into_ball(start, radius), radius), 0.0
+    here, before = _place(cost, clip_vector(start, radius), radius), 0.0
     hessian: Array = np.zeros(0)
     for _ in range(_STEPS):
         if here.residual <= precision:
@@ -125,11 +126,6 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
             f"{precision:g} is charged for; raise analysis.penalty."
         )
     return here.point
-
-
-def into_ball(point: Array, radius: float) -> Array:
-    """Nearest point of the ball."""
-    return point * (radius / max(radius, float(np.linalg.norm(point))))
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,7 @@ def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _P
     hidden = _ROUNDING * (1.0 + abs(before))
     for halving in range(_HALVINGS):
         length = 0.5**halving
-        reached = _place(cost, into_ball(here.point + length * step, radius), radius)
+        reached = _place(cost, clip_vector(here.point + length * step, radius), radius)
         rise = cost.value(reached.point) - before
         if rise <= length * fall or (rise <= hidden and reached.residual <= here.residual / 2):
             break

@@ -92,7 +92,7 @@ def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
     "hub",
     guard="site_agent.neighbours:read_broadcast",
     without="an answer to one question is used as the answer to another",
-    stops="as east's answer to round 1 is left out: It answers another question",
+    stops="as east's answer to round 1 is left out: A broadcast answers another question",
     instead=_to_whatever,
 )
 def other_question_to_a_neighbour(stage: Stage) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from consortium.errors import PrivacyError
-from consortium.kernels.logistic import LogisticCost, into_ball, minimize_in_ball
+from consortium.kernels.logistic import LogisticCost, minimize_in_ball
 
 
 def made(seed, features=5, persons=30, curvature=0.1, pull=0.3):
@@ -59,11 +59,6 @@ def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, ra
     found = minimize_in_ball(cost, 10.0**radius, other, 1e-6 * scale)
     assert np.linalg.norm(found) <= 10.0**radius * (1 + 1e-12)
     assert np.linalg.norm(found - best) <= 1.1e-6 * scale / cost.curvature
-
-
-def test_a_point_outside_is_brought_to_the_border():
-    assert into_ball(np.array([3.0, 4.0]), 1.0) == pytest.approx([0.6, 0.8])
-    assert into_ball(np.array([0.3, 0.4]), 1.0) == pytest.approx([0.3, 0.4])
 
 
 def test_what_is_not_minimized_is_not_given_away():
