@@ -183,18 +183,24 @@ def make_plan(study: Study, shape: Shape) -> Plan:
 
 
 def _whole_noise(study: Study, limit: float, hidden: int) -> float:
-    """Noise over sensitivity of one release with the whole budget, over equal sites."""
+    """Noise over sensitivity of one release with the whole budget, over equal sites.
+
+    Infinite if no noise is enough, of which the first stage's planning tells more.
+    """
     privacy, count = study.privacy, len(study.sites)
     if not math.isfinite(limit):
         return 0.0
-    noise = calibrate(
-        privacy.scheme,
-        [1.0] * count,
-        [limit] * count,
-        colluding=privacy.colluding_sites,
-        dropouts=max(privacy.dropouts, hidden),
-        boost=privacy.boost,
-    )
+    try:
+        noise = calibrate(
+            privacy.scheme,
+            [1.0] * count,
+            [limit] * count,
+            colluding=privacy.colluding_sites,
+            dropouts=max(privacy.dropouts, hidden),
+            boost=privacy.boost,
+        )
+    except PrivacyError:
+        return math.inf
     return float(noise.aggregate())
 
 

@@ -91,6 +91,17 @@ def test_rounds_share_a_stage_evenly_and_stages_share_as_planned():
     assert squares == pytest.approx([0.2] + [0.16] * 5, rel=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "analysis"),
+    [("pca", {"components": 2, "solver": "power"}), ("admm", {"target": "age"})],
+)
+def test_no_noise_is_enough_for_an_epsilon_near_nothing_and_it_is_named(name, analysis):
+    # These plan their rounds and steps against the noise, before anything else is planned.
+    study = make_study(name, analysis, epsilon=1e-15, delta=1e-18)
+    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small"):
+        make_plan(study, replace(SHAPE, views=VECTORS.views))
+
+
 @pytest.mark.parametrize("scheme", PRIVATE)
 def test_an_epsilon_that_is_too_small_is_named(scheme):
     study = make_study("pca", {"components": 2}, scheme=scheme, epsilon=1e-12, delta=1e-15)
