@@ -187,14 +187,19 @@ def _whole_noise(study: Study, limit: float, hidden: int) -> float:
     privacy, count = study.privacy, len(study.sites)
     if not math.isfinite(limit):
         return 0.0
-    noise = calibrate(
-        privacy.scheme,
-        [1.0] * count,
-        [limit] * count,
-        colluding=privacy.colluding_sites,
-        dropouts=max(privacy.dropouts, hidden),
-        boost=privacy.boost,
-    )
+    try:
+        noise = calibrate(
+            privacy.scheme,
+            [1.0] * count,
+            [limit] * count,
+            colluding=privacy.colluding_sites,
+            dropouts=max(privacy.dropouts, hidden),
+            boost=privacy.boost,
+        )
+    except PrivacyError as error:
+        raise BudgetError(
+            f"field 'privacy.epsilon': {privacy.epsilon} is too small ({error}); raise epsilon."
+        ) from error
     return float(noise.aggregate())
 
 
