@@ -98,6 +98,12 @@ class TakenError(ExchangeError):
     code = "taken"
 
 
+class OversizedError(ExchangeError):
+    """A message on the exchange is larger than any of its kind, which waiting does not change."""
+
+    code = "oversized"
+
+
 class SiteError(ConsortiumError):
     """A site is missing, refused, or failed."""
 

@@ -25,7 +25,7 @@ from consortium.engine.encoding import (
     read_announcement,
     sketch_query,
 )
-from consortium.engine.hearing import speaks
+from consortium.engine.hearing import speaks, whole_question
 from consortium.engine.session import check_planned
 from consortium.engine.setting import Setting, read_start
 from consortium.engine.wire import END, MOST_NOTICE, PRESENT, QUERY, START, run_secret
@@ -200,7 +200,9 @@ class Attendance:
         message = self._party.receive_keys(bundle)
         self.plan = plan = make_plan(self._setting.study, self._shape())
         key = self._site.identity.key
-        self._neighbours = Neighbours(self._setting.run, plan, self._index, key, self._post)
+        self._neighbours = Neighbours(
+            self._setting.run, plan, self._index, key, self._post, self._site.tell
+        )
         self._check_policy(plan)
         self._post.keep("keys", bundle)
         self._post.send(self._names.setup("share", self._site.name), "share", message)
@@ -257,10 +259,13 @@ class Attendance:
         if stored is not None:
             self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
             told = self._neighbours.kept(number)
-            self._contributed(number, stage, context, stored, received, told)
+            question = self._post.stored(f"{number}/question") or context
+            self._contributed(number, stage, question, stored, received, told)
         elif not self._closed(number, stage):
-            answer, told = self._contribute(number, context, query, stage)
-            self._contributed(number, stage, context, answer, received, told)
+            query, question = self._hear(query, stage, context)
+            answer, told = self._contribute(number, context, question, query, stage)
+            received[f"{number}/question"] = question
+            self._contributed(number, stage, question, answer, received, told)
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
             self._post.keep(f"{number}/query", message)
@@ -285,8 +290,15 @@ class Attendance:
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
+    def _hear(self, query: Query, stage: Stage, context: bytes) -> tuple[Query, bytes]:
+        """Put in what the neighbours said, which is part of the question that is paid for."""
+        if not stage.release.hears:
+            return query, context
+        heard = self._neighbours.heard(stage)
+        return replace(query, heard=heard), whole_question(context, heard)
+
     def _contribute(
-        self, number: int, context: bytes, query: Query, stage: Stage
+        self, number: int, context: bytes, question: bytes, query: Query, stage: Stage
     ) -> tuple[memoryview, Letter | None]:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
 
@@ -294,10 +306,8 @@ class Attendance:
         """
         self._site.policy.check_statistic(query.statistic)
         mechanism = stage.mechanism
-        if stage.release.hears:
-            query = replace(query, heard=self._neighbours.heard(stage))
         statistic = self._statistic(query, mechanism)
-        charge = self._charge(number, stage, context)
+        charge = self._charge(number, stage, question)
         limit = self._site.policy.limit(self._setting.study.privacy.unit)
         self._site.ledger.reserve(charge, limit, self._site.now())
         trouble = self._site.witness.post()
@@ -313,7 +323,7 @@ class Attendance:
         self,
         number: int,
         stage: Stage,
-        context: bytes,
+        question: bytes,
         message: bytes | memoryview,
         received: Mapping[str, bytes],
         told: Letter | None,
@@ -322,7 +332,7 @@ class Attendance:
         answer = Letter(place, f"{number}/contribution", message)
         # Neighbours first: once the centre has the answer, the next round may begin.
         self._post.send_all([answer] if told is None else [told, answer], received)
-        charge, ledger = self._charge(number, stage, context), self._site.ledger
+        charge, ledger = self._charge(number, stage, question), self._site.ledger
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(charge, self._site.now())
         self._open = number if stage.mechanism.masked_entries else None
@@ -376,7 +386,7 @@ class Attendance:
         digest = hashlib.sha256(statistic).hexdigest()
         return run_secret(self._secret, context.hex(), f"noise {digest}")
 
-    def _charge(self, number: int, stage: Stage, context: bytes) -> Charge:
+    def _charge(self, number: int, stage: Stage, question: bytes) -> Charge:
         setting = self._setting
         return Charge(
             dataset=self._site.dataset,
@@ -389,7 +399,7 @@ class Attendance:
             mu=float(stage.mechanism.coalition()[self._index]),
             site=self._site.identity.public.hex(),
             centre=setting.keys[CENTRE].hex(),
-            query=context.hex(),
+            query=question.hex(),
             outsider=float(stage.mechanism.outsider()[self._index]),
         )
 

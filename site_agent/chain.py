@@ -33,8 +33,9 @@ class Charge:
         each pair draws its own noise and pays for itself. Keys are kept whole: somebody who can
         make keys at will finds two that begin with the same 16 digits.
     query : str
-        Digest of the question, 64 hexadecimal digits: what was paid for one question does not
-        pay for another, whatever became of the stored answer.
+        Digest of the question, 64 hexadecimal digits, with what neighbours had said before it
+        was answered: what was paid for one question does not pay for another, whatever became of
+        the stored answer.
     outsider : float
         μ against who sees only what is released, if as many sites drop out as the study allows;
         for people's information, since limits are held against ``mu``.

@@ -93,6 +93,8 @@ class Post:
     ) -> bytes:
         """Check that a message is its sender's for this run and round, and take out its body.
 
+        ``limit`` is that of the body.
+
         Raises
         ------
         ProtocolError

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from consortium.algorithms.admm_site import solvable
 from consortium.algorithms.base import Argument, Shape
-from consortium.algorithms.graph import Edge, neighbours, study_edges
+from consortium.algorithms.graph import Edge, Layout, neighbours, study_edges
 from consortium.algorithms.vectors import view_slice
 from consortium.errors import StudyError
 
@@ -29,7 +29,7 @@ class AdmmParameters(BaseModel):
     target: str = Field(
         description="View that is told from all others: a column of two levels, -1 and +1."
     )
-    graph: Literal["ring", "path", "star", "complete"] = Field(
+    graph: Layout = Field(
         default="ring",
         description="Who hears whom, over the run's sites in the study's order; the first is the "
         "middle of a star.",
@@ -146,7 +146,7 @@ class AdmmPlan:
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
         self.penalty = (parameters.penalty or self._balanced_penalty) * self.length**2
-        if not solvable(self.length, self.curvature, self.radius):
+        if not solvable(self.length, self.curvature, max(self.radius, self.trust)):
             raise StudyError(
                 "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
                 "precision that is charged; choose a value nearer to the default."
@@ -157,11 +157,12 @@ class AdmmPlan:
         """Penalty, over L², at which the noise moves log odds by about one.
 
         Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
-        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget.
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. Rounded, since a site whose
+        processor gets another last digit of μ would refuse the centre's queries.
         """
         units = self.shape.units
         noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
-        return min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise))
+        return float(f"{min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise)):.3g}")
 
     @property
     def curvature(self) -> float:

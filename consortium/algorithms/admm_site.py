@@ -32,13 +32,16 @@ from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import Array, Form, Query, SiteData
 from consortium.algorithms.vectors import index_argument, number_argument
 from consortium.errors import ProtocolError
+from consortium.kernels.clipping import clip_vector
 from consortium.kernels.columns import bounded_columns
-from consortium.kernels.logistic import LogisticCost, into_ball, minimize_in_ball
+from consortium.kernels.logistic import LogisticCost, minimize_in_ball
 from consortium.privacy.bounds import Bound
 
 PRECISION = 1e-3
 """β over L/n: what the solver leaves, charged."""
 _STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
+_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
+_SHORTEST = 1e-100  # L, below which squares are rounded to zero and nothing is clipped
 _ROUNDING = 1e-12
 _LARGEST = 1e100
 
@@ -56,8 +59,8 @@ def gain_influence(length: float, trust: float) -> float:
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
     """Whether double precision is enough for the precision that is charged."""
-    steep, flat = length**2 / curvature, curvature * radius / length
-    return max(steep, flat) <= _STEEPEST
+    steep, flat = length * (length / curvature), curvature * radius / length
+    return max(steep, flat) <= _STEEPEST and length * radius <= _SUREST
 
 
 def query_forms(sites: int, edges: int, broadcasts: int) -> dict[str, Form]:
@@ -94,7 +97,7 @@ def local_model(data: SiteData, query: Query, bound: Bound) -> Array:
     columns = _columns(data, query)
     count = columns.shape[1]
     cost = LogisticCost(
-        columns, np.zeros(count), curvature, into_ball(problem.pull, _limit(problem, bound.norm))
+        columns, np.zeros(count), curvature, clip_vector(problem.pull, _limit(problem, bound.norm))
     )
     return minimize_in_ball(cost, bound.norm, problem.own, PRECISION * length / count)
 
@@ -108,12 +111,12 @@ def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
         raise ProtocolError("The query's 'trust' is too small or too large; discard it.")
     columns = _columns(data, query)
     count = columns.shape[1]
-    start = into_ball(problem.own, _STEEPEST * length / curvature)
-    pull = into_ball(problem.pull - curvature * start, _limit(problem, trust))
+    start = clip_vector(problem.own, _STEEPEST * length / curvature)
+    pull = clip_vector(problem.pull - curvature * start, _limit(problem, trust))
     cost = LogisticCost(columns, start @ columns, curvature, pull)
     still = np.zeros_like(start)
     found = minimize_in_ball(cost, trust, still, PRECISION * length / count)
-    return np.clip([cost.value(still) - cost.value(found)], 0.0, bound.norm)
+    return np.clip([cost.fall(found)], 0.0, bound.norm)
 
 
 def _problem(data: SiteData, query: Query) -> _Problem:
@@ -138,7 +141,7 @@ def _problem(data: SiteData, query: Query) -> _Problem:
         stiffness = penalty / weights[site]
         curvature = float(regularization + 2 * stiffness * len(beside))
         pull = _finite(stiffness * _drawn(answers, site, beside, held))
-    if not (length > 0 and curvature > 0 and math.isfinite(length + curvature)):
+    if not (length > _SHORTEST and curvature > 0 and math.isfinite(length + curvature)):
         raise ProtocolError("The query's numbers make no cost to minimize; discard it.")
     own = answers[-1, site] if len(answers) else np.zeros(answers.shape[2])
     return _Problem(length, curvature, pull, _finite(own))

@@ -24,6 +24,7 @@ MOST_OF_DELTA = 1e-3
 _MOST_FEATURES = 3_000  # of least squares: 4.5 million numbers a message
 
 Level = Annotated[float, Field(gt=0)]
+Radius = Annotated[float, Field(ge=1e-6)]
 
 
 class CoordinateParameters(BaseModel):
@@ -45,7 +46,7 @@ class CoordinateParameters(BaseModel):
         description="View of one entry that all others explain by least squares; without it the "
         "mean of every entry is asked for.",
     )
-    radii: dict[ViewName, Level] = Field(
+    radii: dict[ViewName, Radius] = Field(
         default_factory=dict,
         description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "
         "By default the root of their number, which clips nobody.",
@@ -186,7 +187,9 @@ def _largest_norm(part: float, squares: bool) -> float:
     """
     if part >= 1:
         return math.inf
-    return math.sqrt((1 - math.sqrt(1 - part**2)) / 2) if squares else part
+    if not squares:
+        return part
+    return part / math.sqrt(2 * (1 + math.sqrt(1 - part**2)))  # no difference of near numbers
 
 
 def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelease:

@@ -8,12 +8,12 @@ from typing import Literal
 
 from consortium.errors import StudyError
 
-Form = Literal["ring", "path", "star", "complete"]
+Layout = Literal["ring", "path", "star", "complete"]
 Edge = tuple[int, int]
 
 
 def study_edges(
-    count: int, names: Sequence[str], form: Form, named: Sequence[tuple[str, str]]
+    count: int, names: Sequence[str], layout: Layout, named: Sequence[tuple[str, str]]
 ) -> tuple[Edge, ...]:
     """Edges of a study's graph, as pairs of indices into its sites, the lower one first.
 
@@ -23,10 +23,10 @@ def study_edges(
         Sites.
     names : sequence of str
         Their names, which only named edges need.
-    form : {'ring', 'path', 'star', 'complete'}
+    layout : {'ring', 'path', 'star', 'complete'}
         Over the sites in the study's order; the first is the middle of a star.
     named : sequence of (str, str)
-        Edges between sites' names, instead of ``form`` if there are any.
+        Edges between sites' names, instead of ``layout`` if there are any.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def study_edges(
     if count < 2:
         raise StudyError("field 'sites': neighbours need two sites or more; add one.")
     if not named:
-        return _formed(count, form)
+        return _laid_out(count, layout)
     edges = tuple(sorted(_indices(names, pair) for pair in named))
     for one, other in pairwise(edges):
         if one == other:
@@ -58,12 +58,12 @@ def neighbours(edges: Sequence[Edge], count: int) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(each)) for each in found)
 
 
-def _formed(count: int, form: Form) -> tuple[Edge, ...]:
-    if form == "complete":
+def _laid_out(count: int, layout: Layout) -> tuple[Edge, ...]:
+    if layout == "complete":
         return tuple(combinations(range(count), 2))
-    if form == "star":
+    if layout == "star":
         return tuple((0, leaf) for leaf in range(1, count))
-    closing = ((0, count - 1),) if form == "ring" and count > 2 else ()
+    closing = ((0, count - 1),) if layout == "ring" and count > 2 else ()
     return tuple(sorted((*pairwise(range(count)), *closing)))
 
 

@@ -9,6 +9,7 @@ each site's answer anyway, with noise enough to stand alone.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from consortium.plan import Plan, Stage
 from consortium.privacy.mechanism import Mechanism
 
 BROADCAST = "broadcast"
+_FRAME = 128  # bytes of a broadcast beside its numbers, at most
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
@@ -50,7 +52,7 @@ def encode_broadcast(context: bytes, vector: Array) -> bytes:
 
 def broadcast_limit(stage: Stage) -> int:
     """Most bytes of an encoded broadcast."""
-    return stage.message_bytes + 256
+    return stage.message_bytes + _FRAME
 
 
 def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int) -> Array:
@@ -69,17 +71,17 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     try:
         said = msgspec.msgpack.decode(body, type=_Broadcast)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError("A neighbour's answer can't be read; update that site.") from error
+        raise ProtocolError("A broadcast can't be read; update the site that sent it.") from error
     if said.context != context:
         raise ProtocolError(
-            "A neighbour answered another question than this site was asked; have the coordinator "
-            "end the run, and compare the queries."
+            "A broadcast answers another question than this site was asked; ask the coordinator "
+            "why sites are asked differently."
         )
     lattice = mechanism.lattice
     if len(said.vector) != mechanism.entries * lattice.dtype.itemsize:
         raise ProtocolError(
-            f"A neighbour's answer has {len(said.vector)} bytes where {mechanism.entries} numbers "
-            "are due; discard it."
+            f"A broadcast has {len(said.vector)} bytes where {mechanism.entries} numbers are due; "
+            "update the site that sent it."
         )
     return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
 
@@ -105,3 +107,15 @@ def hear(plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Arra
         for other in within & said.keys():
             answers[number, other] = said[other]
     return Heard(site, answers)
+
+
+def whole_question(context: bytes, heard: Heard) -> bytes:
+    """32-byte digest of a question and of what was heard before it was answered.
+
+    An answer follows from both. Who was paid for one of them may not have another for nothing,
+    which keeping neighbours' answers back from a site without its memory would lead to.
+    """
+    answers = np.ascontiguousarray(heard.answers, dtype="<f8")
+    digest = hashlib.sha256(b"consortium heard 1|" + context)
+    digest.update(answers.data.cast("B") if answers.size else b"")
+    return digest.digest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from consortium.errors import ExchangeError, TakenError
+from consortium.errors import ExchangeError, OversizedError, TakenError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*(/[a-z0-9][a-z0-9-]*){0,5}")
 
@@ -68,4 +68,4 @@ def taken(name: str) -> ExchangeError:
 
 def oversized(name: str, limit: int) -> ExchangeError:
     """Make the error of a message with too many bytes."""
-    return ExchangeError(f"{name} holds more than the {limit} bytes it may; it was not read.")
+    return OversizedError(f"{name} holds more than the {limit} bytes it may; it was not read.")

@@ -24,6 +24,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from consortium.errors import PrivacyError
+from consortium.kernels.clipping import clip_vector
 
 Array = NDArray[Any]
 
@@ -58,6 +59,13 @@ class LogisticCost:
         """F(u)."""
         loss = np.logaddexp(0.0, -self.margins(point)).mean()
         return float(loss + (self.curvature / 2 * point - self.pull) @ point)
+
+    def fall(self, point: Array) -> float:
+        """F(0) - F(u), with at most |mᵀu| of each person however large o is and is rounded."""
+        moved = point @ self.columns
+        before, after = (np.logaddexp(0.0, -self.offsets - way) for way in (0.0, moved))
+        parts = np.clip(before - after, -np.abs(moved), np.abs(moved))
+        return float(parts.mean() - (self.curvature / 2 * point - self.pull) @ point)
 
     def margins(self, point: Array) -> Array:
         """mᵀu + o, one number per person."""
@@ -103,7 +111,7 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     PrivacyError
         If that precision is not reached: what is charged for would not hold.
     """
-    here, before = _place(cost, into_ball(start, radius), radius), 0.0
+    here, before = _place(cost, clip_vector(start, radius), radius), 0.0
     hessian: Array = np.zeros(0)
     for _ in range(_STEPS):
         if here.residual <= precision:
@@ -118,11 +126,6 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
             f"{precision:g} is charged for; raise analysis.penalty."
         )
     return here.point
-
-
-def into_ball(point: Array, radius: float) -> Array:
-    """Nearest point of the ball."""
-    return point * (radius / max(radius, float(np.linalg.norm(point))))
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _P
     hidden = _ROUNDING * (1.0 + abs(before))
     for halving in range(_HALVINGS):
         length = 0.5**halving
-        reached = _place(cost, into_ball(here.point + length * step, radius), radius)
+        reached = _place(cost, clip_vector(here.point + length * step, radius), radius)
         rise = cost.value(reached.point) - before
         if rise <= length * fall or (rise <= hidden and reached.residual <= here.residual / 2):
             break

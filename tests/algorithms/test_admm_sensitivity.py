@@ -129,6 +129,24 @@ def test_some_replacement_comes_close(name):
     assert 0.95 <= moved(name, bounds[name], query, one, other) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_far_from_zero_does_not_carry_a_gain_beyond_its_sensitivity(seed):
+    # Margins of 10¹⁰ at θ_i, whose last digit is more than a person may change within the distance.
+    generator = np.random.default_rng(seed)
+    curvature, trust, count = 1e-5, 1e-4, 3_000
+    far = generator.standard_normal(3)
+    arguments, answers = near(1e10 * far / np.linalg.norm(far), penalty=curvature / 2, trust=trust)
+    arguments["target"] = 3
+    bound = Bound(2 * trust, influence=gain_influence(1.0, trust))
+    one = generator.standard_normal((4, count))
+    one[:3] /= np.linalg.norm(one[:3], axis=0)
+    query = Query("stage", "admm_gain", arguments, Heard(0, answers))
+    for changed in range(6):
+        other = one.copy()
+        other[3, changed] *= -1
+        assert moved("admm_gain", bound, query, one, other) <= 1 + 1e-9
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -165,6 +183,8 @@ def test_a_query_that_would_let_a_person_count_more_is_refused(changed):
         {"held": np.zeros(0)},
         {"penalty": 1e9},
         {"reach": 0.0},
+        {"reach": 1e-200, "penalty": 1e-200},
+        {"penalty": 1e3, "reach": 1e4},
     ],
 )
 def test_arguments_that_make_no_problem_are_refused(changed):

@@ -113,6 +113,12 @@ def test_a_level_is_used_up_where_nothing_else_binds():
     assert genes == pytest.approx(mu_of(0.5, 1e-5), rel=0.02)  # room for the grid
 
 
+@pytest.mark.parametrize("part", [1e-12, 1e-6, 0.5, 0.999])
+def test_the_norm_of_a_tiny_part_is_not_lost_to_rounding(part):
+    norm = coordinate_plan._largest_norm(part, squares=True)
+    assert 2 * norm * math.sqrt(1 - norm**2) == pytest.approx(part, rel=1e-14)
+
+
 def test_the_margins_are_those_of_the_grid_and_of_the_graph():
     assert coordinate_plan.MOST_ROUNDING >= lattice._MOST_ROUNDING
     assert coordinate_plan.MOST_OF_DELTA >= masking.MOST_OF_DELTA
@@ -272,6 +278,7 @@ def test_a_plan_without_the_studys_promise_is_refused():
         ({"dependence": 1.5}, "less than or equal to 1"),
         ({"target": "y", "protects": "entry", "radii": {"scan": 1.0}}, "radii"),
         ({"randomize": "some"}, "randomize"),
+        ({"radii": {"scan": 1e-7}}, "radii"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(wrong, message):

@@ -17,6 +17,7 @@ MODULES = (
     "attacks_by_hub",
     "attacks_by_replay",
     "attacks_by_sites",
+    "attacks_among_neighbours",
     "attacks_on_agents",
     "attacks_on_budgets",
     "attacks_on_papers",
@@ -56,6 +57,14 @@ UNGUARDED = (
         "Says that it has a thousand million subjects, and weighs more than all the others.",
         "Sizes are believed, and listed in the report. The result is that site's alone; the "
         "promise to the others holds, since the noise is computed from the sizes as stated.",
+    ),
+    Row(
+        "two-tongues",
+        "site",
+        "Tells its neighbours one model, or each of them another, and the centre a third.",
+        "Each is a number within the public bound that it could have told all of them, as in "
+        "invented-data; nothing compares them. The others' models drift; what their persons pay "
+        "does not depend on what they hear.",
     ),
     Row(
         "transcript-edited",

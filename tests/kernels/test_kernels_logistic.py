@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from consortium.errors import PrivacyError
-from consortium.kernels.logistic import LogisticCost, into_ball, minimize_in_ball
+from consortium.kernels.logistic import LogisticCost, minimize_in_ball
 
 
 def made(seed, features=5, persons=30, curvature=0.1, pull=0.3):
@@ -61,12 +61,21 @@ def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, ra
     assert np.linalg.norm(found - best) <= 1.1e-6 * scale / cost.curvature
 
 
-def test_a_point_outside_is_brought_to_the_border():
-    assert into_ball(np.array([3.0, 4.0]), 1.0) == pytest.approx([0.6, 0.8])
-    assert into_ball(np.array([0.3, 0.4]), 1.0) == pytest.approx([0.3, 0.4])
-
-
 def test_what_is_not_minimized_is_not_given_away():
     """What is charged for would not hold."""
     with pytest.raises(PrivacyError, match="gradient of"):
         minimize_in_ball(made(1), 1.0, np.zeros(5), 0.0)
+
+
+def test_the_fall_is_the_difference_of_values_and_keeps_its_bound_far_out():
+    generator = np.random.default_rng(7)
+    columns = generator.standard_normal((3, 50))
+    point, pull = generator.standard_normal((2, 3))
+    near = LogisticCost(columns, generator.standard_normal(50), 0.3, pull)
+    expected = near.value(np.zeros(3)) - near.value(point)
+    assert near.fall(point) == pytest.approx(expected, rel=1e-12)
+    # Offsets of 10¹² have a last digit of 10⁻⁴, far above what anybody may change here.
+    far = LogisticCost(columns, -1e12 * generator.random(50), 1e-9, np.zeros(3))
+    short = 3e-6 * point
+    most = np.abs(short @ columns).mean()
+    assert abs(far.fall(short)) <= most * (1 + 1e-9)

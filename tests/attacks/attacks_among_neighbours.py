@@ -1,0 +1,168 @@
+"""Attacks on what sites say to each other, for analyses without a centre."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from attack_kinds import Stage, attack, nothing
+from feature_sites import PLAIN, make_feature_sites, make_feature_study
+from gossip import TEXT, register
+from memory_sites import drive, shape_of
+from mischief import NAMES, ask, opened, path_of, pump, settle
+from secagg_wire import identity, public
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Heard, Query
+from consortium.algorithms.memory import ArrayData
+from consortium.engine.hearing import BROADCAST, encode_broadcast
+from consortium.engine.setting import Setting
+from consortium.exchange import MemoryExchange
+from consortium.plan import make_plan
+from consortium.secagg import CENTRE, seal
+from site_agent.agent import STORE
+from site_agent.neighbours import Neighbours
+from site_agent.post import Post
+from site_agent.store import Store
+
+_FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
+_RUN, _QUESTION, _OTHER = "small-0001", bytes(32), b"o" * 32
+
+
+@dataclass(frozen=True)
+class _Ear:
+    """North after round 1 of ADMM; what lies on the exchange as east's answer is the attacker's."""
+
+    neighbours: Neighbours
+    stage: Any
+    exchange: MemoryExchange
+    place: str
+
+    def believes(self, sender: str, question: bytes) -> bool:
+        """Whether north takes an answer of ones to a question for east's."""
+        mechanism = self.stage.mechanism
+        body = encode_broadcast(question, np.ones(mechanism.entries, mechanism.lattice.dtype))
+        self.exchange.put(self.place, seal(identity(sender), _RUN, sender, BROADCAST, 1, body))
+        return bool(self.neighbours.heard(self.stage).answers[0, 1].any())
+
+
+def _ear(stage: Stage) -> _Ear:
+    study = make_feature_study("admm", PLAIN, {"target": "y", "rounds": 3})
+    plan = make_plan(study, shape_of(make_feature_sites(PLAIN, persons=(300,) * 4)))
+    keys = {name: public(name) for name in (*study.sites, CENTRE)}
+    exchange = MemoryExchange()
+    post = Post(
+        Setting(_RUN, study, keys, "0" * 64, 10), Store(stage.root / "store.sqlite"), exchange
+    )
+    neighbours = Neighbours(_RUN, plan, 0, identity("north"), post, stage.said.append)
+    neighbours.note(1, plan.stages[0], _QUESTION)
+    return _Ear(neighbours, plan.stages[0], exchange, post.names.round(1, BROADCAST, "east"))
+
+
+def _gullible(_real: object) -> Callable[..., bytes]:
+    return lambda post, message, *_, **__: msgspec.msgpack.decode(message)[5]
+
+
+@attack(
+    "site",
+    guard="site_agent.post:Post.signed",
+    without="neighbours go on from numbers that their sender never said",
+    stops="as east's answer to round 1 is left out: .* says sender 'west' where 'east' is due",
+    instead=_gullible,
+)
+def answer_in_a_neighbours_name(stage: Stage) -> bool:
+    """Puts an answer of its own in the place of another site's word to its neighbours."""
+    return _ear(stage).believes("west", _QUESTION)
+
+
+def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
+    def read(body: bytes, _context: bytes, mechanism: Any, site: int) -> Any:
+        return real(body, msgspec.msgpack.decode(body)["context"], mechanism, site)
+
+    return read
+
+
+@attack(
+    "hub",
+    guard="site_agent.neighbours:read_broadcast",
+    without="an answer to one question is used as the answer to another",
+    stops="as east's answer to round 1 is left out: A broadcast answers another question",
+    instead=_to_whatever,
+)
+def other_question_to_a_neighbour(stage: Stage) -> bool:
+    """Asks a site another question than its neighbours, who then hear its answer."""
+    return _ear(stage).believes("east", _OTHER)
+
+
+@attack(
+    "hub",
+    guard="consortium.algorithms.admm_site:_refuse_beyond",
+    without="one person moves a site's model further than its noise hides",
+    stops="let a person move the answer further than planned",
+    instead=nothing,
+)
+def flatter_cost_than_planned(stage: Stage) -> bool:
+    """Asks for ADMM's models with a hundredth of the penalty that was planned."""
+    algorithm, sites = REGISTRY["admm"], make_feature_sites(PLAIN, persons=(40, 40))
+    parameters = algorithm.Parameters(target="y", rounds=1, penalty=0.1)
+    bound = algorithm.releases(parameters, shape_of(sites))[0].bound
+    ((query, *_), *_) = drive(algorithm, parameters, sites)
+    asked = {**query.arguments, "penalty": query.arguments["penalty"] / 100}
+    heard = Heard(0, np.zeros((0, 2, 5)))
+    table = np.zeros((5, 40))
+    table[:, 0] = 1.0
+    other = table.copy()
+    other[4, 0] = -1.0  # the same person with the other label
+    one, two = (
+        algorithm.statistics["admm_model"](
+            ArrayData([person[:, None] for person in each.T], views=PLAIN),
+            Query("broadcast", "admm_model", asked, heard),
+            bound,
+        )
+        for each in (table, other)
+    )
+    return bool(np.linalg.norm(one - two) > bound.sensitivity(40))
+
+
+def _whatever_was_heard(_real: object) -> Callable[..., bytes]:
+    return lambda context, heard: context
+
+
+@attack(
+    "exchange",
+    guard="site_agent.attendance:whole_question",
+    without="a round is answered twice, with two noises, at the price of one",
+    stops="was reserved at another price or for another question",
+    instead=_whatever_was_heard,
+)
+def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
+    """Asks a site again whose store was put back from a backup, and keeps a neighbour from it."""
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch)
+        village = opened(settle(stage.root / "place", text=TEXT))
+        place, store = village.place, village.place.site("north") / STORE
+        ask(place, Query("talk", "gossip"), 1)
+        pump(village)
+        village.agents.pop("north").site.store.close()
+        backup = shutil.copy(store, stage.root / "backup.sqlite")
+        ask(place, Query("talk", "gossip"), 2)
+        pump(village, _FROM_THE_START)
+        said = path_of(place, NAMES.round(2, BROADCAST, "north"))
+        first = said.read_bytes()
+        village.agents.pop("north").site.store.close()
+        for file in store.parent.glob(f"{STORE}*"):
+            file.unlink()
+        shutil.copy(backup, store)
+        for taken in (said, path_of(place, NAMES.round(1, BROADCAST, "east"))):
+            taken.unlink()
+        pump(village, _FROM_THE_START)
+        stage.said.append(village.said("north"))
+    with contextlib.suppress(FileNotFoundError):
+        return said.read_bytes() != first
+    return False
