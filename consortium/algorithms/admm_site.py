@@ -41,6 +41,7 @@ PRECISION = 1e-3
 _STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
 _ROUNDING = 1e-12
 _LARGEST = 1e100
+"""Of numbers whose squares and quotients don't overflow."""
 
 
 def model_influence(length: float, curvature: float, radius: float) -> float:
@@ -56,6 +57,8 @@ def gain_influence(length: float, trust: float) -> float:
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
     """Whether double precision is enough for the precision that is charged."""
+    if not all(1 / _LARGEST <= size <= _LARGEST for size in (length, curvature, radius)):
+        return False
     steep, flat = length**2 / curvature, curvature * radius / length
     return max(steep, flat) <= _STEEPEST
 
@@ -104,7 +107,7 @@ def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
     problem, trust = _problem(data, query), number_argument(query, "trust")
     length, curvature = problem.length, problem.curvature
     _refuse_beyond(bound, gain_influence(length, trust))
-    if trust <= 0 or not solvable(length, curvature, trust):
+    if not solvable(length, curvature, trust):
         raise ProtocolError("The query's 'trust' is too small or too large; discard it.")
     columns = _columns(data, query)
     count = columns.shape[1]
