@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mischief import Mail
 from village import SITES, Village, conduct
 
 from consortium.demo import Place
@@ -136,3 +137,24 @@ def check_ledgers(place: Place, rounds: int) -> None:
         for event in ("reserve", "spend"):
             found = [e.charge.round for e in entries if e.event == event]
             assert found == list(range(1, rounds + 1)), f"{name}: {event} {found}"
+
+
+def die_everywhere(
+    source: Path, root: Path, plague: Plague, check: Callable[[Place, Mail], None]
+) -> int:
+    """Play runs until the victim has died at every place; returns how many there are."""
+    unbroken = conduct(Village(copy_place(source, root / "unbroken")).centre())
+    struck = -1
+    while struck < len(plague.struck):
+        struck = len(plague.struck)
+        place = copy_place(source, root / str(struck))
+        with pytest.MonkeyPatch.context() as patch:
+            plague.watch(patch)
+            mail = Mail(patch)
+            found = conduct_mortally(place, plague)
+        died = list(plague.struck)[struck:]
+        assert found == unbroken, f"{plague.victim} died {died}"
+        mail.check_said_once()
+        check(place, mail)
+        shutil.rmtree(place.root)
+    return struck
