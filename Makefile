@@ -17,7 +17,7 @@ full-brain: $(READY)
 # Three workers on two cores: a third of the time goes by in waiting for servers to start.
 test: lint
 	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
-		$(BIN)/python -m pytest -n 3 --dist loadgroup
+		$(BIN)/python -m pytest -n 3
 
 lint: $(READY)
 	$(BIN)/ruff check .

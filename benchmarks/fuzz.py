@@ -20,9 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.fuzz_messages import open_targets, signed_targets
+from benchmarks.fuzz_queries import query_targets
 from benchmarks.fuzz_records import kept_targets, written_targets
 from benchmarks.fuzz_run import Run
 from benchmarks.fuzz_scans import scan_targets
+from benchmarks.fuzz_studies import study_targets
 from benchmarks.fuzz_targets import Outcome, Target, fuzz, keep
 
 WORKERS = 2
@@ -36,6 +38,8 @@ def all_targets(folder: Path) -> list[Target]:
     return [
         *open_targets(run),
         *signed_targets(run),
+        *query_targets(folder),
+        *study_targets(),
         *written_targets(folder),
         *kept_targets(folder),
         *scan_targets(folder),

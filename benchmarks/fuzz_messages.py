@@ -79,7 +79,7 @@ def open_targets(run: Run) -> list[Target]:
     def envelope(data: bytes) -> object:
         return unseal(data, keyring, run=RUN, kind=messages.SHARE, limit=1 << 16)
 
-    found = [Target("envelope", 1_338_000, mutant(everything, MSGPACK, 0.3), envelope)]
+    found = [Target("envelope", 820_000, mutant(everything, MSGPACK, 0.3), envelope)]
     for kind in _BODIES:
         name = f"{kind.__name__.lower()} body"
         parse = _decoder(kind)
@@ -121,7 +121,7 @@ def _application_targets(run: Run) -> list[Target]:
         decode_query(data, lambda _, size: bytes(min(size, 1 << 16)))
 
     return [
-        Target("query", 1_000_000, mutant(queries, MSGPACK), query),
+        Target("query", 500_000, mutant(queries, MSGPACK), query),
         Target("site's sizes", 600_000, mutant([note], MSGPACK), lambda d: decode_note(d, "north")),
         Target("word who takes part", 400_000, mutant([start_notice(SITES)], JSON), read_start),
         Target(

@@ -113,7 +113,7 @@ def written_targets(folder: Path) -> list[Target]:
     join = folder / "join.yaml"
     write_request(join, SITES[0], public_of(CENTRE), key_of("a"), key_of("b"))
     add("request to join", join, lambda: read_request(join), signed_request)
-    Policy().save(folder)
+    Policy(statistics=("admm_model", "coordinate_moment", "mean_embedding")).save(folder)
     add("policy", folder / POLICY, lambda: Policy.load(folder))
     SiteConfig.create(SITES[0], folder, "s3://bucket/prefix").save(folder)
     add("site's configuration", folder / CONFIG, lambda: SiteConfig.load(folder))

@@ -24,6 +24,9 @@ from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
 from consortium.study import Study
 
+_LARGEST = 1e30
+"""Of clipping bounds: squares of squares still fit a double."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -168,12 +171,11 @@ def make_plan(study: Study, shape: Shape) -> Plan:
     shape = replace(shape, sites=study.sites)
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
-    algorithm = REGISTRY[study.algorithm]
     limit = promised_mu(study)
     shape = replace(shape, noise=_whole_noise(study, limit, masking.hidden))
     stages = []
     budget = Budget(limit)
-    for release in algorithm.releases(study.analysis, shape):
+    for release in planned_releases(study, shape):
         stage = _plan_stage(study, shape, release, limit, masking.hidden)
         stages.append(stage)
         for number in range(release.rounds if math.isfinite(limit) else 0):
@@ -183,10 +185,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
 
 
 def _whole_noise(study: Study, limit: float, hidden: int) -> float:
-    """Noise over sensitivity of one release with the whole budget, over equal sites.
-
-    Infinite if no noise is enough, of which the first stage's planning tells more.
-    """
+    """Noise over sensitivity of one release with the whole budget, over equal sites."""
     privacy, count = study.privacy, len(study.sites)
     if not math.isfinite(limit):
         return 0.0
@@ -199,8 +198,10 @@ def _whole_noise(study: Study, limit: float, hidden: int) -> float:
             dropouts=max(privacy.dropouts, hidden),
             boost=privacy.boost,
         )
-    except PrivacyError:
-        return math.inf
+    except PrivacyError as error:
+        raise BudgetError(
+            f"field 'privacy.epsilon': {privacy.epsilon} is too small ({error}); raise epsilon."
+        ) from error
     return float(noise.aggregate())
 
 
@@ -208,7 +209,34 @@ def count_rounds(study: Study, extent: Extent) -> int:
     """Most rounds of a study, whatever the sites' sizes: those that it has without noise."""
     ones = (1,) * len(study.sites)
     shape = replace(extent.shape(ones, ones, study.privacy.unit), sites=study.sites)
-    return sum(r.rounds for r in REGISTRY[study.algorithm].releases(study.analysis, shape))
+    return sum(release.rounds for release in planned_releases(study, shape))
+
+
+def planned_releases(study: Study, shape: Shape) -> tuple[PlannedRelease, ...]:
+    """Every release that a study's analysis may make.
+
+    Raises
+    ------
+    StudyError
+        If the parameters don't fit the sizes, or are too small or large to be computed with.
+    """
+    try:
+        releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
+    except ArithmeticError as error:
+        raise _out_of_range(study) from error
+    for release in releases:
+        if not all(
+            1 / _LARGEST <= b <= _LARGEST for b in (release.bound.norm, release.bound.spread)
+        ):
+            raise _out_of_range(study)
+    return releases
+
+
+def _out_of_range(study: Study) -> StudyError:
+    return StudyError(
+        f"field 'analysis': {study.algorithm} can't compute with numbers this small or large; "
+        f"keep every bound, and what follows from it, between {1 / _LARGEST:g} and {_LARGEST:g}."
+    )
 
 
 def _plan_stage(

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent
 from consortium.errors import BudgetError, PrivacyError, StudyError
-from consortium.plan import Plan, promised_mu
+from consortium.plan import Plan, planned_releases, promised_mu
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.report.wording import number
 from consortium.study import Study
@@ -131,7 +130,7 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     shape = Extent(features, views=views).shape(ones, ones, study.privacy.unit)
     shape = replace(shape, sites=study.sites)
     try:
-        releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
+        releases = planned_releases(study, shape)
     except StudyError:  # a size that matters, which is judged with the plan
         return []
     return list(dict.fromkeys(release.statistic for release in releases))

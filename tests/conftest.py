@@ -1,8 +1,17 @@
 """What holds for every test."""
 
-import os
+from __future__ import annotations
 
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 # A machine that does something else at the same time is no counterexample.
 # Fifty examples a property keep the whole suite within minutes; HYPOTHESIS_PROFILE=thorough has ten
@@ -10,3 +19,27 @@ from hypothesis import settings
 settings.register_profile("any-machine", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any-machine"))
+
+GROUPS = {
+    "prefect": r"tests/flows/test_(deployments|flow_run|hostile_prefect|prepare)\.py",
+    "s3": r"tests/exchange/.*(\[s3|bucket|hostile_store)",
+    "sftp": r"tests/exchange/.*(\[sftp|_sftp_|private_key|silence_at_the_door)",
+}
+"""Tests that share a server which takes long to start: one worker has them all."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Deal tests out one by one, but for the groups.
+
+    The marker ``xdist_group`` would do; pytest 9.2 has no place for what pytest-xdist 3.8 makes of
+    it.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByServer(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            groups = (group for group, ids in GROUPS.items() if re.match(ids, nodeid))
+            return next(groups, nodeid)
+
+    return ByServer(config, log)

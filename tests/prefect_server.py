@@ -16,6 +16,8 @@ from pathlib import Path
 
 from flows.embedded import settings
 
+DATABASE = "prefect:memory:.db"
+
 
 @dataclass(frozen=True)
 class Server:
@@ -26,11 +28,15 @@ class Server:
     url : str
     database : Path
     home : Path
+    fresh : Path
+        A copy of the database from before anything happened, for a server that need not make its
+        own.
     """
 
     url: str
     database: Path
     home: Path
+    fresh: Path
 
     def environment(self, url: str = "", **more: str) -> dict[str, str]:
         """Environment of a process that uses this server, or another URL in its stead."""
@@ -61,6 +67,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def copy_database(source: Path, target: Path) -> Path:
+    """Copy a database that may be in use."""
+    with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
+        one.backup(other)
+    return target
+
+
 @contextmanager
 def prefect_server(home: Path) -> Iterator[Server]:
     """Start a server on the loopback; it is gone afterwards."""
@@ -78,7 +91,7 @@ def prefect_server(home: Path) -> Iterator[Server]:
         )
     try:
         _await(url, process, home / "server.log")
-        yield Server(url, home / "prefect:memory:.db", home)
+        yield Server(url, home / DATABASE, home, copy_database(home / DATABASE, home / "fresh.db"))
     finally:
         process.terminate()
         process.wait(15)

@@ -132,7 +132,6 @@ def _look_back(place: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("prefect")
 def test_the_whole_way(tmp_path: Path) -> None:
     place = Place(tmp_path)
     _scans(place)

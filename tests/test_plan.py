@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from feature_sites import LEVELS, PLAIN, make_feature_study
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_sites import CASES, make_sites, make_study, shape_of
@@ -152,6 +153,27 @@ def test_without_privacy_the_plan_says_so():
     plan = make_plan(study, SHAPE)
     assert promised_mu(study) == plan.mu == plan.epsilon == plan.outsider_mu == math.inf
     assert plan.stages[0].mechanism.noise.aggregate() == 0.0
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e160, 1e308])
+@pytest.mark.parametrize("algorithm", ["average", "coordinate", "regression", "tensor"])
+def test_a_bound_that_nobody_can_compute_with_is_told(algorithm, size):
+    analysis = {
+        "average": {"bound": size},
+        "coordinate": {"radii": {"x": size}, "target": "y", **LEVELS},
+        "regression": {"target": "y", "bound": size},
+        "tensor": {"components": 2, "bound": size},
+    }[algorithm]
+    if algorithm == "average":
+        study, shape = make_study("average", analysis), SHAPE
+    else:
+        study = make_feature_study(algorithm, PLAIN, analysis)
+        shape = replace(SHAPE, features=5, views=PLAIN)
+    words = "this small or large|clipping bound is (inf|0)"
+    with pytest.raises((StudyError, PrivacyError), match=words):
+        make_plan(study, shape)
+    with pytest.raises((StudyError, PrivacyError), match=words):
+        count_rounds(study, Extent(5, 0, PLAIN))
 
 
 def test_an_unknown_stage_is_refused():

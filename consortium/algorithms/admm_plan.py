@@ -145,11 +145,14 @@ class AdmmPlan:
         self.radius = parameters.radius / parameters.bound
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
-        self.penalty = (parameters.penalty or self._balanced_penalty) * self.length**2
-        if not solvable(self.length, self.curvature, max(self.radius, self.trust)):
+        squared = self.length * self.length  # may be infinite, where ** would raise
+        self.penalty = (parameters.penalty or self._balanced_penalty) * squared
+        longest = [self.radius] if parameters.broadcasts is None else [self.radius, self.trust]
+        if not all(solvable(self.length, self.curvature, each) for each in longest):
             raise StudyError(
                 "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
-                "precision that is charged; choose a value nearer to the default."
+                "precision that is charged; choose a value nearer to the default, or of bound, "
+                "radius and trust."
             )
 
     @property

@@ -44,6 +44,7 @@ _SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
 _SHORTEST = 1e-100  # L, below which squares are rounded to zero and nothing is clipped
 _ROUNDING = 1e-12
 _LARGEST = 1e100
+"""Of numbers whose squares and quotients don't overflow."""
 
 
 def model_influence(length: float, curvature: float, radius: float) -> float:
@@ -59,6 +60,8 @@ def gain_influence(length: float, trust: float) -> float:
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
     """Whether double precision is enough for the precision that is charged."""
+    if not all(1 / _LARGEST <= size <= _LARGEST for size in (length, curvature, radius)):
+        return False
     steep, flat = length * (length / curvature), curvature * radius / length
     return max(steep, flat) <= _STEEPEST and length * radius <= _SUREST
 
@@ -107,7 +110,7 @@ def local_gain(data: SiteData, query: Query, bound: Bound) -> Array:
     problem, trust = _problem(data, query), number_argument(query, "trust")
     length, curvature = problem.length, problem.curvature
     _refuse_beyond(bound, gain_influence(length, trust))
-    if trust <= 0 or not solvable(length, curvature, trust):
+    if not solvable(length, curvature, trust):
         raise ProtocolError("The query's 'trust' is too small or too large; discard it.")
     columns = _columns(data, query)
     count = columns.shape[1]

@@ -185,6 +185,7 @@ def test_a_query_that_would_let_a_person_count_more_is_refused(changed):
         {"reach": 0.0},
         {"reach": 1e-200, "penalty": 1e-200},
         {"penalty": 1e3, "reach": 1e4},
+        {"penalty": 1e300, "reach": 1e300},
     ],
 )
 def test_arguments_that_make_no_problem_are_refused(changed):
@@ -192,6 +193,13 @@ def test_arguments_that_make_no_problem_are_refused(changed):
     query = Query("stage", "admm_model", arguments, Heard(0, answers))
     with pytest.raises(ProtocolError, match="discard"):
         answer("admm_model", np.ones((3, 4)), query, Bound(300.0, influence=1e9))
+
+
+def test_a_step_too_short_to_compute_with_is_refused():
+    arguments, answers = near([0.0, 0.0], trust=5e-324)
+    query = Query("stage", "admm_gain", arguments, Heard(0, answers))
+    with pytest.raises(ProtocolError, match="'trust' is too small"):
+        answer("admm_gain", np.ones((3, 4)), query, Bound(0.2, influence=1e9))
 
 
 def test_without_the_neighbours_there_is_no_answer():

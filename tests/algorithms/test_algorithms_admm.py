@@ -153,6 +153,9 @@ def test_the_number_of_rounds_is_known_without_sizes():
         ({"target": "x"}, "has 3 entries"),
         ({"target": "y", "penalty": 1e-7}, "this flat or steep"),
         ({"target": "y", "penalty": 1e7}, "this flat or steep"),
+        ({"target": "y", "bound": 1e200}, "this flat or steep"),
+        ({"target": "y", "bound": 1e-200}, "this flat or steep"),
+        ({"target": "y", "broadcasts": 4, "trust": 5e-324}, "this flat or steep"),
     ],
 )
 def test_what_can_not_be_planned_is_told(analysis, words):

@@ -15,7 +15,6 @@ from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange import s3
 from consortium.exchange.credentials import S3Credentials
 
-pytestmark = pytest.mark.xdist_group("exchange-s3")
 Answer = Callable[[BaseHTTPRequestHandler], None]
 TAKEN = b"<Error><Code>PreconditionFailed</Code></Error>"
 SPY = b"<Error><Code>Odd\x1b[2J</Code><Message>your secret is open-sesame</Message></Error>"

@@ -6,15 +6,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-import pytest
 from exchange_servers import BucketServer, FileServer, Server
 
 from consortium.exchange import DirectoryExchange, Exchange, MemoryExchange, open_exchange
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
-
-# One worker runs all tests of a server, which is started once and frozen now and then.
-S3 = pytest.param("s3", marks=pytest.mark.xdist_group("exchange-s3"))
-SFTP = pytest.param("sftp", marks=pytest.mark.xdist_group("exchange-sftp"))
 
 
 class Venue:

@@ -27,7 +27,6 @@ from consortium.progress import only_one
 from flows.deployments import NOT_OPENED, Desk, deploy, scheduled_study
 from flows.records import Record, new_record, not_covered
 
-pytestmark = pytest.mark.xdist_group("prefect")
 TODAY = date(2026, 5, 1)
 YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
 """Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""

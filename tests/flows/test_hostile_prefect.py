@@ -38,7 +38,7 @@ from flows.records import new_record
 from flows.site import attend
 from site_agent.config import SiteConfig
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 SHELL = "prefect.deployments.steps.run_shell_script"
 
 

@@ -13,8 +13,6 @@ from prefect_server import Server
 from consortium.errors import ConfigurationError, ConsortiumError, DataError
 from flows.prepare import prepare_all
 
-pytestmark = pytest.mark.xdist_group("prefect")
-
 
 def leave(folder: Path, number: int) -> None:
     """Work that shows where it was done."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from mischief import settle
-from village import SITES, Village
+from reaper import Plague, check_ledgers, die_everywhere
+from village import SITES, STUDY, Village
 
 from consortium import masking
 from consortium.secagg.neighbours import Neighbourhood
@@ -32,3 +33,14 @@ def test_a_run_within_a_graph_ends_as_any_other(
         assert centre.open() == plan
     assert centre.finish().arrays
     assert all(f"answered round {plan.rounds}" in village.said(site) for site in SITES)
+
+
+@pytest.mark.parametrize("victim", ["east", "centre"])
+def test_death_at_every_write_within_a_graph(
+    victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
+    text = STUDY.replace("rounds: 2", "rounds: 1")
+    source, plague = settle(tmp_path / "place", text=text).root, Plague(victim, 9)
+    places = die_everywhere(source, tmp_path, plague, lambda place, _: check_ledgers(place, 2))
+    assert places > (40 if victim == "east" else 20), "too few places to die were tried"

@@ -1,0 +1,45 @@
+"""A site that hears its neighbours dies at every write it makes, and nobody can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gossip import ROUNDS, TEXT, register
+from mischief import Mail, settle
+from reaper import Plague, check_ledgers, die_everywhere
+
+from consortium.demo import Place
+from consortium.engine.hearing import BROADCAST
+from site_agent.neighbours import Neighbours
+
+REST = 20
+"""Places that pass between two deaths of one run; a round has a dozen."""
+
+
+def play(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let east die everywhere in runs of the gossip."""
+    register(monkeypatch)
+    source = settle(root / "place", text=TEXT).root
+    return die_everywhere(source, root, Plague("east", REST), check)
+
+
+def check(place: Place, mail: Mail) -> None:
+    """Each round was charged once, and told to the neighbours."""
+    check_ledgers(place, ROUNDS)
+    assert sum(f"/{BROADCAST}/east" in name for name in mail.sent) == ROUNDS
+
+
+def test_death_at_every_write_of_a_site_that_hears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = play(tmp_path, monkeypatch)
+    assert places > 50, "too few places to die were tried"
+
+
+def test_a_site_that_forgets_what_it_told_its_neighbours_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Neighbours, "kept", lambda neighbours, number: None)
+    with pytest.raises(AssertionError, match="east died"):
+        play(tmp_path, monkeypatch)
