@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from feature_sites import LEVELS, PLAIN, make_feature_study
@@ -155,8 +156,13 @@ def test_without_privacy_the_plan_says_so():
     assert plan.stages[0].mechanism.noise.aggregate() == 0.0
 
 
-@pytest.mark.parametrize("size", [5e-324, 1e160, 1e308])
-@pytest.mark.parametrize("algorithm", ["average", "coordinate", "regression", "tensor"])
+@pytest.mark.parametrize(
+    ("algorithm", "size"),
+    [
+        *product(["average", "coordinate", "regression", "tensor"], [1e160, 1e308]),
+        *product(["average", "regression", "tensor"], [5e-324]),  # radii have limits of their own
+    ],
+)
 def test_a_bound_that_nobody_can_compute_with_is_told(algorithm, size):
     analysis = {
         "average": {"bound": size},

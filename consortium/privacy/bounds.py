@@ -9,7 +9,6 @@ from typing import Literal
 from consortium.errors import PrivacyError
 
 Unit = Literal["subject", "timepoint"]
-_LEAST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Bound:
     Raises
     ------
     PrivacyError
-        If ``norm`` or ``influence`` is not between 1e-100 and 1e100: squares of smaller numbers
-        are rounded to zero, and nothing would be clipped.
+        If ``norm`` or ``influence`` is not a positive, finite number.
     """
 
     norm: float
@@ -41,8 +39,8 @@ class Bound:
 
     def __post_init__(self) -> None:
         for value in (self.norm, self.spread):
-            if not _LEAST <= value <= 1 / _LEAST:
-                msg = f"The clipping bound is {value}; give a positive number, not far from 1."
+            if not (math.isfinite(value) and value > 0):
+                msg = f"The clipping bound is {value}; give a positive, finite number."
                 raise PrivacyError(msg)
 
     @property
