@@ -71,7 +71,8 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     from prefect.server.api.server import SubprocessASGIServer
 
     server = SubprocessASGIServer()
-    server.start()
+    with _errors_to(home / "server.log"):
+        server.start()
     process = server.server_process
     assert process is not None  # noqa: S101 - started above
     watch = subprocess.Popen([sys.executable, "-c", _WATCH, str(os.getpid()), str(process.pid)])  # noqa: S603
@@ -82,6 +83,22 @@ def embedded_prefect(home: Path) -> Iterator[None]:
         watch.terminate()
         watch.wait()
         server.stop()
+
+
+@contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """Let processes that are started meanwhile write their errors to a file.
+
+    A server that is stopped while it writes says so in a traceback that means nothing to anybody.
+    """
+    kept = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _drain() -> None:
