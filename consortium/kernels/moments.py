@@ -44,7 +44,7 @@ def subject_scale(block: Array, bound: float) -> float:
     features, volumes = block.shape
     rows = np.asarray(block, dtype=np.float64, order="C")
     half = dsyrk(1.0, rows.T, trans=volumes >= features)  # the upper triangle, zeros below
-    size = float(np.sqrt(2.0 * np.vdot(half, half) - np.square(np.diag(half)).sum())) / volumes
+    size = float(np.sqrt(2.0 * np.square(half).sum() - np.square(np.diag(half)).sum())) / volumes
     return min(1.0, bound / size) / volumes if size > 0 else 0.0
 
 
