@@ -178,7 +178,7 @@ class Hearing:
         exchange, names = MemoryExchange(), Names(RUN)
         exchange.put(names.round(1, BROADCAST, SITES[1]), message)
         post = Post(self.setting, self.store, exchange)
-        neighbours = Neighbours(RUN, self.asked.plan, 0, key_of(SITES[0]), post, lambda _: None)
+        neighbours = Neighbours(self.asked.plan, 0, key_of(SITES[0]), post, lambda _: None)
         neighbours.note(1, self.stage, CONTEXT)
         heard = neighbours.heard(self.stage)
         self.asked.compute(replace(self.query, heard=heard), self.stage)

@@ -200,9 +200,7 @@ class Attendance:
         message = self._party.receive_keys(bundle)
         self.plan = plan = make_plan(self._setting.study, self._shape())
         key = self._site.identity.key
-        self._neighbours = Neighbours(
-            self._setting.run, plan, self._index, key, self._post, self._site.tell
-        )
+        self._neighbours = Neighbours(plan, self._index, key, self._post, self._site.tell)
         self._check_policy(plan)
         self._post.keep("keys", bundle)
         self._post.send(self._names.setup("share", self._site.name), "share", message)

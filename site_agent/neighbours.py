@@ -43,7 +43,6 @@ class Neighbours:
 
     Parameters
     ----------
-    run : str
     plan : Plan
     site : int
         Index of this site.
@@ -55,14 +54,13 @@ class Neighbours:
 
     def __init__(
         self,
-        run: str,
         plan: Plan,
         site: int,
         identity: Ed25519PrivateKey,
         post: Post,
         tell: Callable[[str], None],
     ) -> None:
-        self._run, self._plan, self._site = run, plan, site
+        self._plan, self._site = plan, site
         self._identity, self._post, self._tell = identity, post, tell
         self._asked: list[_Asked] = []
         self._known: dict[tuple[int, int], Array] = {}
@@ -72,7 +70,7 @@ class Neighbours:
     def letter(self, number: int, context: bytes, vector: Array) -> Letter:
         """Make the open copy of this site's answer."""
         name, body = self._name(self._site), encode_broadcast(context, vector)
-        message = seal(self._identity, self._run, name, BROADCAST, number, body)
+        message = seal(self._identity, self._post.names.run, name, BROADCAST, number, body)
         return self._letter(number, message)
 
     def kept(self, number: int) -> Letter | None:

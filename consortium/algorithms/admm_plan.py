@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from consortium.algorithms.admm_site import solvable
 from consortium.algorithms.base import Argument, Shape
 from consortium.algorithms.graph import Edge, Layout, neighbours, study_edges
-from consortium.algorithms.vectors import view_slice
+from consortium.algorithms.vectors import single_entry
 from consortium.errors import StudyError
 
 _MOST_FEATURES = 2_000
@@ -195,15 +195,10 @@ class AdmmPlan:
 
 
 def _target(parameters: AdmmParameters, shape: Shape) -> int:
-    found = view_slice(shape, parameters.target, "analysis.target")
-    if found.stop - found.start != 1:
-        raise StudyError(
-            f"field 'analysis.target': view '{parameters.target}' has {found.stop - found.start} "
-            "entries; name a column of two levels."
-        )
+    found = single_entry(shape, parameters.target, "analysis.target", "name a column of two levels")
     if not 2 <= shape.features <= _MOST_FEATURES:
         raise StudyError(
             f"field 'features': the views have {shape.features} entries where ADMM takes 2 to "
             f"{_MOST_FEATURES}; add a view, or use fewer or coarser ones."
         )
-    return int(found.start)
+    return found

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from consortium.algorithms.base import PlannedRelease, Shape
-from consortium.algorithms.vectors import view_slice
+from consortium.algorithms.vectors import single_entry, view_slice
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
@@ -215,12 +215,7 @@ def _check(parameters: CoordinateParameters, shape: Shape) -> None:
             view_slice(shape, view, f"analysis.{field}")
     if parameters.target is None:
         return
-    found = view_slice(shape, parameters.target, "analysis.target")
-    if found.stop - found.start != 1:
-        raise StudyError(
-            f"field 'analysis.target': view '{parameters.target}' has {found.stop - found.start} "
-            "entries; name a view of one number."
-        )
+    single_entry(shape, parameters.target, "analysis.target", "name a view of one number")
     if not 2 <= shape.features <= _MOST_FEATURES:
         raise StudyError(
             f"field 'features': least squares needs 1 to {_MOST_FEATURES - 1} entries beside the "

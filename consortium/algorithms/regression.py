@@ -31,7 +31,7 @@ from consortium.algorithms.regression_model import (
     regression_result,
     release_weights,
 )
-from consortium.algorithms.vectors import index_argument, number_argument, view_slice
+from consortium.algorithms.vectors import index_argument, number_argument, single_entry
 from consortium.errors import StudyError
 from consortium.kernels.columns import bounded_columns, mean_packed_square
 from consortium.kernels.moments import packed_size
@@ -154,12 +154,7 @@ class Regression:
 
 
 def _target(parameters: RegressionParameters, shape: Shape) -> int:
-    found = view_slice(shape, parameters.target, "analysis.target")
-    if found.stop - found.start != 1:
-        raise StudyError(
-            f"field 'analysis.target': view '{parameters.target}' has {found.stop - found.start} "
-            "entries; name a view of one number."
-        )
+    found = single_entry(shape, parameters.target, "analysis.target", "name a view of one number")
     if shape.features < 2:
         raise StudyError("field 'features': nothing is left to explain the target; add a view.")
-    return int(found.start)
+    return found

@@ -33,6 +33,29 @@ def view_slice(shape: Shape, name: str, field: str) -> slice:
     raise StudyError(f"field '{field}': there is no view '{name}'; name one of {known}.")
 
 
+def single_entry(shape: Shape, name: str, field: str, remedy: str) -> int:
+    """Place of a view of one entry within a person's vector.
+
+    Parameters
+    ----------
+    shape, name, field
+        As in `view_slice`.
+    remedy : str
+        What to do if the view has more, for the message.
+
+    Raises
+    ------
+    StudyError
+        If the study has no such view, or it has more entries.
+    """
+    found = view_slice(shape, name, field)
+    if found.stop - found.start != 1:
+        raise StudyError(
+            f"field '{field}': view '{name}' has {found.stop - found.start} entries; {remedy}."
+        )
+    return int(found.start)
+
+
 def index_argument(query: Query, name: str, limit: int) -> int:
     """Look up a whole number from 0 to below ``limit``.
 

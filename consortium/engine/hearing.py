@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -20,11 +19,10 @@ from consortium.algorithms.base import Array, Heard
 from consortium.errors import ProtocolError
 from consortium.plan import Plan, Stage
 from consortium.privacy.mechanism import Mechanism
+from consortium.secagg.messages import Bytes32
 
 BROADCAST = "broadcast"
 _FRAME = 128  # bytes of a broadcast beside its numbers, at most
-
-Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
 class _Broadcast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

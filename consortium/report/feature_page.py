@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Result, Table
 from consortium.report.components import robust_z
 from consortium.report.entry_pictures import Picture, draw_entries
@@ -25,12 +24,10 @@ from consortium.report.feature_prose import (
 )
 from consortium.report.files import write_text
 from consortium.report.loadings import paint_view, split_views
-from consortium.report.page import NAME, THRESHOLD, environment, inline
+from consortium.report.page import NAME, THRESHOLD, environment, frame, inline
 from consortium.report.pictures import draw, template_background
 from consortium.report.privacy import PrivacyReport
-from consortium.report.prose import UNITS
 from consortium.report.space import Space, ViewSpace
-from consortium.report.statement import clauses
 from consortium.report.wording import number
 from consortium.study import Study
 from consortium.views import FmriView
@@ -111,20 +108,13 @@ def write_feature_page(
         environment()
         .get_template("features.html.j2")
         .render(
-            study=study,
+            **frame(study, report, day),
             grid=space,
-            report=report,
             views=len(space.views),
             sources=", ".join(view.name for view in space.views),
-            title=study.title or study.study,
-            algorithm=REGISTRY[study.algorithm].title,
-            unit=UNITS[report.unit],
-            units=sum(site.units for site in report.sites),
             parameters=_parameters(study),
             numbers=result.numbers,
-            day=f"{day.day} {day:%B %Y}",
             verdict=feature_verdict(study, result, report),
-            clauses=clauses(report),
             methods=feature_methods(study, space, report),
             reading=feature_reading(space, result, THRESHOLD),
             tables=[_shown_table(table) for table in result.tables.values()],

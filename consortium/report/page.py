@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment
@@ -96,19 +97,12 @@ def write_page(
         environment()
         .get_template("report.html.j2")
         .render(
-            study=study,
+            **frame(study, report, day),
             grid=grid,
-            report=report,
             components=len(components),
-            title=study.title or study.study,
-            algorithm=REGISTRY[study.algorithm].title,
-            unit=UNITS[report.unit],
-            units=sum(site.units for site in report.sites),
             parameters=study.analysis.model_dump(mode="json", exclude_none=True),
             numbers=numbers,
-            day=f"{day.day} {day:%B %Y}",
             verdict=verdict(components, report),
-            clauses=clauses(report),
             methods=methods(study, grid, report),
             reading=reading(threshold, voxel_text(grid), noise is not None),
             cards=_cards(grid, components, threshold, noise, watch),
@@ -117,6 +111,20 @@ def write_page(
         )
     )
     return write_text(folder / NAME, page)
+
+
+def frame(study: Study, report: PrivacyReport, day: date) -> dict[str, Any]:
+    """What every page shows, whatever was analysed."""
+    return {
+        "study": study,
+        "report": report,
+        "title": study.title or study.study,
+        "algorithm": REGISTRY[study.algorithm].title,
+        "unit": UNITS[report.unit],
+        "units": sum(site.units for site in report.sites),
+        "day": f"{day.day} {day:%B %Y}",
+        "clauses": clauses(report),
+    }
 
 
 def environment() -> Environment:

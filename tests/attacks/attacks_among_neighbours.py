@@ -60,7 +60,7 @@ def _ear(stage: Stage) -> _Ear:
     post = Post(
         Setting(_RUN, study, keys, "0" * 64, 10), Store(stage.root / "store.sqlite"), exchange
     )
-    neighbours = Neighbours(_RUN, plan, 0, identity("north"), post, stage.said.append)
+    neighbours = Neighbours(plan, 0, identity("north"), post, stage.said.append)
     neighbours.note(1, plan.stages[0], _QUESTION)
     return _Ear(neighbours, plan.stages[0], exchange, post.names.round(1, BROADCAST, "east"))
 

@@ -4,11 +4,11 @@ import csv
 import json
 import re
 from datetime import date
-from html.parser import HTMLParser
 
 import nibabel as nib
 import numpy as np
 import pytest
+from html_page import Page
 from matplotlib import pyplot as plt
 from report_samples import blob, sample_report, sample_study
 
@@ -37,22 +37,6 @@ WHO = {
     "columns": {"age": {"low": 0, "high": 99}, "<b>sex": {"levels": ["F", "M"]}},
 }
 DAY = date(2026, 11, 1)
-
-
-class Page(HTMLParser):
-    """Tags, attributes and text of a page."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.tags, self.attributes, self.text = [], [], ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_data(self, data):
-        self.text += data
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import base64
 import io
 import re
 from datetime import date
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from html_page import Page
 from matplotlib import pyplot as plt
 from PIL import Image
 from report_samples import blob, sample_report, sample_study
@@ -25,25 +25,6 @@ from consortium.report.wording import number
 HOSTILE = "Networks <script>alert('x')</script> \" onload=\"alert(1)"
 PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0))
 DAY = date(2026, 11, 1)
-
-
-class Page(HTMLParser):
-    """Tags, attributes and text of a page."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.tags, self.attributes, self.text = [], [], ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_data(self, data):
-        self.text += data
-
-    def values(self, tag, name):
-        return [value for t, n, value in self.attributes if (t, n) == (tag, name)]
 
 
 @pytest.fixture(scope="module")
