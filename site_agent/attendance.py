@@ -41,6 +41,7 @@ from consortium.errors import (
 )
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
+from consortium.kernels.clipping import vector_norm
 from consortium.plan import Plan, Stage, count_rounds, make_plan
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
@@ -349,7 +350,7 @@ class Attendance:
                 f"'{query.statistic}' can't be computed for the centre's query "
                 f"({type(error).__name__}: {error}); tell the people of the study."
             ) from error
-        norm = float(np.linalg.norm(statistic))
+        norm = vector_norm(statistic)
         if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
             raise PrivacyError(
                 f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "

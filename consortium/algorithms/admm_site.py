@@ -32,8 +32,7 @@ from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import Array, Form, Query, SiteData
 from consortium.algorithms.vectors import index_argument, number_argument
 from consortium.errors import ProtocolError
-from consortium.kernels.clipping import clip_vector
-from consortium.kernels.columns import bounded_columns
+from consortium.kernels.clipping import clip_columns, clip_vector
 from consortium.kernels.logistic import LogisticCost, minimize_in_ball
 from consortium.privacy.bounds import Bound
 
@@ -195,7 +194,7 @@ def _columns(data: SiteData, query: Query) -> Array:
     signs = np.where(table[target] > 0, 1.0, -1.0)
     columns = np.empty((len(table) - 1 + (constant > 0), len(signs)))
     columns[-1] = constant * signs
-    columns[: len(table) - 1] = bounded_columns(np.delete(table, target, axis=0), reach) * signs
+    columns[: len(table) - 1] = clip_columns(np.delete(table, target, axis=0), reach) * signs
     return columns
 
 

@@ -30,7 +30,8 @@ from consortium.algorithms.base import (
 from consortium.algorithms.coordinate_plan import CoordinateParameters, plan_bound, plan_release
 from consortium.algorithms.coordinate_result import mean_result, pooled, squares_result
 from consortium.errors import PrivacyError
-from consortium.kernels.columns import bounded_columns, mean_packed_square
+from consortium.kernels.clipping import clip_columns
+from consortium.kernels.columns import mean_packed_square
 from consortium.privacy.bounds import Bound
 from consortium.privacy.coordinates import PartsBound
 
@@ -41,7 +42,7 @@ def _weighted_columns(data: SiteData, bound: PartsBound) -> Iterator[Array]:
     for part in bound.parts:
         rows = np.nan_to_num(table[start : start + part.entries].astype(np.float64))
         start += part.entries
-        yield part.weight * bounded_columns(np.clip(rows, -1.0, 1.0), part.radius)
+        yield part.weight * clip_columns(np.clip(rows, -1.0, 1.0), part.radius)
 
 
 def _coordinate_mean(data: SiteData, query: Query, bound: Bound) -> Array:

@@ -43,6 +43,7 @@ from consortium.algorithms.maps import ask_maps, map_products, plan_maps, unmixe
 from consortium.algorithms.pca import Pca, PcaParameters, Solver
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels import infomax
+from consortium.kernels.clipping import clip_columns
 from consortium.privacy.bounds import Bound, Unit
 
 Steps = Generator[Query, Release, tuple[Array, float]]
@@ -137,10 +138,7 @@ def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
     """
     total: Array = np.zeros(1)
     for part in parts:
-        rows = part.reshape(len(part), -1).astype(np.float64)
-        sizes = np.linalg.norm(rows, axis=1)
-        finite = np.isfinite(sizes)
-        total = total + (bound.norm / np.maximum(sizes[finite], bound.norm)) @ rows[finite]
+        total = total + clip_columns(part.reshape(len(part), -1).T, bound.norm).sum(axis=1)
     return total / units
 
 

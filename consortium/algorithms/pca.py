@@ -10,6 +10,7 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -38,12 +39,11 @@ from consortium.algorithms.power import (
     run_power,
 )
 from consortium.errors import StudyError
+from consortium.kernels.clipping import clip_columns, clip_moment
 from consortium.kernels.moments import (
     add_second_moment,
-    clipped_volumes,
     pack_symmetric,
     packed_size,
-    subject_scale,
     unpack_symmetric,
 )
 from consortium.privacy.bounds import Bound
@@ -92,10 +92,10 @@ def _second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     total = np.zeros((data.features, data.features), order="F")
     for block in data.blocks():
         if data.unit == "subject":
-            double = np.asarray(block, dtype=np.float64)  # once, for both products
-            total = add_second_moment(total, double, subject_scale(double, bound.norm))
+            rows, scale = clip_moment(block, bound.norm)
         else:
-            total = add_second_moment(total, clipped_volumes(block, bound.norm), 1.0)
+            rows, scale = clip_columns(block, math.sqrt(bound.norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
+        total = add_second_moment(total, rows, scale)
     units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
     return pack_symmetric(total) / units
 

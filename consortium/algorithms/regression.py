@@ -33,7 +33,8 @@ from consortium.algorithms.regression_model import (
 )
 from consortium.algorithms.vectors import index_argument, number_argument, single_entry
 from consortium.errors import StudyError
-from consortium.kernels.columns import bounded_columns, mean_packed_square
+from consortium.kernels.clipping import clip_columns
+from consortium.kernels.columns import mean_packed_square
 from consortium.kernels.moments import packed_size
 from consortium.kernels.normal_equations import posterior_fit, trimmed_fit
 from consortium.privacy.bounds import Bound
@@ -107,7 +108,7 @@ def _regression_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     )
     table = data.table()
     columns = np.empty((len(table) + 1, table.shape[1]))
-    columns[:-2] = bounded_columns(np.delete(table, target, axis=0), max(reach, 1e-300))
+    columns[:-2] = clip_columns(np.delete(table, target, axis=0), max(reach, 1e-300))
     columns[-2] = constant
     columns[-1] = weight * np.clip(table[target].astype(np.float64), -1.0, 1.0)
     return mean_packed_square(columns, bound.norm)

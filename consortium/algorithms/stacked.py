@@ -7,13 +7,15 @@ whatever it chooses, a person's whole contribution is clipped to the planned bou
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from consortium.algorithms.arguments import array_argument, feature_argument
 from consortium.algorithms.base import Array, Form, Query, SiteData
 from consortium.errors import ProtocolError
-from consortium.kernels.clipping import clip_columns
-from consortium.kernels.moments import add_second_moment, clipped_volumes, pack_symmetric
+from consortium.kernels.clipping import clip_columns, finite_columns
+from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
 from consortium.privacy.bounds import Bound
 
@@ -39,7 +41,7 @@ def stacked_location(data: SiteData, query: Query, bound: Bound) -> Array:
     with np.errstate(all="ignore"):
         scaled = [factor * part for factor, part in zip(factors, parts, strict=True)]
         squares = [np.sqrt(len(parts)) / 2 * np.square(part).sum(axis=0) for part in scaled]
-    persons = clip_columns(_finite(np.vstack([*scaled, *squares])), bound.norm)
+    persons = clip_columns(np.vstack([*scaled, *squares]), bound.norm)
     return np.asarray(persons.sum(axis=1) / len(data.lengths))
 
 
@@ -63,7 +65,7 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     constant = query.arguments.get("constant")
     if isinstance(constant, float) and constant:
         rows.append(np.full((1, len(data.lengths)), constant))
-    persons = clipped_volumes(_finite(np.vstack(rows)), bound.norm)
+    persons = clip_columns(np.vstack(rows), math.sqrt(bound.norm))  # ‖z zᵀ‖ = ‖z‖²
     size = len(persons)
     total = add_second_moment(np.zeros((size, size), order="F"), persons, 1.0)
     return pack_symmetric(total) / len(data.lengths)
@@ -71,7 +73,7 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def view_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of x xᵀ of one view's scaled deviation x, packed."""
-    persons = clipped_volumes(_one_view(data, query), bound.norm)
+    persons = clip_columns(_one_view(data, query), math.sqrt(bound.norm))
     total = add_second_moment(np.zeros((len(persons),) * 2, order="F"), persons, 1.0)
     return pack_symmetric(total) / len(data.lengths)
 
@@ -91,7 +93,7 @@ def _one_view(data: SiteData, query: Query) -> Array:
         raise ProtocolError("The query names a view that the study does not have; discard it.")
     with np.errstate(all="ignore"):
         factor = array_argument(query, "factors", 1)[index]
-        return _finite(factor * _deviations(data, query)[index])
+        return finite_columns(factor * _deviations(data, query)[index])
 
 
 def _deviations(data: SiteData, query: Query) -> list[Array]:
@@ -106,8 +108,3 @@ def _deviations(data: SiteData, query: Query) -> list[Array]:
         whole = data.table().astype(np.float64) - centre[:, None]
         parts = np.split(whole, stops[:-1])
         return [clip_columns(part, float(norm)) for part, norm in zip(parts, norms, strict=True)]
-
-
-def _finite(persons: Array) -> Array:
-    """Put zero for persons whose numbers overflowed: an error would tell how large they are."""
-    return np.where(np.isfinite(persons).all(axis=0), persons, 0.0)

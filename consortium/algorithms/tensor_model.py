@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Release, Result, Shape, Table
 from consortium.algorithms.vectors import view_slice
-from consortium.kernels.columns import bounded_columns
+from consortium.kernels.clipping import clip_columns
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked import Whitening, flat_variance, whiten
 from consortium.kernels.tensor import contract, orthogonal_components
@@ -116,7 +116,7 @@ def tensor_result(
     if parameters.bound is None:
         centres = _frequencies(centres)
     else:
-        centres = bounded_columns(centres, parameters.bound)
+        centres = clip_columns(centres, parameters.bound)
     strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
     rows = tuple(
         (number + 1, float(root**2), float(root * strength))

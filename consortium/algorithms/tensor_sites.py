@@ -10,8 +10,8 @@ from consortium.algorithms.arguments import array_argument, feature_argument
 from consortium.algorithms.base import Array, Local, Query, SiteData
 from consortium.algorithms.vectors import index_argument, number_argument
 from consortium.errors import ProtocolError
-from consortium.kernels.clipping import squared_norms
-from consortium.kernels.columns import bounded_columns, mean_packed_square
+from consortium.kernels.clipping import clip_columns, column_norms, finite_columns
+from consortium.kernels.columns import mean_packed_square
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.tensor import mean_cube, mean_mixed_cube
 from consortium.privacy.bounds import Bound
@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of z zᵀ, z = (x, c), packed: (D + 1)(D + 2)/2 entries."""
     constant = number_argument(query, "constant")
-    persons = bounded_columns(data.table(), _reach(query))
+    persons = clip_columns(data.table(), _reach(query))
     row = np.full((1, persons.shape[1]), constant)
     return mean_packed_square(np.vstack([persons, row]), bound.norm)
 
@@ -28,7 +28,7 @@ def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
 def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of v ⊗ v ⊗ v, v = Wᵀ x, packed: K (K + 1)(K + 2)/6 entries."""
     whitening = feature_argument(query, "whitening", data.features)
-    persons = bounded_columns(data.table(), _reach(query))
+    persons = clip_columns(data.table(), _reach(query))
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = whitening.T @ persons
     return mean_cube(whitened, bound.norm)
@@ -37,15 +37,12 @@ def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
 def _topic_second(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of the symmetric products of two different words of a person, packed."""
     words = _words(data, query, index_argument(query, "size", data.features + 1))
-    lengths = [np.sqrt(squared_norms(word)) for word in words]
+    lengths = [column_norms(word) for word in words]
     pairs = lengths[0] * (lengths[1] + lengths[2]) + lengths[1] * lengths[2]
     scales = bound.norm / np.maximum(pairs / 3, bound.norm)
-    total = words[0] + words[1] + words[2]
-    matrix = (total * scales) @ total.T
-    for word in words:
-        matrix -= (word * scales) @ word.T
-    # Rounding must not leave the cone of matrices without negative entries.
-    mean: Array = pack_symmetric(np.maximum(matrix, 0.0)) / (6 * total.shape[1])
+    # No differences: what they round off may be more than the bound, and leave the cone.
+    half = (words[0] * scales) @ (words[1] + words[2]).T + (words[1] * scales) @ words[2].T
+    mean: Array = pack_symmetric(half + half.T) / (6 * words[0].shape[1])
     return mean
 
 
@@ -77,7 +74,7 @@ def _words(data: SiteData, query: Query, size: int) -> list[Array]:
     sound = len(starts) == 3 and bool(np.all((starts >= 0) & (starts % 1 == 0)))
     if not sound or size < 1 or (starts + size > data.features).any():
         raise ProtocolError("The query's 'starts' don't fit the data; discard it.")
-    table = np.asarray(data.table(), dtype=np.float64)
+    table = finite_columns(np.asarray(data.table(), dtype=np.float64))
     return [np.clip(table[int(s) : int(s) + size], 0.0, 1.0) for s in starts]
 
 

@@ -1,4 +1,10 @@
-"""Scaling contributions down to a bound.
+"""Scaling contributions down to a bound, whatever their scale: all clipping stands here.
+
+Whoever chooses a query may choose scales at which squares over- or underflow, column by column and
+factor by factor, so that a naive norm is infinite or zero. Where squares are ordinary they are
+taken as they are; every other column is first brought near one by a power of two, which is exact.
+A contribution that is not finite, or whose norm is not, counts as zero: an error would tell whoever
+chose the query how large the data are.
 
 Norms are taken in float64: summed in float32 over many voxels they come out too small, and
 what was clipped would be larger than its bound.
@@ -6,39 +12,111 @@ what was clipped would be larger than its bound.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
 
 Array = NDArray[Any]
+Factors = tuple[Array, ...]
+
+_LEAST, _MOST = 1e-90, 1e90
+"""Squares between these, and products of three, are exact to rounding, as is what follows."""
+_LARGEST = 2.0**1000  # bounds beyond count as this: a number over one stays finite
+_ROWS = 2048  # of a product, which stay in the processor's cache
+
+
+def squared_norms(columns: Array) -> Array:
+    """Squared norm of each column, of ordinary size: 1e-160 has a square of zero."""
+    squares: Array = np.einsum("ij,ij->j", columns, columns)
+    return squares
+
+
+def column_norms(columns: Array) -> Array:
+    """Norm of each column, of any size; infinite for one that is not finite."""
+    wide = np.asarray(columns, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        norms: Array = np.sqrt(squared_norms(wide))
+        extreme = _extreme(1.0, norms)
+        if extreme.size:
+            scaled, exponents = _near_one(wide[:, extreme])
+            sizes = np.ldexp(np.sqrt(squared_norms(scaled)), exponents)
+            norms[extreme] = np.where(_finite(wide[:, extreme]), sizes, np.inf)
+    return norms
+
+
+def vector_norm(vector: Array) -> float:
+    """Norm of an array of any shape and size; infinite if an entry is not finite."""
+    return float(column_norms(np.reshape(vector, (-1, 1)))[0])
 
 
 def clip_vector(vector: Array, norm: float) -> Array:
     """Scale an array of any shape so that its Euclidean norm is at most ``norm``."""
-    double = np.asarray(vector, dtype=np.float64)
-    size = float(np.sqrt(np.vdot(double, double)))
-    return vector if size <= norm else vector * (norm / size)
+    wide = np.asarray(vector, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        square = np.vdot(wide, wide)
+        if _extreme(norm, square).size:
+            return clip_columns(wide.reshape(-1, 1), norm).reshape(wide.shape)
+        size = math.sqrt(square)
+    return vector if size <= norm else wide * (norm / size)
 
 
 def clip_columns(matrix: Array, norm: float) -> Array:
-    """Scale each column of a D x N matrix so that its Euclidean norm is at most ``norm``."""
-    return matrix * column_scales(matrix, norm)
+    """Scale each column of a D x N matrix so that its Euclidean norm is at most ``norm``.
+
+    Returns a new float64 array; a norm of zero or less leaves nothing.
+    """
+    clipped = np.array(matrix, dtype=np.float64, order="C")
+    with np.errstate(all="ignore"):
+        squares = squared_norms(clipped)
+        extreme = _extreme(norm, squares)
+        if extreme.size:
+            careful = _clip_carefully([(clipped[:, extreme],)], norm)[0][0]
+        clipped *= norm / np.maximum(np.sqrt(squares), norm)
+        if extreme.size:
+            clipped[:, extreme] = careful
+    return clipped
 
 
-def column_scales(matrix: Array, norm: float) -> Array:
-    """Factors (length N, at most 1) that bring each column's norm down to ``norm``."""
-    sizes = np.sqrt(squared_norms(np.asarray(matrix, dtype=np.float64)))
-    scales: Array = norm / np.maximum(sizes, norm)
-    return scales
+def clip_products(products: Sequence[Factors], bound: float) -> list[Factors]:
+    """Scale factors so that each column's outer products together have norm at most ``bound``.
+
+    A column contributes u ⊗ v ⊗ ..., of norm ‖u‖‖v‖..., for every one of the products.
+
+    Parameters
+    ----------
+    products : sequence of tuples of float64 arrays, each any x N
+        The factors of each product.
+    bound : float
+
+    Returns
+    -------
+    list of tuples of arrays
+        As ``products``; in each product the factor with the fewest rows is scaled.
+    """
+    with np.errstate(all="ignore"):
+        squares = [[squared_norms(factor) for factor in factors] for factors in products]
+        extreme = _extreme(bound, *(each for of_one in squares for each in of_one))
+        sizes = np.sqrt(sum(math.prod(of_one[1:], start=of_one[0]) for of_one in squares))
+        scales = bound / np.maximum(sizes, bound)
+        clipped = [_scaled(factors, scales) for factors in products]
+        if extreme.size:
+            parts = [tuple(factor[:, extreme] for factor in factors) for factors in products]
+            for number, careful in enumerate(_clip_carefully(parts, bound)):
+                clipped[number] = tuple(factor.copy() for factor in clipped[number])
+                for factor, part in zip(clipped[number], careful, strict=True):
+                    factor[:, extreme] = part
+    return clipped
 
 
 def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
     """Sum over columns of left rightᵀ, each scaled down to ‖left‖‖right‖ <= ``bound``.
 
     In float64: the rounding of a float32 sum depends on every column in it, by more than the
-    sensitivity allows for. A column that overflowed counts as zero, since an error would tell
-    whoever chose the query how large the data are.
+    sensitivity allows for.
 
     Parameters
     ----------
@@ -50,20 +128,124 @@ def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
     -------
     array, A x B
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = np.sqrt(squared_norms(left) * squared_norms(right))
-    finite = np.isfinite(sizes)
-    if not finite.all():
-        left, right, sizes = left[:, finite], right[:, finite], sizes[finite]
-    scales = bound / np.maximum(sizes, bound)
-    if len(left) < len(right):
-        total: Array = (left * scales) @ right.T
-    else:
-        total = left @ (right * scales).T
+    ((left, right),) = clip_products([(left, right)], bound)
+    total: Array = left @ right.T
     return total
 
 
-def squared_norms(columns: Array) -> Array:
-    """Squared norm of each column."""
-    squares: Array = np.einsum("ij,ij->j", columns, columns)
-    return squares
+def clip_moment(block: Array, bound: float) -> tuple[Array, float]:
+    """Clip X Xᵀ / T of one subject's D x T block to Frobenius norm ``bound``.
+
+    Returns
+    -------
+    rows : array, D x T, float64
+    scale : float
+        ``scale * rows @ rows.T`` is what the subject contributes.
+
+    Notes
+    -----
+    The norm is that of the smaller of X Xᵀ and Xᵀ X.
+    """
+    rows = np.asarray(block, dtype=np.float64, order="C")
+    volumes, factor = rows.shape[1], 1.0
+    with np.errstate(all="ignore"):
+        square = _squared_moment(rows)
+        if _extreme(bound, square).size:
+            column, exponents = _near_one(rows.reshape(-1, 1))
+            rows, factor = column.reshape(rows.shape), np.ldexp(1.0, 2 * exponents[0])
+            square = _squared_moment(rows)
+        size = math.sqrt(square) / volumes
+        if not size > 0:
+            return np.zeros_like(rows), 0.0
+        return rows, float(min(factor, min(bound, _LARGEST) / size) / volumes)
+
+
+def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> None:
+    """Add ``product / count`` to ``total``, in place, scaled to norm ``bound`` at most.
+
+    Parameters
+    ----------
+    total, product : array, D x K
+        ``total`` is float64.
+    count : int
+    bound : float
+    """
+    parts = [slice(start, start + _ROWS) for start in range(0, len(product), _ROWS)]
+    # Widened piece by piece: as a whole it would pass through memory four times more.
+    with np.errstate(all="ignore"):
+        square = np.sum([np.square(product[part], dtype=np.float64).sum() for part in parts])
+        if _extreme(bound, square).size:
+            total += clip_vector(np.asarray(product, dtype=np.float64) / count, bound)
+            return
+        scale = np.float64(bound / max(math.sqrt(square) / count, bound) / count)
+        for part in parts:
+            total[part] += product[part] * scale
+
+
+def finite_columns(matrix: Array) -> Array:
+    """Put zero for columns that hold anything but finite numbers."""
+    finite = _finite(matrix)
+    return matrix if finite.all() else np.where(finite, matrix, 0.0)
+
+
+def _finite(columns: Array) -> Array:
+    finite: Array = np.logical_and.reduce(np.isfinite(columns), axis=0)
+    return finite
+
+
+def _extreme(bound: float, *squares: Array | np.floating[Any]) -> Array:
+    """Indices of the columns with a square, or a bound, that is too large or small to multiply."""
+    each = [np.atleast_1d(square) for square in squares]
+    if not _LEAST <= bound <= _MOST:
+        return np.arange(len(each[0]))
+    if all(s.min(initial=1.0) >= _LEAST and s.max(initial=1.0) <= _MOST for s in each):
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(~np.all([(s >= _LEAST) & (s <= _MOST) for s in each], axis=0))
+
+
+def _scaled(factors: Factors, scales: Array) -> Factors:
+    shortest = min(range(len(factors)), key=lambda index: len(factors[index]))
+    return tuple(f * scales if n == shortest else f for n, f in enumerate(factors))
+
+
+def _clip_carefully(products: Sequence[Factors], bound: float) -> list[Factors]:
+    """`clip_products` for columns of any size, for a bound of any size.
+
+    Every factor is taken as 2^e times one of norm near one. Of the first factor's multiple only
+    what is left after clipping is ever worked out, and that is no larger than about the bound.
+    """
+    pairs = [[_near_one(factor) for factor in factors] for factors in products]
+    norms = [math.prod(np.sqrt(squared_norms(s)) for s, _ in each) for each in pairs]
+    powers = np.stack([sum(exponents for _, exponents in each) for each in pairs])
+    largest = np.where(np.stack(norms) > 0, powers, np.iinfo(powers.dtype).min // 2).max(axis=0)
+    shares = np.ldexp(np.stack(norms), np.maximum(powers - largest, -2000))
+    size = np.sqrt(np.square(shares).sum(axis=0))  # over 2^largest
+    kept = size > 0
+    for factors in products:
+        for factor in factors:
+            kept &= _finite(factor)
+    fraction, exponent = math.frexp(min(bound, _LARGEST) if bound > 0 else 0.0)
+    caps = np.ldexp(fraction / np.where(kept, size, 1.0), powers - largest + exponent)
+    weights = np.where(kept, np.minimum(np.ldexp(1.0, powers), caps), 0.0)
+    return [
+        (each[0][0] * weight, *(scaled for scaled, _ in each[1:]))
+        for each, weight in zip(pairs, weights, strict=True)
+    ]
+
+
+def _near_one(columns: Array) -> tuple[Array, Array]:
+    """Columns over powers of two, largest entries from 1/2 to 1 (or all zero), and their exponents.
+
+    Columns that are not finite become zero.
+    """
+    kept = finite_columns(columns)
+    _, exponents = np.frexp(np.abs(kept).max(axis=0, initial=0.0))
+    scaled: Array = np.ldexp(kept, -exponents)
+    return scaled, exponents
+
+
+def _squared_moment(rows: Array) -> Array:
+    """Squared Frobenius norm of X Xᵀ."""
+    half = dsyrk(1.0, rows.T, trans=rows.shape[1] >= len(rows))  # the upper triangle, zeros below
+    square: Array = 2.0 * np.square(half).sum() - np.square(np.diag(half)).sum()
+    return square

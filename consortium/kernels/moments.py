@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from consortium.kernels.clipping import column_scales
-
 Array = NDArray[Any]
 
 
@@ -27,25 +25,6 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
     # The transpose of rows that lie one after the other is what BLAS takes without a copy.
     added: Array = dsyrk(scale, rows.T, trans=1, beta=1.0, c=total, overwrite_c=1)
     return added
-
-
-def clipped_volumes(block: Array, bound: float) -> Array:
-    """Scale each volume x so that ‖x xᵀ‖ = ‖x‖² is at most ``bound``."""
-    double = np.array(block, dtype=np.float64, order="C")
-    double *= column_scales(double, float(np.sqrt(bound)))
-    return double
-
-
-def subject_scale(block: Array, bound: float) -> float:
-    """Factor that makes X Xᵀ/T of one subject's block have Frobenius norm at most ``bound``.
-
-    The norm is that of the smaller of X Xᵀ and Xᵀ X, taken in float64: see `clipping`.
-    """
-    features, volumes = block.shape
-    rows = np.asarray(block, dtype=np.float64, order="C")
-    half = dsyrk(1.0, rows.T, trans=volumes >= features)  # the upper triangle, zeros below
-    size = float(np.sqrt(2.0 * np.square(half).sum() - np.square(np.diag(half)).sum())) / volumes
-    return min(1.0, bound / size) / volumes if size > 0 else 0.0
 
 
 def pack_symmetric(matrix: Array) -> Array:

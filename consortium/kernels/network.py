@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from consortium.kernels.clipping import squared_norms
+from consortium.kernels.clipping import clip_products
 
 Array = NDArray[Any]
 
@@ -89,14 +89,8 @@ def sum_clipped_gradients(
         part = slice(start, start + _CHUNK)
         with np.errstate(over="ignore", invalid="ignore"):
             pairs = list(_backward(matrices, inputs[:, part], labels[:, part]))
-            squares = sum(squared_norms(d) * (squared_norms(a) + 1.0) for d, a in pairs)
-            norms = np.sqrt(squares)
-        finite = np.isfinite(norms)
-        scales = bound / np.maximum(norms[finite], bound)
-        for total, (back, ahead) in zip(totals, pairs, strict=True):
-            scaled = back[:, finite] * scales
-            total[:, 0] += scaled.sum(axis=1)
-            total[:, 1:] += scaled @ ahead[:, finite].T
+        for total, (back, ahead) in zip(totals, clip_products(pairs, bound), strict=True):
+            total += back @ ahead.T
     return np.concatenate([total.ravel() for total in totals])
 
 
@@ -113,12 +107,12 @@ def _forward(matrices: Sequence[Array], inputs: Array) -> list[Array]:
 def _backward(
     matrices: Sequence[Array], inputs: Array, labels: Array
 ) -> Iterator[tuple[Array, Array]]:
-    """Per layer, first to last: δ (D_l x N) and what went in (D_{l-1} x N)."""
+    """Per layer, first to last: δ (D_l x N) and a one over what went in ((1 + D_{l-1}) x N)."""
     values = _forward(matrices, inputs)
     back = values[-1] - labels
     found = []
     for index in reversed(range(len(matrices))):
-        found.append((back, values[index]))
+        found.append((back, np.vstack([np.ones((1, values[index].shape[1])), values[index]])))
         if index:
             back = (matrices[index][:, 1:].T @ back) * (values[index] > 0)
     yield from reversed(found)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.kernels.clipping import sum_clipped_products
+from consortium.kernels.clipping import add_clipped_mean, sum_clipped_products
 
 Array = NDArray[Any]
 
-_ROWS = 2048  # features that stay in the processor's cache
 _CHUNK = 256  # volumes that are widened to float64 at a time
 
 
@@ -65,15 +64,7 @@ def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product = block @ courses.T
-    parts = [slice(start, start + _ROWS) for start in range(0, len(product), _ROWS)]
-    # Widened piece by piece: as a whole it would pass through memory four times more.
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = [np.square(product[part], dtype=np.float64).sum() for part in parts]
-    size = float(np.sqrt(np.sum(squares))) / block.shape[1]
-    if np.isfinite(size):
-        scale = np.float64(bound / max(size, bound) / block.shape[1])
-        for part in parts:
-            total[part] += product[part] * scale
+    add_clipped_mean(total, product, block.shape[1], bound)
 
 
 def add_volume_products(total: Array, block: Array, basis: Array, bound: float) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.kernels.clipping import squared_norms
-from consortium.kernels.columns import bounded_columns
+from consortium.kernels.clipping import clip_columns, clip_products, squared_norms
 
 Array = NDArray[Any]
 
@@ -58,7 +57,7 @@ def mean_cube(columns: Array, norm: float) -> Array:
     columns : array, K x N
     norm : float
     """
-    clipped = bounded_columns(columns, float(np.cbrt(norm)))
+    clipped = clip_columns(columns, float(np.cbrt(norm)))
     mean: Array = pack_cubic(_sum_products(clipped, clipped, clipped)) / columns.shape[1]
     return mean
 
@@ -73,13 +72,9 @@ def mean_mixed_cube(first: Array, second: Array, third: Array, norm: float) -> A
     first, second, third : array, K x N
     norm : float
     """
-    parts = [np.asarray(part, dtype=np.float64) for part in (first, second, third)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = [squared_norms(part) for part in parts]
-        sizes = np.sqrt(squares[0]) * np.sqrt(squares[1]) * np.sqrt(squares[2])
-    finite = np.isfinite(sizes) & np.isfinite(sum(squares))
-    u, v, w = (part[:, finite] for part in parts)
-    total = _sum_products(u * (norm / np.maximum(sizes[finite], norm)), v, w)
+    u, v, w = (np.asarray(part, dtype=np.float64) for part in (first, second, third))
+    ((u, v, w),) = clip_products([(u, v, w)], norm)
+    total = _sum_products(u, v, w)
     orders = np.stack([total.transpose(order) for order in permutations(range(3))])
     mean: Array = pack_cubic(orders.mean(axis=0)) / first.shape[1]
     return mean

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consortium.kernels.clipping import clip_columns, clip_moment
 from consortium.kernels.moments import (
     add_second_moment,
-    clipped_volumes,
     pack_symmetric,
     packed_size,
-    subject_scale,
     unpack_symmetric,
 )
 
@@ -59,21 +58,33 @@ def test_a_subject_is_scaled_to_its_bound(features, volumes, seed, bound, size):
     block = (size * random_block(seed, features, volumes)).astype(np.float32)
     moment = block.astype(np.float64) @ block.T.astype(np.float64) / volumes
     whole = np.linalg.norm(moment)
-    scaled = subject_scale(block, bound) * volumes
-    assert scaled == pytest.approx(min(1.0, bound / whole), rel=1e-9)
-    assert scaled * whole <= bound * (1 + 1e-9)
+    rows, scale = clip_moment(block, bound)
+    clipped = np.linalg.norm(scale * rows @ rows.T)
+    assert clipped == pytest.approx(min(whole, bound), rel=1e-9)
+    assert clipped <= bound * (1 + 1e-9)
 
 
 def test_an_empty_or_broken_subject_counts_as_nothing():
-    assert subject_scale(np.zeros((3, 5)), 1.0) == 0.0
-    assert subject_scale(np.full((3, 5), np.nan), 1.0) == 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert subject_scale(np.full((3, 5), 1e300), 1.0) == 0.0
+    for value in (0.0, np.nan, np.inf):
+        rows, scale = clip_moment(np.full((3, 5), value), 1.0)
+        assert scale == 0.0
+        assert not rows.any()
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-170, 1e-80, 1e80, 1e170, 1e300])
+def test_a_subject_of_any_size_is_clipped_to_its_bound(size):
+    block = size * np.array([[1.0, 0.0, -1.0], [0.0, 1e-170, 0.0]])
+    exact = min(2.0 / 3 * size * size, 0.7)
+    rows, scale = clip_moment(block, 0.7)
+    moment = (scale * rows @ rows.T).astype(np.longdouble)
+    found = float(np.sqrt(np.square(moment).sum()))
+    assert found == pytest.approx(exact, rel=1e-9, abs=1e-320)
+    assert found <= 0.7 * (1 + 1e-9)
 
 
 @given(SIZES, SIZES, SEEDS, st.floats(1e-3, 10))
 def test_a_volume_and_its_moment_are_clipped(features, volumes, seed, bound):
     block = random_block(seed, features, volumes)
-    for column, clipped in zip(block.T, clipped_volumes(block, bound).T, strict=True):
+    for column, clipped in zip(block.T, clip_columns(block, np.sqrt(bound)).T, strict=True):
         moment = np.linalg.norm(np.outer(clipped, clipped))
         assert moment == pytest.approx(min(bound, np.linalg.norm(np.outer(column, column))))

@@ -81,10 +81,11 @@ def test_more_persons_than_a_chunk():
 
 def test_an_overflow_counts_as_nobody():
     parameters, inputs, labels = problem((4, 5, 1))
-    alone = sum_clipped_gradients(parameters, (4, 5, 1), inputs[:, 1:], labels[:, 1:], 1.0)
-    inputs[:, 0] = 1e200
-    found = sum_clipped_gradients(parameters, (4, 5, 1), inputs, labels, 1.0)
-    assert found == pytest.approx(alone)
+    alone = sum_clipped_gradients(10 * parameters, (4, 5, 1), inputs[:, 1:], labels[:, 1:], 1.0)
+    for value in (1e308, np.inf, np.nan):
+        inputs[:, 0] = value * np.array([1, -1, 1, -1])
+        found = sum_clipped_gradients(parameters * 10, (4, 5, 1), inputs, labels, 1.0)
+        assert found == pytest.approx(alone)
 
 
 def test_first_weights_are_public_and_of_the_right_size():

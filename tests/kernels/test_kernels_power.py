@@ -59,7 +59,7 @@ def test_what_overflows_counts_as_nothing(size):
     block = np.full((3, 4), size, dtype=np.float32)
     add_subject_product(total, block, np.ones((3, 2), np.float32), 1.0)
     assert not total.any()
-    add_volume_products(total, np.full((3, 4), 1e200), np.ones((3, 2)), 1.0)
+    add_volume_products(total, np.full((3, 4), 1e308), 1e3 * np.ones((3, 2)), 1.0)
     assert not total.any()
 
 
