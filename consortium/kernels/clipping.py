@@ -247,5 +247,7 @@ def _near_one(columns: Array) -> tuple[Array, Array]:
 def _squared_moment(rows: Array) -> Array:
     """Squared Frobenius norm of X Xᵀ."""
     half = dsyrk(1.0, rows.T, trans=rows.shape[1] >= len(rows))  # the upper triangle, zeros below
-    square: Array = 2.0 * np.square(half).sum() - np.square(np.diag(half)).sum()
+    diagonal = np.diag(half)
+    # No product of NumPy's: its BLAS is another than SciPy's, and their threads would fight.
+    square: Array = 2.0 * np.einsum("ij,ij->", half, half) - np.square(diagonal).sum()
     return square

@@ -25,6 +25,7 @@ MODULES = (
     *(["attacks_over_network"] if importlib.util.find_spec("paramiko") else []),
     "attacks_in_text",
     "attacks_in_scans",
+    "attacks_on_scales",
 )
 
 

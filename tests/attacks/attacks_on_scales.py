@@ -1,0 +1,126 @@
+"""Queries and data of such scales that squares over- or underflow, to get past the clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from attack_kinds import Stage, attack
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Argument, Array, Query
+from consortium.algorithms.memory import ArrayData
+from consortium.errors import RangeError
+from consortium.privacy.bounds import Bound, Unit
+from consortium.privacy.lattice import Lattice
+
+_GUARD = "consortium.kernels.clipping:_extreme"
+_PERSONS = 10
+
+
+def _unguarded(_real: object) -> object:
+    """All squares pass for ordinary ones."""
+    return lambda bound, *squares: np.zeros(0, dtype=np.intp)
+
+
+def _answer(
+    study: tuple[str, str], person: Array, arguments: Mapping[str, Argument], bound: Bound
+) -> Array:
+    """What a site of one person and nine of zeros answers."""
+    algorithm, statistic = study
+    people = [person[:, None], *np.zeros((_PERSONS - 1, len(person), 1))]
+    local = REGISTRY[algorithm].statistics[statistic]
+    with np.errstate(all="ignore"):
+        return local(ArrayData(people), Query("stage", statistic, arguments), bound)
+
+
+def _topics(rows: tuple[float, float, float]) -> dict[str, Argument]:
+    """Arguments under which a person's three words are whitened with rows of these scales."""
+    return {"starts": np.array([0.0, 3.0, 6.0]), "whitening": np.array(rows)[:, None]}
+
+
+_SAYS = np.eye(3).ravel()  # the first word is the first of three, and so on
+_BOUND = Bound(1.0)
+
+
+@attack(
+    "hub",
+    guard=_GUARD,
+    without="one person moves the site's mean by ten times what is charged for",
+    stops="",
+    instead=_unguarded,
+)
+def whitening_whose_rows_hide_each_others_scale(stage: Stage) -> bool:
+    """Whitens three words by 1e-170, 1e100 and 2e71, of which one has a square of zero."""
+    arguments = _topics((1e-170, 1e100, 2e71))
+    moved = _answer(("tensor", "topic_third"), _SAYS, arguments, _BOUND)
+    return float(np.linalg.norm(moved)) > _BOUND.sensitivity(_PERSONS) * (1 + 1e-6)
+
+
+def _refused(values: Array, bound: Bound, stage: Stage) -> bool:
+    try:
+        Lattice(2.0**-20, 64).encode(values, bound.norm)
+    except RangeError as error:
+        stage.said.append(str(error))
+        return True
+    return False
+
+
+@attack(
+    "hub",
+    guard=_GUARD,
+    without="whether a site answers tells whether somebody is there, and costs nothing",
+    stops="",
+    instead=_unguarded,
+)
+def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
+    """Chooses scales at which a site refuses to answer if one person is among its own."""
+    arguments = _topics((1e-170, 1e100, 2e90))
+    found = [
+        _answer(("tensor", "topic_third"), person, arguments, _BOUND)
+        for person in (_SAYS, np.zeros(9))
+    ]
+    return len({_refused(values, _BOUND, stage) for values in found}) == 2
+
+
+@attack(
+    "hub",
+    guard=_GUARD,
+    without="one person moves a gradient under a small bound by far more than is charged for",
+    stops="",
+    instead=_unguarded,
+)
+def network_sure_of_itself(stage: Stage) -> bool:
+    """Asks for gradients at weights of 1e153 behind which the error is 1e-165."""
+    hidden, last = [0.0, 1e153], [-380.0, 0.0]  # bias and weight of either layer
+    arguments = {"target": 1, "units": np.ones(2), "parameters": np.array([*hidden, *last])}
+    bound = Bound(1e-13)
+    person, nobody = (
+        _answer(("network", "network_gradient"), each, arguments, bound)
+        for each in (np.array([1.0, -1.0]), np.array([0.0, -1.0]))
+    )
+    return float(np.linalg.norm(person - nobody)) > bound.sensitivity(_PERSONS) * (1 + 1e-6)
+
+
+@attack(
+    "file giver",
+    guard=_GUARD,
+    without="a site's refusal to answer tells that somebody's scan is among its own",
+    stops="",
+    instead=_unguarded,
+)
+def scan_whose_numbers_are_none(stage: Stage) -> bool:
+    """Gives a scan with an infinite volume, which must not show in whether the site answers."""
+    scan = np.ones((3, 4))
+    damaged = scan.copy()
+    damaged[:, 1] = np.inf
+    units: tuple[Unit, ...] = ("subject", "timepoint")
+    for name, statistic in (("average", "mean_volume"), ("pca", "second_moment")):
+        local = REGISTRY[name].statistics[statistic]
+        for unit in units:
+            sites = (ArrayData([scan, other], unit) for other in (scan, damaged))
+            with np.errstate(all="ignore"):
+                found = [local(site, Query("stage", statistic), _BOUND) for site in sites]
+            if len({_refused(values, _BOUND, stage) for values in found}) == 2:
+                return True
+    return False
