@@ -1,0 +1,135 @@
+"""What is attacked: every statistic of every analysis as its own honest run asks for it.
+
+Studies and sites are those that the contract tests run every analysis of the registry on.
+Statistics, bounds and arguments come from the analysis itself, so that one that is new is attacked
+without a line here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Heard, Local, Query
+from consortium.algorithms.memory import ArrayData
+from consortium.kernels.clipping import vector_norm
+from consortium.privacy.bounds import Bound, Unit
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from feature_sites import FEATURE_CASES, make_feature_sites
+from memory_sites import CASES, drive, shape_of, sites_for
+
+REFUSED_ABOVE = 1e-6  # over the bound: from there on a site does not send its statistic
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the data of two sites that differ in one unit.
+
+    Parameters
+    ----------
+    query : Query
+    bound : Bound
+    blocks : tuple of array, each D x T_m
+    other : array
+        The first block of the neighbour: all of it, or its first volume, is another unit.
+    """
+
+    query: Query
+    bound: Bound
+    blocks: tuple[Array, ...]
+    other: Array
+
+
+@dataclass(frozen=True)
+class Case:
+    """One statistic of one analysis, and a question of its honest run to begin with."""
+
+    name: str
+    unit: Unit
+    views: tuple[tuple[str, int], ...]
+    local: Local
+    start: Question
+
+    def ratio(self, question: Question) -> float | None:
+        """Move of the statistic over its sensitivity.
+
+        Returns infinity if the site answers for one of the neighbours only, and nothing if it
+        answers for neither.
+        """
+        found = [
+            self._answer(question, blocks)
+            for blocks in (question.blocks, (question.other, *question.blocks[1:]))
+        ]
+        if found[0] is None or found[1] is None:
+            return None if found[0] is found[1] else np.inf
+        lengths = [block.shape[1] for block in question.blocks]
+        units = len(lengths) if self.unit == "subject" else sum(lengths)
+        # Over the bound first: the squares of a move may be too small for a number.
+        moved = vector_norm((found[1] - found[0]) / question.bound.norm)
+        return moved / (question.bound.sensitivity(units) / question.bound.norm)
+
+    def _answer(self, question: Question, blocks: tuple[Array, ...]) -> Array | None:
+        """What a site sends, or nothing where it would refuse."""
+        bound = question.bound
+        site = ArrayData(blocks, self.unit, views=self.views)
+        try:
+            values = np.asarray(self.local(site, question.query, bound), dtype=np.float64)
+        except Exception:  # whatever it is, the site refuses
+            return None
+        return values if vector_norm(values) <= bound.norm * (1 + REFUSED_ABOVE) else None
+
+
+def all_cases() -> list[Case]:
+    """Every statistic with every form of arguments that some analysis has for it."""
+    found: dict[str, dict[tuple[str, ...], Case]] = {}
+    for case in _recorded():
+        names = tuple(sorted(case.start.query.arguments))
+        forms = found.setdefault(case.name, {})
+        number = f" {len(forms) + 1}" if forms else ""
+        forms.setdefault(names, replace(case, name=case.name + number))
+    return [case for forms in found.values() for case in forms.values()]
+
+
+def _recorded() -> Iterator[Case]:
+    for name, analysis, unit in CASES:
+        yield from _cases_of(name, analysis, sites_for(name, unit))
+    for name, views, analysis in FEATURE_CASES:
+        yield from _cases_of(name, analysis, make_feature_sites(views))
+
+
+def _cases_of(name: str, analysis: object, sites: list[ArrayData]) -> Iterator[Case]:
+    algorithm = REGISTRY[name]
+    parameters = algorithm.Parameters.model_validate(analysis)
+    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    site = sites[0]
+    blocks = tuple(site.blocks())
+    for query in reversed(drive(algorithm, parameters, sites)[0]):  # the last has heard the most
+        bound = planned[query.stage].bound
+        words = [value for value in query.arguments.values() if isinstance(value, str)]
+        label = " ".join([f"{name}.{query.statistic}", site.unit, *words])
+        start = Question(query, bound, blocks, blocks[0].copy())
+        yield Case(
+            label, site.unit, site.extent.views, algorithm.statistics[query.statistic], start
+        )
+
+
+def with_arguments(question: Question, arguments: dict[str, object]) -> Question:
+    """The same question with other arguments; what was heard is one of them, named ``heard``."""
+    query, given = question.query, dict(arguments)
+    answers = given.pop("heard", None)
+    if query.heard is not None and isinstance(answers, np.ndarray):
+        query = replace(query, heard=Heard(query.heard.site, answers))
+    return replace(question, query=replace(query, arguments=given))
+
+
+def arguments_of(question: Question) -> dict[str, object]:
+    """Every argument of the query, and what was heard."""
+    heard = question.query.heard
+    return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

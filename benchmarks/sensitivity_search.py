@@ -1,0 +1,235 @@
+"""A search for questions that move a statistic further than its sensitivity.
+
+It knows nothing of the code: numbers of the query, of the data and of the bound are changed at
+random, by scales from 1e-300 to 1e300 entry by entry, row by row and column by column; what moved
+a statistic the furthest so far is changed further.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.sensitivity_cases import Case, Question, arguments_of, with_arguments
+from consortium.algorithms.base import Array
+from consortium.privacy.bounds import Bound
+
+TOLERANCE = 1e-9
+"""Of a ratio: rounding in float64 of a sum over few units. Plans add as much to a sensitivity."""
+_DECADES = 300
+_KEPT = 8  # questions that are changed further, those that moved the most
+_CLIMBING = 0.6  # part of the questions that begin with one of these
+_SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 1e-170, 1e-155, 1e-8, 1e8, 1e153, 1e155, 1.7e308, -1e308]
+)
+_WRONG = np.array([np.nan, np.inf, -np.inf])
+
+
+@dataclass
+class Outcome:
+    """What became of the questions about one statistic.
+
+    Parameters
+    ----------
+    name : str
+    trials, answered : int
+        Questions, and those that both sites answered.
+    worst : float
+        Largest move over the sensitivity.
+    differ : int
+        Questions that one of two neighbours answered.
+    example : Question, optional
+        One that did either, the last one that broke something.
+    """
+
+    name: str
+    trials: int = 0
+    answered: int = 0
+    worst: float = 0.0
+    differ: int = 0
+    example: Question | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether a move exceeded the sensitivity, or a refusal told of one unit."""
+        return self.worst > 1 + TOLERANCE or self.differ > 0
+
+    def note(self, ratio: float | None, question: Question) -> None:
+        """Count a question."""
+        self.trials += 1
+        self.answered += ratio is not None and math.isfinite(ratio)
+        if ratio is None:
+            return
+        if math.isinf(ratio):
+            self.differ += 1
+        else:
+            self.worst = max(self.worst, ratio)
+        if ratio > 1 + TOLERANCE:
+            self.example = question
+
+
+def together(outcomes: Iterable[Outcome]) -> Outcome:
+    """One outcome of several about the same statistic."""
+    each = list(outcomes)
+    total = Outcome(each[0].name)
+    for name in ("trials", "answered", "differ"):
+        setattr(total, name, sum(getattr(one, name) for one in each))
+    total.worst = max(one.worst for one in each)
+    total.example = next((one.example for one in each if one.broken), None)
+    return total
+
+
+def search(
+    case: Case, seconds: float, generator: np.random.Generator, *, until_broken: bool = False
+) -> Outcome:
+    """Attack one statistic for so long, beginning with its honest question."""
+    found, stop = Outcome(case.name), time.perf_counter() + seconds
+    best: list[tuple[float, Question]] = []
+    with np.errstate(all="ignore"):
+        while time.perf_counter() < stop and not (until_broken and found.broken):
+            question = case.start
+            if best and generator.random() < _CLIMBING:
+                question = best[int(generator.integers(len(best)))][1]
+            for _ in range(int(generator.integers(1, 5))):
+                question = mutated(question, case, generator)
+            ratio = case.ratio(question)
+            found.note(ratio, question)
+            if ratio is not None and math.isfinite(ratio):
+                best = sorted([*best, (ratio, question)], key=lambda pair: -pair[0])[:_KEPT]
+    return found
+
+
+def mutated(question: Question, case: Case, generator: np.random.Generator) -> Question:
+    """Change one thing: an argument, the unit, somebody else, the numbers' type, or the bound."""
+    arguments = arguments_of(question)
+    kind = generator.random()
+    if kind < 0.5 and arguments:
+        name = str(generator.choice(sorted(arguments)))
+        arguments[name] = _changed(arguments[name], generator)
+        return with_arguments(question, arguments)
+    if kind < 0.55 and type(question.bound) is Bound and question.bound.influence is None:
+        norm = case.start.bound.norm * 10.0 ** generator.choice(
+            [0, 0, -3, -12, -60, -170, -280, 60]
+        )
+        return replace(question, bound=replace(question.bound, norm=float(norm)))
+    if kind < 0.9:
+        unit = slice(None) if case.unit == "subject" else slice(0, 1)
+        new = question.other.copy()
+        new[:, unit] = _values(new[:, unit], generator)
+        if generator.random() < 0.1:
+            new = question.blocks[0].copy()
+        if generator.random() < 0.3:  # the other way round
+            return replace(question, other=question.blocks[0], blocks=(new, *question.blocks[1:]))
+        return replace(question, other=new)
+    if kind < 0.96:
+        place = int(generator.integers(len(question.blocks)))
+        blocks = list(question.blocks)
+        blocks[place] = _values(blocks[place], generator)
+        return _neighbours(question, blocks, case)
+    kinds = {np.dtype(np.float32): np.float64, np.dtype(np.float64): np.float32}
+    change = kinds[question.other.dtype]
+    blocks = [block.astype(change) for block in question.blocks]
+    return replace(question, blocks=tuple(blocks), other=question.other.astype(change))
+
+
+def _neighbours(question: Question, blocks: list[Array], case: Case) -> Question:
+    """Both sites have the blocks, but for the unit in which they differ."""
+    other = blocks[0].copy()
+    unit = slice(None) if case.unit == "subject" else slice(0, 1)
+    other[:, unit] = question.other[:, unit]
+    return replace(question, blocks=tuple(blocks), other=other)
+
+
+def _changed(value: object, generator: np.random.Generator) -> object:
+    if isinstance(value, np.ndarray):
+        whole = value.size and np.issubdtype(value.dtype, np.floating) and not (value % 1).any()
+        if whole and generator.random() < 0.9 and value.any():  # indices and sizes, most likely
+            return generator.permutation(value.ravel()).reshape(value.shape)
+        return _values(value, generator)
+    if isinstance(value, float):
+        return float(_values(np.array([[value]]), generator)[0, 0])
+    if isinstance(value, int):
+        return int(generator.integers(-1, 5)) if generator.random() < 0.3 else value
+    return value
+
+
+def _values(values: Array, generator: np.random.Generator) -> Array:
+    """Change some of the numbers of an array."""
+    flat = np.array(values, dtype=np.float64).reshape(-1, values.shape[-1] if values.ndim else 1)
+    if not flat.size:
+        return values
+    for _ in range(int(generator.integers(1, 4))):
+        _CHANGES[int(generator.integers(len(_CHANGES)))](flat, generator)
+    return flat.astype(values.dtype).reshape(values.shape)
+
+
+def _part(flat: Array, generator: np.random.Generator) -> tuple[object, object]:
+    """A row, a column, an entry, a random few or all."""
+    row, column = (int(generator.integers(size)) for size in flat.shape)
+    some = generator.random(flat.shape) < generator.choice([0.2, 0.5, 0.8])
+    options = [(row, slice(None)), (slice(None), column), (row, column), some.nonzero(), (..., ...)]
+    chosen = options[int(generator.integers(len(options)))]
+    return (slice(None), slice(None)) if chosen[0] is ... else chosen  # type: ignore[return-value]
+
+
+def _scale(flat: Array, generator: np.random.Generator) -> None:
+    wide = _DECADES if generator.random() < 0.6 else 3
+    flat[_part(flat, generator)] *= 10.0 ** generator.uniform(-wide, wide)
+
+
+def _scale_rows(flat: Array, generator: np.random.Generator) -> None:
+    flat *= 10.0 ** generator.uniform(-_DECADES, _DECADES, (len(flat), 1))
+
+
+def _set_scales(flat: Array, generator: np.random.Generator) -> None:
+    """Random signs, and a scale for every row: what was too large or small is in range again."""
+    scales = 10.0 ** generator.uniform(-_DECADES, _DECADES, (len(flat), 1))
+    flat[:] = generator.choice([-1.0, 1.0], flat.shape) * scales
+
+
+def _special(flat: Array, generator: np.random.Generator) -> None:
+    flat[_part(flat, generator)] = generator.choice(_SPECIAL)
+
+
+def _zeros(flat: Array, generator: np.random.Generator) -> None:
+    flat[generator.random(flat.shape) < generator.random()] = 0.0
+
+
+def _ones(flat: Array, generator: np.random.Generator) -> None:
+    """A single one in every column, or in every few rows: what is counted or labelled."""
+    flat[:] = 0.0
+    step = int(generator.integers(1, len(flat) + 1))
+    for start in range(0, len(flat), step):
+        flat[start + generator.integers(min(step, len(flat) - start)), :] = 1.0
+
+
+def _wrong(flat: Array, generator: np.random.Generator) -> None:
+    if generator.random() < 0.3:
+        flat[_part(flat, generator)] = generator.choice(_WRONG)
+
+
+def _signs(flat: Array, generator: np.random.Generator) -> None:
+    flat[_part(flat, generator)] *= -1.0
+
+
+def _normal(flat: Array, generator: np.random.Generator) -> None:
+    flat[:] = generator.standard_normal(flat.shape)
+
+
+def _nudge(flat: Array, generator: np.random.Generator) -> None:
+    flat *= 1.0 + 10.0 ** generator.uniform(-12, 0) * generator.standard_normal(flat.shape)
+
+
+def _copy(flat: Array, generator: np.random.Generator) -> None:
+    first, second = generator.integers(len(flat), size=2)
+    flat[first] = flat[second]
+
+
+_CHANGES = (
+    *(_scale, _scale_rows, _set_scales, _special, _zeros, _ones),
+    *(_wrong, _signs, _normal, _nudge, _copy),
+)
