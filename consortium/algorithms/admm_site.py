@@ -40,7 +40,7 @@ PRECISION = 1e-3
 """β over L/n: what the solver leaves, charged."""
 _STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
 _SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
-_SHORTEST = 1e-100  # L, below which squares are rounded to zero and nothing is clipped
+_SHORTEST = 1e-100  # L, below which the solver's squares are rounded to zero
 _ROUNDING = 1e-12
 _LARGEST = 1e100
 """Of numbers whose squares and quotients don't overflow."""

@@ -108,7 +108,7 @@ def _regression_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     )
     table = data.table()
     columns = np.empty((len(table) + 1, table.shape[1]))
-    columns[:-2] = clip_columns(np.delete(table, target, axis=0), max(reach, 1e-300))
+    columns[:-2] = clip_columns(np.delete(table, target, axis=0), reach)
     columns[-2] = constant
     columns[-1] = weight * np.clip(table[target].astype(np.float64), -1.0, 1.0)
     return mean_packed_square(columns, bound.norm)

@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of z zᵀ, z = (x, c), packed: (D + 1)(D + 2)/2 entries."""
     constant = number_argument(query, "constant")
-    persons = clip_columns(data.table(), _reach(query))
+    persons = clip_columns(data.table(), number_argument(query, "reach"))
     row = np.full((1, persons.shape[1]), constant)
     return mean_packed_square(np.vstack([persons, row]), bound.norm)
 
@@ -28,7 +28,7 @@ def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
 def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean of v ⊗ v ⊗ v, v = Wᵀ x, packed: K (K + 1)(K + 2)/6 entries."""
     whitening = feature_argument(query, "whitening", data.features)
-    persons = clip_columns(data.table(), _reach(query))
+    persons = clip_columns(data.table(), number_argument(query, "reach"))
     with np.errstate(over="ignore", invalid="ignore"):
         whitened = whitening.T @ persons
     return mean_cube(whitened, bound.norm)
@@ -62,10 +62,6 @@ def _topic_cube(data: SiteData, query: Query, bound: Bound) -> Array:
     """
     words = _words(data, query, index_argument(query, "size", data.features + 1))
     return mean_mixed_cube(words[0], words[1], words[2], bound.norm)
-
-
-def _reach(query: Query) -> float:
-    return max(number_argument(query, "reach"), 1e-150)
 
 
 def _words(data: SiteData, query: Query, size: int) -> list[Array]:

@@ -1,6 +1,7 @@
 """A planned release: promises kept by the very integers that are drawn, sums that are exact."""
 
 import hashlib
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
 from consortium.privacy.calibrate import pooled_deviation
-from consortium.privacy.mechanism import plan_mechanism
+from consortium.privacy.mechanism import arithmetic, plan_mechanism
 from consortium.privacy.noise import LARGEST_SIGMA, GaussianSampler
 
 SCHEMES = ("cape", "secure-sum", "local")
@@ -84,6 +85,15 @@ def test_every_site_is_charged_its_weighted_sensitivity_and_the_rounding(scheme)
     assert mechanism.weights == pytest.approx((1 / 6, 1 / 3, 1 / 2))
     assert mechanism.sensitivities == pytest.approx((expected,) * 3)
     assert mechanism.sensitivities[0] > 4.0 / 60
+
+
+@pytest.mark.parametrize("units", [1, 100, 10_000, 1_000_000])
+def test_what_is_charged_for_arithmetic_covers_sums_one_by_one(units):
+    # The worst order of a sum: contributions of one sign, each added to all those before.
+    values = np.random.default_rng(units).uniform(0.5, 1.0, units)
+    error = abs(float(np.cumsum(values)[-1]) - math.fsum(values))
+    assert 2 * error <= np.sqrt(2.0) * arithmetic(units)
+    assert arithmetic(units) <= 1e-5
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "none"])
