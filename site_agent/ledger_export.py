@@ -16,6 +16,9 @@ blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that rea
 double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
 the first.
 
+To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
+set's account holds. Lines of unit 'subject' count in the account of unit 'timepoint', too.
+
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.
 """

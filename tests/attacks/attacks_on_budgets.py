@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attack_kinds import Stage, always, attack, nothing
+from charges import up_to
 
 from consortium.exchange import MemoryExchange
 from consortium.identity import create_identity
@@ -30,12 +31,15 @@ _STUDY = (
 
 def _charge(number: int, query: str = "9e") -> Charge:
     values: dict[str, Any] = dict.fromkeys(Charge.__dataclass_fields__, "x" * 64)
-    return Charge(**values | {"round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32})
+    return Charge(
+        **values
+        | {"unit": "subject", "round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32}
+    )
 
 
 def _spend(ledger: Ledger, *rounds: int) -> None:
     for number in rounds:
-        ledger.reserve(_charge(number), LIMIT, "noon")
+        ledger.reserve(_charge(number), up_to(LIMIT), "noon")
         ledger.spend(_charge(number), "noon")
 
 
@@ -48,7 +52,7 @@ def _copy(source: Path, target: Path) -> None:
 
 @attack(
     "hub",
-    guard="site_agent.ledger:_check_limit",
+    guard="site_agent.limits:_check_accounts",
     without="the data cost more than the site allows",
     stops="over the limit of 1",
     instead=nothing,
@@ -78,7 +82,7 @@ def other_question_for_a_paid_round(stage: Stage) -> bool:
     """Asks another question under the number of a round that is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    return not ledger.reserve(_charge(1, query="66"), LIMIT, "noon")  # False: nothing to pay
+    return not ledger.reserve(_charge(1, query="66"), up_to(LIMIT), "noon")  # False: nothing to pay
 
 
 def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
@@ -100,7 +104,7 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
     """Gives its run the name of another consortium's run, which is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), LIMIT, "noon")
+    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), up_to(LIMIT), "noon")
     stage.said.append("paid" if paid else "free")
     return not paid
 

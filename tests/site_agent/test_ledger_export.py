@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from charges import up_to
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def _filled(path: Path) -> Ledger:
     ledger = Ledger(path)
     for number in (1, 2, 3):
         charge = replace(CHARGE, round=number, mu=CHARGE.mu * 3**number)
-        ledger.reserve(charge, 9.0, f"at {number}")
+        ledger.reserve(charge, up_to(9.0), f"at {number}")
         ledger.spend(charge, f"at {number}, later")
     return ledger
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from charges import up_to
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def identity(tmp_path: Path) -> Identity:
 def spend(ledger: Ledger, witness: Witness | None, *rounds: int, run: str = "small-0001") -> None:
     for number in rounds:
         charge = replace(CHARGE, run=run, round=number)
-        ledger.reserve(charge, 9.0, "now")
+        ledger.reserve(charge, up_to(9.0), "now")
         assert witness is None or witness.post() is None
         ledger.spend(charge, "now")
 
@@ -210,7 +211,7 @@ def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: I
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
     witness = Witness(exchange, identity, "east", ledger)
     exchange.put("ledgers/east/000000001", b"in the way")
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     assert isinstance(witness.post(), ExchangeError)
     ledger.spend(CHARGE, "now")
     exchange.down = True
@@ -238,7 +239,7 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
     for number, step in enumerate(steps, start=1):
         ledger = Ledger(path)
         if step == "spend":
-            ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
+            ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
             lines.append(number)
         elif step == "post":
             trouble = Witness(exchange, identity, "east", ledger).post()
