@@ -164,7 +164,7 @@ def _export(folder: Path) -> bytes:
         ledger.reserve(charge, Limits({"subject": 9.0}), "noon")
         ledger.spend(charge, "noon")
     ledger.close()
-    return export_json(ledger, site=SITES[0], at="noon")
+    return export_json(ledger, site=SITES[0], at="noon", key=key_of(SITES[0]))
 
 
 def _approval(folder: Path) -> Target:

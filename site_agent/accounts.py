@@ -69,7 +69,7 @@ def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Acc
     """
     charges = [entry.charge for entry in entries if entry.event == "reserve"]
     datasets = {dataset, *(charge.dataset for charge in charges)}
-    keys = {(dataset, unit) for unit in policy.units}
+    keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
     keys |= {(charge.dataset, charge.unit) for charge in charges}
     if "timepoint" in policy.units:  # which every study costs something
         keys |= {(each, "timepoint") for each in datasets}

@@ -37,6 +37,7 @@ from consortium.secagg import CENTRE, seal, unseal
 from site_agent.approval import Approval, approvals, tell_withdrawn
 from site_agent.attendance import Attendance, Site, public_reason
 from site_agent.config import SiteConfig
+from site_agent.joining import earlier_key
 from site_agent.ledger import Ledger
 from site_agent.opening import open_dataset
 from site_agent.permission import Permission, permit
@@ -82,7 +83,7 @@ class Agent:
             str(config.dataset.resolve()),
             self.policy,
             ledger,
-            Witness(exchange, identity, config.name, ledger),
+            Witness(exchange, identity, config.name, ledger, earlier_key(self.folder)),
             Store(self.folder / STORE),
             exchange,
             lambda: self.now().isoformat(timespec="seconds"),
@@ -150,6 +151,9 @@ class Agent:
             return
         try:
             self.site.witness.check()
+            trouble = self.site.witness.post()  # under a key that may be new
+            if trouble is not None:
+                self._tell_once(str(trouble))
             self.tell_consents()
             self._greeted = True
         except ExchangeError as error:  # it is tried again before anything else is done

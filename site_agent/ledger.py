@@ -105,6 +105,12 @@ class Ledger:
         with self._writing() as book:
             return book.sums.runs(study, centres)
 
+    def has_answered(self, sites: Collection[str]) -> bool:
+        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
+        with self._using() as book:
+            rows = book.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+            return any(site in sites for (site,) in rows)
+
     def head(self) -> Head:
         """Return the number of lines and the last one's digest."""
         with self._writing() as book:

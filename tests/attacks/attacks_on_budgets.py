@@ -15,7 +15,7 @@ from attack_kinds import Stage, always, attack, nothing
 from charges import up_to
 
 from consortium.exchange import MemoryExchange
-from consortium.identity import create_identity
+from consortium.identity import Identity, create_identity
 from consortium.study import parse_study
 from site_agent.ledger import Charge, Ledger
 from site_agent.ledger_export import export_json, verify_export
@@ -136,6 +136,52 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     return True  # three rounds of 0.6 where two are the limit
 
 
+@attack(
+    "exchange",
+    guard="site_agent.witness:Witness._check_new",
+    without="who deletes a site's heads can have it take any older ledger for the newest",
+    stops="say so with 'site-agent ledger --accept'",
+    instead=nothing,
+)
+def heads_that_were_deleted(stage: Stage) -> bool:
+    """Deletes every head that a site signed; then somebody restores the site's older ledger."""
+    path = stage.root / "ledger.sqlite"
+    identity = create_identity(stage.root, bytes(range(64)))
+    ledger, before = Ledger(path), stage.root / "backup.sqlite"
+    _answer(ledger, identity, 1)
+    _copy(path, before)
+    _answer(ledger, identity, 2)
+    Witness(MemoryExchange(), identity, "north", Ledger(before)).check()  # of which nothing is left
+    _answer(Ledger(before), identity, 3)
+    return True  # three rounds of 0.6 where two are the limit
+
+
+def _answer(ledger: Ledger, identity: Identity, number: int) -> None:
+    charge = replace(_charge(number), site=identity.public.hex())
+    ledger.reserve(charge, up_to(LIMIT), "noon")
+    ledger.spend(charge, "noon")
+
+
+def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
+    return lambda unit: (unit,)
+
+
+@attack(
+    "hub",
+    guard="site_agent.limits:counted",
+    without="a volume loses √2 of its limit, half as a volume and half with its person",
+    stops="for unit timepoint and this asks for",
+    instead=_each_for_itself,
+)
+def volume_charged_once_of_two(stage: Stage) -> bool:
+    """Asks a study that protects persons, and then another one that protects volumes."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    for number, unit in enumerate(("subject", "timepoint"), start=1):
+        charge = replace(_charge(number), unit=unit, mu=0.9)
+        ledger.reserve(charge, up_to(LIMIT), "noon")
+    return True
+
+
 def _unread(_real: object) -> Callable[..., Iterator[Any]]:
     return lambda head, entries, where: iter(entries)
 
@@ -170,7 +216,8 @@ def line_left_out_of_an_export(stage: Stage) -> bool:
     """Exports its ledger for an ethics board and leaves a round out."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1, 2)
-    content = json.loads(export_json(ledger, site="north", at="noon"))
+    identity = create_identity(stage.root, bytes(range(64)))
+    content = json.loads(export_json(ledger, site="north", at="noon", key=identity.key))
     del content["lines"][0:2]
     return len(verify_export(json.dumps(content).encode()).entries) == 2
 
