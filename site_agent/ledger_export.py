@@ -103,7 +103,8 @@ class Export:
         lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
         return (
             f"The ledger of {legible(self.site, 64)} as of {legible(self.at, 64)} is whole: its "
-            f"{lines} follow one another from the first to the head {self.head.digest[:16]}…, which is signed with the key of "
+            f"{lines} follow one another from the first to the head {self.head.digest[:16]}…, "
+            "which is signed with the key of "
             f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
         )
 
