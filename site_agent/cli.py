@@ -27,7 +27,7 @@ from site_agent.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.ledger import Ledger
 from site_agent.policy import Policy
-from site_agent.trust import read_trust
+from site_agent.trust import Trust, read_trust
 
 app = typer.Typer(
     help="A hospital's agent: takes part in the studies that its people approved. A site begins "
@@ -200,6 +200,10 @@ def status(folder: Folder = Path()) -> None:
     out.print(f"consortium {joined}")
     for approval in approvals(folder, identity):
         out.print(f"approved   {_promise(approval)}", soft_wrap=True)
+        try:
+            (trust or Trust(b"")).check_keys(approval.study.study, approval.keys)
+        except ConsortiumError as error:
+            out.print(f"refused    {error}", soft_wrap=True)
     waiting = read_waiting(folder) if in_use(folder) else None
     out.print(f"agent      {'running' if in_use(folder) else 'not running'}")
     if waiting is not None:
@@ -235,7 +239,8 @@ def show_ledger(
         from site_agent.joining import open_witness
 
         head = open_witness(folder, config, load_identity(folder)).accept()
-        out.print(f"Accepted with {count(head.seq, 'line')}; its head is on the exchange.")
+        where = "its head is on the exchange" if head.seq else "the first round will leave its head"
+        out.print(f"Accepted with {count(head.seq, 'line')}; {where}.", soft_wrap=True)
     elif as_json or page is not None:
         identity = load_identity(folder)
         write_books(ledger, policy, config, identity, page, datetime.now(UTC))
