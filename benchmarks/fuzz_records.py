@@ -27,9 +27,9 @@ from consortium.roster import read_roster, save_roster
 from consortium.secagg import CENTRE
 from consortium.signing import read_signed, sign_study, signature_path
 from consortium.study import load_study, parse_study
-from site_agent import approval
+from site_agent import approved as approval
 from site_agent.config import CONFIG, SiteConfig
-from site_agent.ledger import Charge, Ledger
+from site_agent.ledger import Charge, Ledger, Limits
 from site_agent.ledger_export import export_json, verify_export
 from site_agent.policy import POLICY, Policy
 from site_agent.trust import TRUST, Trust, pin, read_trust
@@ -161,10 +161,10 @@ def _export(folder: Path) -> bytes:
     for number in (1, 2):
         text = ("data", "small", "small-0001", number, "pca", "second_moment", "subject", 0.1)
         charge = Charge(*text, "5a" * 32, "ce" * 32, "9e" * 32, 0.05)
-        ledger.reserve(charge, 9.0, "noon")
+        ledger.reserve(charge, Limits({"subject": 9.0}), "noon")
         ledger.spend(charge, "noon")
     ledger.close()
-    return export_json(ledger, site=SITES[0], at="noon")
+    return export_json(ledger, site=SITES[0], at="noon", key=key_of(SITES[0]))
 
 
 def _approval(folder: Path) -> Target:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from site_agent.chain import Charge, Entry
+from site_agent.limits import counted
 from site_agent.policy import Policy
 
 
@@ -24,6 +25,7 @@ class Amount:
 class Account:
     """A data set's budget in one unit of privacy.
 
+    That of single volumes counts what protects whole persons, too: it costs a volume as much.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
     neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases.
     """
@@ -65,13 +67,14 @@ def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Acc
         Name of the site's data set in the ledger; it has an account for every unit that the
         policy allows, also if nothing was charged, and comes first.
     """
-    charges: dict[tuple[str, str], list[Charge]] = {(dataset, unit): [] for unit in policy.units}
-    for entry in entries:
-        if entry.event == "reserve":
-            key = entry.charge.dataset, entry.charge.unit
-            charges.setdefault(key, []).append(entry.charge)
-    order = sorted(charges, key=lambda key: (key[0] != dataset, key))
-    return [_account(*key, charges[key], policy) for key in order]
+    charges = [entry.charge for entry in entries if entry.event == "reserve"]
+    datasets = {dataset, *(charge.dataset for charge in charges)}
+    keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
+    keys |= {(charge.dataset, charge.unit) for charge in charges}
+    if "timepoint" in policy.units:  # which every study costs something
+        keys |= {(each, "timepoint") for each in datasets}
+    order = sorted(keys, key=lambda key: (key[0] != dataset, key))
+    return [_account(*key, charges, policy) for key in order]
 
 
 def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
@@ -83,8 +86,9 @@ def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
     return [_row(*key, lines, policy) for key, lines in groups.items()]
 
 
-def _account(dataset: str, unit: str, charges: list[Charge], policy: Policy) -> Account:
-    spent = compose(charge.mu for charge in charges)
+def _account(dataset: str, unit: str, charges: Sequence[Charge], policy: Policy) -> Account:
+    counting = [c for c in charges if c.dataset == dataset and c.unit in counted(unit)]
+    spent = compose(charge.mu for charge in counting)
     limit = policy.subject if unit == "subject" else policy.timepoint
     allowed = mu_of(limit.total, policy.delta)
     left = math.sqrt(max(allowed**2 - spent**2, 0.0))
@@ -94,7 +98,7 @@ def _account(dataset: str, unit: str, charges: list[Charge], policy: Policy) -> 
         Amount(allowed, limit.total),
         _amount(spent, policy),
         _amount(left, policy),
-        _amount(compose(charge.outsider for charge in charges), policy),
+        _amount(compose(charge.outsider for charge in counting), policy),
     )
 
 

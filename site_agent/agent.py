@@ -34,11 +34,13 @@ from consortium.identity import load_identity
 from consortium.progress import only_one
 from consortium.report.space import study_space
 from consortium.secagg import CENTRE, seal, unseal
-from site_agent.approval import Approval, approvals
+from site_agent.approval import Approval, approvals, tell_withdrawn
 from site_agent.attendance import Attendance, Site, public_reason
 from site_agent.config import SiteConfig
+from site_agent.joining import earlier_key
 from site_agent.ledger import Ledger
 from site_agent.opening import open_dataset
+from site_agent.permission import Permission, permit
 from site_agent.policy import Policy
 from site_agent.store import Store
 from site_agent.witness import Witness
@@ -81,7 +83,7 @@ class Agent:
             str(config.dataset.resolve()),
             self.policy,
             ledger,
-            Witness(exchange, identity, config.name, ledger),
+            Witness(exchange, identity, config.name, ledger, earlier_key(self.folder)),
             Store(self.folder / STORE),
             exchange,
             lambda: self.now().isoformat(timespec="seconds"),
@@ -149,13 +151,16 @@ class Agent:
             return
         try:
             self.site.witness.check()
+            trouble = self.site.witness.post()  # under a key that may be new
+            if trouble is not None:
+                self._tell_once(str(trouble))
             self.tell_consents()
             self._greeted = True
         except ExchangeError as error:  # it is tried again before anything else is done
             self._tell_once(str(error))
 
     def tell_consents(self) -> None:
-        """Let the coordinator know what was approved here, unless it knows.
+        """Let the coordinator know what is approved here and what no longer is, unless it knows.
 
         Raises
         ------
@@ -163,6 +168,7 @@ class Agent:
             If the exchange can't be used.
         """
         name, exchange = self.config.name, self.site.exchange
+        tell_withdrawn(self.folder, self.site.identity, name, exchange)
         for approval in approvals(self.folder, self.site.identity):
             if name not in approval.study.sites:
                 continue
@@ -289,9 +295,10 @@ class Agent:
         if self._is_past(run):
             return None
         self.site.witness.check()
-        if run not in self.site.ledger.runs(study.study, approval.keys[CENTRE].hex()):
-            today = self.now().date()
-            approval.check_new_run(self.site.ledger, self.site.dataset, today)
+        permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
+        allowed = permission()
+        if (centre, run) not in self.site.ledger.runs(study.study, [centre]):
+            allowed.check_new_run(self.site.ledger, self.site.dataset)
         space, cache = study_space(study, approval.folder), self.folder / CACHE
         data = open_dataset(self.config.dataset, study, space, cache, self.config.workers)
         setting = Setting(run, study, approval.keys, space.digest, space.extent, approval.file)
@@ -302,7 +309,10 @@ class Agent:
             )
         note = SiteNote(len(data.lengths), sum(data.lengths), space.digest, __version__)
         self.tell(f"takes part in {run} with {note.subjects} subjects")
-        return Attendance(self.site, setting, data, note)
+        return Attendance(self.site, setting, data, note, permission)
+
+    def _permission(self, approval: Approval) -> Permission:
+        return permit(self.folder, self.site.identity, approval, self.now().date())
 
     def _is_past(self, run: str) -> bool:
         """Whether a run ended with this site, or without it."""

@@ -50,7 +50,8 @@ from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study import TimingSection
 from site_agent.ledger import Charge, Ledger
 from site_agent.neighbours import Neighbours
-from site_agent.policy import Policy, Spent
+from site_agent.permission import Permission
+from site_agent.policy import Policy, spent_in
 from site_agent.post import Letter, Post
 from site_agent.store import Store
 from site_agent.witness import Witness
@@ -102,15 +103,25 @@ class Attendance:
         Nothing is read from it but sizes until the first query.
     note : SiteNote
         The site's public sizes.
+    permission : callable
+        Returns what the site's people allow of the study now, or raises why they don't.
     """
 
-    def __init__(self, site: Site, setting: Setting, data: SiteData, note: SiteNote) -> None:
+    def __init__(
+        self,
+        site: Site,
+        setting: Setting,
+        data: SiteData,
+        note: SiteNote,
+        permission: Callable[[], Permission],
+    ) -> None:
         self.plan: Plan | None = None
         self.ended: Mapping[str, object] | None = None
         self._site = site
         self._setting = setting
         self._data = data
         self._note = note
+        self._permission = permission
         self._post = Post(setting, site.store, site.exchange)
         self._names = self._post.names
         self._secret = run_secret(site.identity.root, setting.run, "site")
@@ -211,11 +222,7 @@ class Attendance:
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
         site, study = self._site, self._setting.study
-        unit, centre = study.privacy.unit, self._setting.keys[CENTRE].hex()
-        spent = Spent(
-            site.ledger.study_total(site.dataset, unit, study.study, centre),
-            site.ledger.total(site.dataset, unit),
-        )
+        spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
         runs = 0 if self._started else 1
         site.policy.check(study, plan, site=site.name, spent=spent, runs=runs)
 
@@ -307,8 +314,8 @@ class Attendance:
         mechanism = stage.mechanism
         statistic = self._statistic(query, mechanism)
         charge = self._charge(number, stage, question)
-        limit = self._site.policy.limit(self._setting.study.privacy.unit)
-        self._site.ledger.reserve(charge, limit, self._site.now())
+        limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
+        self._site.ledger.reserve(charge, limits, self._site.now())
         trouble = self._site.witness.post()
         if trouble is not None:
             self._complain(str(trouble))

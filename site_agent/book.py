@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Self
 
 from consortium.errors import LedgerError
 from site_agent.chain import EMPTY, Charge, Entry, follow, next_entry
+from site_agent.limits import Sums
 
 _LAYOUT = 3
 _TABLE = """
@@ -43,7 +43,7 @@ class Book:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.head = EMPTY
-        self._squares: dict[tuple[str, str], float] = defaultdict(float)
+        self.sums = Sums()
         self._where = _whereabouts(path)
         # One connection for the ledger's life: opening one costs as much as a round.
         self.connection = sqlite3.connect(
@@ -63,7 +63,7 @@ class Book:
         if self._where == _whereabouts(self.path):
             return self
         book = type(self)(self.path)
-        book.head, book._squares = self.head, self._squares
+        book.head, book.sums = self.head, self.sums
         return book
 
     def settle(self) -> None:
@@ -112,12 +112,8 @@ class Book:
             )
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
             if entry.event == "reserve":
-                self._squares[entry.charge.dataset, entry.charge.unit] += entry.charge.mu**2
+                self.sums.add(entry.charge)
             self.head = entry.head
-
-    def square(self, dataset: str, unit: str) -> float:
-        """Sum of the μ² that are reserved in the lines read so far."""
-        return self._squares.get((dataset, unit), 0.0)
 
     def read(self, after: int = 0) -> Iterator[Entry]:
         """Yield the lines after a line, unchecked."""

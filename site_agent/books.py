@@ -9,10 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from consortium.errors import LedgerError
+from consortium.identity import Identity
 from site_agent.accounts import accounts, studies
 from site_agent.config import SiteConfig
 from site_agent.ledger import Ledger
-from site_agent.ledger_export import export_json
+from site_agent.ledger_export import export_json, verify_export
 from site_agent.ledger_page import write_page
 from site_agent.policy import Policy
 
@@ -36,12 +38,33 @@ def print_accounts(ledger: Ledger, policy: Policy, config: SiteConfig, out: Cons
 
 
 def write_books(
-    ledger: Ledger, policy: Policy, config: SiteConfig, page: Path | None, now: datetime
+    ledger: Ledger,
+    policy: Policy,
+    config: SiteConfig,
+    identity: Identity,
+    page: Path | None,
+    now: datetime,
 ) -> None:
-    """Write the ledger as a page, or as JSON to the standard output."""
+    """Write the ledger as a page, or as signed JSON to the standard output."""
     if page is None:
-        text = export_json(ledger, site=config.name, at=now.isoformat(timespec="seconds"))
+        at, key = now.isoformat(timespec="seconds"), identity.key
+        text = export_json(ledger, site=config.name, at=at, key=key)
         sys.stdout.write(text.decode() + "\n")
         return
     dataset = str(config.dataset.resolve())
     write_page(page, ledger, policy, site=config.name, dataset=dataset, day=now.date())
+
+
+def verify_file(path: Path) -> str:
+    """Check an exported ledger, whoever's it is; returns what was checked, in a sentence.
+
+    Raises
+    ------
+    LedgerError
+        If it can't be read, is not such a file, or was changed.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"{path} can't be read ({error.strerror}); check the path.") from error
+    return verify_export(data).sentence

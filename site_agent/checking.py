@@ -19,17 +19,18 @@ from consortium.plan import Plan, make_plan
 from consortium.privacy.gdp import epsilon_of
 from consortium.report.space import study_space
 from consortium.report.wording import count
-from consortium.secagg import CENTRE
+from consortium.roster import read_roster
 from consortium.signing import SignedStudy
 from site_agent.agent import CACHE
-from site_agent.approval import Approval, Terms, approve, read_for
+from site_agent.approval import Approval, Terms, approve, read_for, tell_withdrawn
 from site_agent.config import SiteConfig
 from site_agent.datasets import Skipped
 from site_agent.features import FeatureDataset
 from site_agent.ledger import Ledger
 from site_agent.loaders import SiteDataset
 from site_agent.opening import open_dataset
-from site_agent.policy import Policy, Spent
+from site_agent.policy import Policy, Spent, spent_in
+from site_agent.trust import check_members
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             "see above why each is left out."
         )
     ledger = Ledger(config.ledger)
-    spent = spent_on(ledger, config, signed)
+    centres = check_members(folder, read_roster(roster)).centres
+    spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres)
     problems += policy.problems(asked, plan, site=config.name, spent=spent)
     return Inspection(
         signed,
@@ -167,14 +169,6 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         ),
         problems=tuple(problems),
     )
-
-
-def spent_on(ledger: Ledger, config: SiteConfig, signed: SignedStudy) -> Spent:
-    """What the ledger holds for a study, and for its data set."""
-    dataset, unit = str(config.dataset.resolve()), signed.study.privacy.unit
-    centre = signed.keys[CENTRE].hex()
-    study = ledger.study_total(dataset, unit, signed.study.study, centre)
-    return Spent(study, ledger.total(dataset, unit))
 
 
 def say_yes(
@@ -202,16 +196,18 @@ def say_yes(
     config, identity = SiteConfig.load(folder), load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     ledger, name = Ledger(config.ledger), signed.study.study
-    spent = spent_on(ledger, config, signed)
+    centres = check_members(folder, read_roster(roster)).centres
+    spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres)
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
     Policy.load(folder).check(signed.study, None, site=config.name, spent=spent, runs=allowed)
-    had = len(ledger.runs(name, signed.keys[CENTRE].hex()))
+    had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
     approval = approve(folder, config.name, identity, study, roster, terms)
     try:
         exchange = config.open_exchange()
         post_consent(exchange, identity.key, name, approval.consent(config.name))
+        tell_withdrawn(folder, identity, config.name, exchange)
     except ConsortiumError as error:
         return approval, error
     return approval, None

@@ -19,6 +19,7 @@ from consortium.errors import ConsortiumError, legible
 from consortium.files import make_folder
 from consortium.identity import create_identity, load_identity
 from consortium.progress import in_use
+from consortium.report.wording import count
 from consortium.roster import fingerprint
 from consortium.standing import moment
 from consortium.study import load_study
@@ -26,7 +27,7 @@ from site_agent.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.ledger import Ledger
 from site_agent.policy import Policy
-from site_agent.trust import read_trust
+from site_agent.trust import Trust, read_trust
 
 app = typer.Typer(
     help="A hospital's agent: takes part in the studies that its people approved. A site begins "
@@ -84,11 +85,15 @@ def join(
     folder: Folder = Path(),
 ) -> None:
     """Write a signed request to be admitted, for the coordinator."""
-    from site_agent.joining import join_consortium, rotate_key
+    from site_agent.joining import change_key, join_consortium
 
     config = SiteConfig.load(folder)
-    act = rotate_key if rotate else join_consortium
-    path, request = act(folder, config.name, centre)
+    if rotate:
+        path, request, trouble = change_key(folder, config, centre)
+        if trouble:
+            out.print(f"The ledger's head is left when the agent starts ({trouble})")
+    else:
+        path, request = join_consortium(folder, config.name, centre)
     out.print(
         f"Give {path} to the coordinator, and read out this fingerprint by telephone:",
         soft_wrap=True,
@@ -144,6 +149,20 @@ def approve_command(
         out.print(f"The coordinator is told when the agent starts ({trouble})", soft_wrap=True)
 
 
+@app.command(rich_help_panel=STUDIES)
+def withdraw(
+    study: Annotated[str, typer.Argument(help="The study's name, as status shows it.")],
+    folder: Folder = Path(),
+) -> None:
+    """Take a yes back; a running agent answers nothing more for the study."""
+    from site_agent.approval import take_back
+
+    trouble = take_back(folder, study)
+    out.print(f"Withdrawn: {study} is approved no more.", soft_wrap=True)
+    if trouble:
+        out.print(f"The coordinator is told when the agent starts ({trouble})", soft_wrap=True)
+
+
 @app.command(rich_help_panel=DAILY)
 def start(
     folder: Folder = Path(),
@@ -181,6 +200,10 @@ def status(folder: Folder = Path()) -> None:
     out.print(f"consortium {joined}")
     for approval in approvals(folder, identity):
         out.print(f"approved   {_promise(approval)}", soft_wrap=True)
+        try:
+            (trust or Trust(b"")).check_keys(approval.study.study, approval.keys)
+        except ConsortiumError as error:
+            out.print(f"refused    {error}", soft_wrap=True)
     waiting = read_waiting(folder) if in_use(folder) else None
     out.print(f"agent      {'running' if in_use(folder) else 'not running'}")
     if waiting is not None:
@@ -197,14 +220,30 @@ def show_ledger(
     page: Annotated[
         Path | None, typer.Option(help="Write a page for the ethics board to this file.")
     ] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="Check a file that --json printed, of any site.")
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
+    ] = False,
 ) -> None:
     """Show what the data set has cost, and check that the ledger was not altered."""
-    from site_agent.books import print_accounts, write_books
+    from site_agent.books import print_accounts, verify_file, write_books
 
+    if verify is not None:
+        out.print(verify_file(verify), soft_wrap=True)
+        return
     config, policy = SiteConfig.load(folder), Policy.load(folder)
     ledger = Ledger(config.ledger)
-    if as_json or page is not None:
-        write_books(ledger, policy, config, page, datetime.now(UTC))
+    if accept:
+        from site_agent.joining import open_witness
+
+        head = open_witness(folder, config, load_identity(folder)).accept()
+        where = "its head is on the exchange" if head.seq else "the first round will leave its head"
+        out.print(f"Accepted with {count(head.seq, 'line')}; {where}.", soft_wrap=True)
+    elif as_json or page is not None:
+        identity = load_identity(folder)
+        write_books(ledger, policy, config, identity, page, datetime.now(UTC))
         if page is not None:
             out.print(f"{page} is written.", soft_wrap=True)
     else:

@@ -26,7 +26,8 @@ from site_agent.check import Check
 from site_agent.config import SiteConfig
 from site_agent.datasets import find_subjects
 from site_agent.ledger import Ledger
-from site_agent.policy import POLICY, Policy, Spent
+from site_agent.policy import POLICY, Policy, Spent, spent_in
+from site_agent.trust import read_trust
 
 __all__ = ["Check", "Surroundings", "examine"]
 
@@ -185,8 +186,9 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     """Hold a study against the policy, and against all that was spent."""
     spent = Spent()
     if config.ledger.exists():
-        ledger, dataset = Ledger(config.ledger), str(config.dataset.resolve())
-        spent = Spent(0.0, ledger.total(dataset, study.privacy.unit))
+        trust, dataset = read_trust(folder), str(config.dataset.resolve())
+        centres = trust.centres if trust else ()
+        spent = spent_in(Ledger(config.ledger), dataset, study, centres)
     problems = Policy.load(folder).problems(study, None, site=config.name, spent=spent)
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'.")

@@ -18,8 +18,8 @@ from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval import Approval
 from site_agent.check import Check
 from site_agent.config import SiteConfig
+from site_agent.joining import open_witness
 from site_agent.ledger import Ledger
-from site_agent.witness import Witness
 
 SLOW, WRONG = 60.0, 600.0
 """Seconds by which a clock may differ before it is told, and before it is a fault."""
@@ -76,7 +76,7 @@ def witness(config: SiteConfig, folder: Path) -> Check:
         says = f"{config.ledger} is missing, and the exchange says that there was one."
         return Check("witness", "warn", says, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
-    agreeing = Witness(exchange, load_identity(folder), config.name, ledger).check()
+    agreeing = open_witness(folder, config, load_identity(folder)).check()
     if ledger.head().seq and not agreeing:
         says = "The exchange holds none of this site's signed heads of its ledger."
         return Check("witness", "warn", says, "It will after the next round, if none was deleted.")

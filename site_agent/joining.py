@@ -7,12 +7,15 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.errors import ConfigurationError
-from consortium.identity import KEYS, create_identity, load_identity
+from consortium.errors import ConfigurationError, ConsortiumError
+from consortium.identity import KEYS, Identity, create_identity, load_identity
 from consortium.joining import JoinRequest, write_request
 from consortium.roster import fingerprint
 from site_agent.approval import APPROVED
+from site_agent.config import SiteConfig
+from site_agent.ledger import Ledger
 from site_agent.trust import Trust, pin, read_trust
+from site_agent.witness import Witness
 
 _OLD = "keys.old"
 _SET_ASIDE = "approved-before"
@@ -66,6 +69,62 @@ def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]
         _retire(folder)
     create_identity(folder, secrets.token_bytes(64))
     return join_consortium(folder, name, centre)
+
+
+def earlier_key(folder: Path) -> bytes | None:
+    """Public key before the last change, as long as ``keys.old`` is kept.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be used.
+    """
+    return load_identity(folder, _OLD).public if (folder / _OLD).exists() else None
+
+
+def open_witness(folder: Path, config: SiteConfig, identity: Identity) -> Witness:
+    """Return the witness of a site's ledger on its exchange.
+
+    Raises
+    ------
+    ConfigurationError, ExchangeError, LedgerError
+        If a file or the exchange can't be used.
+    """
+    exchange, ledger = config.open_exchange(), Ledger(config.ledger)
+    return Witness(exchange, identity, config.name, ledger, earlier_key(folder))
+
+
+def change_key(
+    folder: Path, config: SiteConfig, centre: str
+) -> tuple[Path, JoinRequest, ConsortiumError | None]:
+    """Change a site's key, and leave the ledger's head on the exchange under the new one.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    config : SiteConfig
+    centre : str
+        As in `rotate_key`.
+
+    Returns
+    -------
+    path, request
+        As `rotate_key` returns them.
+    trouble : ConsortiumError or None
+        Why the head could not be left; the agent does so when it starts.
+
+    Raises
+    ------
+    LedgerError, ExchangeError
+        If the ledger is not the newest, or the exchange can't tell; then no key is changed.
+    ConfigurationError
+        As `rotate_key`.
+    """
+    if (folder / KEYS).exists():
+        open_witness(folder, config, load_identity(folder)).check()
+    path, request = rotate_key(folder, config.name, centre)
+    return path, request, open_witness(folder, config, load_identity(folder)).post()
 
 
 def _retire(folder: Path) -> None:

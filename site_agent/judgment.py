@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from consortium.plan import Plan, planned_releases, promised_mu
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.report.wording import number
 from consortium.study import Study
+from site_agent.ledger import Ledger
 
 if TYPE_CHECKING:
     from site_agent.policy import Policy
@@ -31,10 +32,34 @@ class Spent:
         Of this very study, in earlier runs.
     total : float
         Of all studies, this one included.
+    volume : float
+        Of all studies for a single volume, whatever their unit: what the account of unit
+        timepoint holds.
     """
 
     study: float = 0.0
     total: float = 0.0
+    volume: float = 0.0
+
+
+def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str]) -> Spent:
+    """Look up what a ledger holds before another run of a study.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    dataset : str
+        Name of the data set in the ledger.
+    study : Study
+    centres : collection of str
+        Public keys that the study's consortium has or had, in hexadecimal.
+    """
+    unit = study.privacy.unit
+    return Spent(
+        ledger.study_total(dataset, unit, study.study, centres),
+        ledger.total(dataset, unit),
+        ledger.total(dataset, "timepoint"),
+    )
 
 
 def refusals(
@@ -99,16 +124,19 @@ def _price(
     unit, allowed = study.privacy.unit, policy.allowance(study.privacy.unit)
     promised = promised_mu(study)
     planned = promised if plan is None else plan.site_loss(study.sites.index(site))
-    for field, limit, before, each in (
-        ("study", allowed.study, spent.study, promised),
-        ("total", allowed.total, spent.total, planned),
-    ):
+    held = [
+        (f"{unit}.study", allowed.study, spent.study, promised),
+        (f"{unit}.total", allowed.total, spent.total, planned),
+    ]
+    if unit == "subject" and "timepoint" in policy.units:
+        held.append(("timepoint.total", policy.timepoint.total, spent.volume, planned))
+    for field, limit, before, each in held:
         asked = each * math.sqrt(runs) if runs else 0.0
         mu = math.hypot(before, asked)
         if not mu <= mu_of(limit, policy.delta) * _ROUNDING:
             said, used = _epsilon(asked, policy), _epsilon(before, policy)
             yield BudgetError(
-                f"policy.yaml: field '{unit}.{field}': the study asks for ε = {said} for "
+                f"policy.yaml: field '{field}': the study asks for ε = {said} for "
                 f"{runs} run{'' if runs == 1 else 's'} where {used} is spent, which makes "
                 f"{_epsilon(mu, policy)} over the limit of {limit:g} at δ = {policy.delta:g}; "
                 "ask the study's people for less or raise the field."

@@ -15,16 +15,17 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from consortium.errors import BudgetError, LedgerError
+from consortium.errors import LedgerError
 from consortium.privacy.gdp import compose
 from site_agent.book import Book
 from site_agent.chain import EMPTY, Charge, Entry, Head, follow
+from site_agent.limits import Limits, check_charge, counted
 
-__all__ = ["LEDGER", "Charge", "Entry", "Head", "Ledger"]
+__all__ = ["LEDGER", "Charge", "Entry", "Head", "Ledger", "Limits"]
 
 LEDGER = "ledger.sqlite"
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
@@ -67,44 +68,48 @@ class Ledger:
             self._book = None
 
     def total(self, dataset: str, unit: str) -> float:
-        """μ of everything reserved or spent on a data set, for one unit of privacy."""
+        """μ of everything reserved or spent that counts in a data set's account of one unit.
+
+        That of single volumes counts what protects whole persons, too.
+        """
         with self._writing() as book:
-            return math.sqrt(book.square(dataset, unit))
+            return book.sums.total(dataset, unit)
 
     def outsider_total(self, dataset: str, unit: str) -> float:
         """μ of the same against somebody who sees only what the studies released."""
         with self._using() as book:
             rows = book.connection.execute(
-                "SELECT outsider FROM entries WHERE event = 'reserve' AND dataset = ? AND unit = ?",
-                (dataset, unit),
+                "SELECT unit, outsider FROM entries WHERE event = 'reserve' AND dataset = ?",
+                (dataset,),
             )
-            return compose(mu for (mu,) in rows)
+            return compose(mu for of, mu in rows if of in counted(unit))
 
-    def study_total(self, dataset: str, unit: str, study: str, centre: str) -> float:
-        """μ of what one consortium's study has cost a data set so far, over all its runs."""
-        with self._using() as book:
-            rows = book.connection.execute(
-                "SELECT mu FROM entries WHERE event = 'reserve' AND dataset = ? AND unit = ? "
-                "AND study = ? AND centre = ?",
-                (dataset, unit, study, centre),
-            )
-            return compose(mu for (mu,) in rows)
-
-    def runs(self, study: str, centre: str | None = None) -> set[str]:
-        """Runs of a study that something was reserved for, on any data set.
+    def study_total(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
+        """μ of what one consortium's study has cost a data set so far, over all its runs.
 
         Parameters
         ----------
-        study : str
-        centre : str, optional
-            Public key of the consortium's centre; runs of every consortium if left out.
+        dataset, unit, study : str
+        centres : collection of str
+            Public keys that the consortium has or had, in hexadecimal.
         """
+        with self._writing() as book:
+            return book.sums.study(dataset, unit, study, centres)
+
+    def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Runs of a study that something was reserved for, on any data set.
+
+        Each is the consortium's key at that time and the run's name; the parameters are those
+        of `study_total`.
+        """
+        with self._writing() as book:
+            return book.sums.runs(study, centres)
+
+    def has_answered(self, sites: Collection[str]) -> bool:
+        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
         with self._using() as book:
-            rows = book.connection.execute(
-                "SELECT DISTINCT run FROM entries WHERE study = ? AND centre = ifnull(?, centre)",
-                (study, centre),
-            )
-            return {str(run) for (run,) in rows}
+            rows = book.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+            return any(site in sites for (site,) in rows)
 
     def head(self) -> Head:
         """Return the number of lines and the last one's digest."""
@@ -139,35 +144,23 @@ class Ledger:
         with self._writing() as book:
             book.check_halt()
 
-    def check(self, dataset: str, unit: str, mu: float, limit: float) -> None:
-        """Refuse a study whose whole loss ``mu`` would exceed the data set's limit.
-
-        Raises
-        ------
-        BudgetError
-            With what is spent, asked and allowed, as μ.
-        LedgerError
-            If a line of the ledger was altered, or the ledger was closed.
-        """
-        self.verify()  # an altered ledger allows nothing
-        with self._writing() as book:
-            _check_limit(math.sqrt(book.square(dataset, unit)), mu, limit)
-
-    def reserve(self, charge: Charge, limit: float, at: str) -> bool:
+    def reserve(self, charge: Charge, limits: Limits, at: str) -> bool:
         """Reserve a round's price; False if this very charge was reserved before.
+
+        Every limit is held in the transaction that writes the line, so that no order of runs,
+        agents or processes passes one.
 
         Parameters
         ----------
         charge : Charge
-        limit : float
-            μ that all charges of the data set and unit may come to.
+        limits : Limits
         at : str
             Time, for people.
 
         Raises
         ------
-        BudgetError
-            If the limit does not cover it; nothing is written.
+        BudgetError, PrivacyError
+            If a limit does not cover it; nothing is written.
         LedgerError
             If the round is in the ledger with another price or question, or the ledger was
             closed.
@@ -177,8 +170,7 @@ class Ledger:
             self._write_answered(book)
             known = book.find(charge, "reserve")
             if known is None:
-                total = math.sqrt(book.square(charge.dataset, charge.unit))
-                _check_limit(total, charge.mu, limit)
+                check_charge(book.sums, charge, limits)
                 book.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(
@@ -285,12 +277,3 @@ def _transaction(book: Book) -> Iterator[None]:
     finally:
         if book.connection.in_transaction:
             book.connection.execute("ROLLBACK")
-
-
-def _check_limit(total: float, mu: float, limit: float) -> None:
-    # Put so that what is not a number is refused.
-    if not (mu >= 0.0 and total**2 + mu**2 <= limit**2 * (1 + 1e-9)):
-        raise BudgetError(
-            f"The ledger holds μ = {total:.4g} and this asks for {mu:.4g} more, over the limit of "
-            f"{limit:.4g}; raise the limit in policy.yaml or decline the study."
-        )

@@ -1,14 +1,17 @@
 """A ledger as a file that somebody else can check: an ethics board, an auditor, another program.
 
-The format, version 1, is a JSON object::
+The format, version 2, is a JSON object::
 
-    format, version   "cape-consortium ledger", 1
+    format, version   "cape-consortium ledger", 2
     how               how to check it, in a sentence
     site, at          whose it is and when it was exported
     head              seq and digest of the last line
     lines             oldest first, each an object with seq, event, at, dataset, study, run, round,
                       stage, statistic, unit, mu, site, centre, query, outsider, previous,
                       digest
+    key, signature    the site's Ed25519 key, and its signature of the ASCII text
+                      "consortium ledger export 2", a line feed and the JSON array
+                      [site, at, head's seq, head's digest], both in hexadecimal
 
 ``digest`` of a line is SHA-256, in hexadecimal, of the JSON array [dataset, study, run, round,
 stage, statistic, unit, mu, site, centre, query, outsider, event, at, previous] in ASCII with a
@@ -16,25 +19,33 @@ blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that rea
 double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
 the first.
 
+To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
+set's account holds. Lines of unit 'subject' count in the account of unit 'timepoint', too.
+
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.errors import LedgerError
+from consortium.errors import LedgerError, legible
+from consortium.membership import fingerprint, verifies
 from site_agent.chain import EMPTY, Charge, Entry, Head, follow
 from site_agent.ledger import Ledger
 
-FORMAT, VERSION = "cape-consortium ledger", 1
+FORMAT, VERSION = "cape-consortium ledger", 2
 _HOW = (
     "digest = SHA-256 of the JSON array [dataset, study, run, round, stage, statistic, unit, mu, "
     "site, centre, query, outsider, event, at, previous] with ', ' between items and escapes for "
-    "all but ASCII; previous = digest of the line before, 64 zeros in the first."
+    "all but ASCII; previous = digest of the line before, 64 zeros in the first; signature = "
+    "Ed25519 by key of 'consortium ledger export 2', a line feed and the JSON array [site, at, "
+    "head.seq, head.digest]."
 )
 
 
@@ -72,6 +83,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: str
     head: Head
     lines: list[_Line]
+    key: str
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -82,9 +95,21 @@ class Export:
     at: str
     entries: tuple[Entry, ...]
     head: Head
+    key: bytes
+
+    @property
+    def sentence(self) -> str:
+        """What was checked, and by whose key."""
+        lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
+        return (
+            f"The ledger of {legible(self.site, 64)} as of {legible(self.at, 64)} is whole: its "
+            f"{lines} follow one another from the first to the head {self.head.digest[:16]}…, "
+            "which is signed with the key of "
+            f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
+        )
 
 
-def export_json(ledger: Ledger, *, site: str, at: str) -> bytes:
+def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -> bytes:
     """Write a ledger as JSON, in the format that the module describes.
 
     Parameters
@@ -94,6 +119,8 @@ def export_json(ledger: Ledger, *, site: str, at: str) -> bytes:
         The site's name.
     at : str
         Time of the export, for people.
+    key : Ed25519PrivateKey
+        The site's.
 
     Raises
     ------
@@ -113,20 +140,23 @@ def export_json(ledger: Ledger, *, site: str, at: str) -> bytes:
         for entry in entries
     ]
     head = entries[-1].head if entries else EMPTY
-    file = _File(FORMAT, VERSION, _HOW, site, at, head, lines)
+    signature = key.sign(_signed(site, at, head)).hex()
+    public = key.public_key().public_bytes_raw().hex()
+    file = _File(FORMAT, VERSION, _HOW, site, at, head, lines, public, signature)
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 
 def verify_export(data: bytes) -> Export:
-    """Read an exported ledger and check its chain.
+    """Read an exported ledger, and check its chain and its signature.
 
-    Compare ``head`` with one that was seen elsewhere: somebody who may write the whole file can
-    make another sound one.
+    Compare ``key`` with the site's, and ``head`` with one that was seen elsewhere: who holds the
+    site's key can make another sound file.
 
     Raises
     ------
     LedgerError
-        If it is not such a file, or a line was changed, removed or put in.
+        If it is not such a file, a line was changed, removed or put in, or the key that the
+        file names did not sign it.
     """
     try:
         file = msgspec.json.decode(data, type=_File)
@@ -140,4 +170,21 @@ def verify_export(data: bytes) -> Export:
     entries = tuple(follow(EMPTY, (line.entry for line in file.lines), "The export"))
     if file.head != (entries[-1].head if entries else EMPTY):
         raise LedgerError("The export ends before its head; ask the site for it again.")
-    return Export(file.site, file.at, entries, file.head)
+    if not _is_signed(file):
+        raise LedgerError(
+            "The export is not signed with the key that it names; ask the site for it again."
+        )
+    return Export(file.site, file.at, entries, file.head, bytes.fromhex(file.key))
+
+
+def _signed(site: str, at: str, head: Head) -> bytes:
+    content = json.dumps([site, at, head.seq, head.digest])
+    return f"consortium ledger export 2\n{content}".encode("ascii")
+
+
+def _is_signed(file: _File) -> bool:
+    try:
+        key = bytes.fromhex(file.key)
+    except ValueError:
+        return False
+    return len(key) == 32 and verifies(key, file.signature, _signed(file.site, file.at, file.head))

@@ -19,10 +19,10 @@ from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
 from consortium.study import Study
 from site_agent.hours import Window, opens_at
-from site_agent.judgment import Spent, refusals
+from site_agent.judgment import Spent, refusals, spent_in
 from site_agent.policy_file import read_model, write_model
 
-__all__ = ["POLICY", "Allowance", "Policy", "Spent"]
+__all__ = ["POLICY", "Allowance", "Policy", "Spent", "spent_in"]
 
 POLICY = "policy.yaml"
 _TITLE = (
@@ -69,7 +69,8 @@ class Policy(_Rules):
     timepoint: Allowance = Field(
         default=Allowance(study=5.0, total=5.0),
         description="Limits for studies that protect a single volume, which protects a person "
-        "far less; they hold only if 'units' lists timepoint.",
+        "far less. They hold only if 'units' lists timepoint; the total then counts studies that "
+        "protect a person, too, and binds them, since they cost a volume as much.",
     )
     delta: float = Field(
         default=1e-5,
@@ -152,9 +153,13 @@ class Policy(_Rules):
         """Limits for a unit of privacy."""
         return self.subject if unit == "subject" else self.timepoint
 
-    def limit(self, unit: Unit) -> float:
-        """μ that all studies together may cost a data set: the ledger's limit."""
-        return mu_of(self.allowance(unit).total, self.delta)
+    def totals(self) -> dict[str, float]:
+        """μ that all studies together may cost a data set, by unit, for those that it allows."""
+        return {unit: mu_of(self.allowance(unit).total, self.delta) for unit in self.units}
+
+    def study_limit(self, unit: Unit) -> float:
+        """μ that one study may cost a data set, all its runs together."""
+        return mu_of(self.allowance(unit).study, self.delta)
 
     def problems(
         self,

@@ -4,8 +4,11 @@ A ledger that is restored from a backup has forgotten what was spent since, and
 nothing in the file shows it. So the site puts the ledger's head, signed by its own
 key, where a backup of its disk does not reach, and compares before it answers.
 
-What this can't do: whoever runs the exchange can delete these messages or bury them
-under others, and a ledger that several agents share is guarded by each as far as
+An agent that has answered and finds none of its heads there stops, too, until the
+site's people have accepted the ledger as it is (`Witness.accept`).
+
+What this can't do: whoever runs the exchange can delete the newest of these messages or
+bury them under others, and a ledger that several agents share is guarded by each as far as
 its own messages go; an agent that finds an older ledger closes it for all of them.
 """
 
@@ -41,10 +44,20 @@ class Witness:
     name : str
         The site's.
     ledger : Ledger
+    earlier : bytes or None
+        The site's public key before its last change, whose heads count, too.
     """
 
-    def __init__(self, exchange: Exchange, identity: Identity, name: str, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        identity: Identity,
+        name: str,
+        ledger: Ledger,
+        earlier: bytes | None = None,
+    ) -> None:
         self._exchange, self._identity, self._name = exchange, identity, name
+        self._keys = (identity.public,) if earlier is None else (identity.public, earlier)
         self._ledger = ledger
         self._place = f"ledgers/{name}"
 
@@ -65,12 +78,14 @@ class Witness:
         head = self._ledger.head()
         if head == EMPTY:
             return None
-        body = json.dumps([self._ledger.digest_at(1), head.digest]).encode()
+        first = self._ledger.digest_at(1)
+        body = json.dumps([first, head.digest]).encode()
         message = seal(self._identity.key, RUN, self._name, KIND, head.seq, body)
         try:
             self._exchange.put(f"{self._place}/{head.seq:09d}", message)
         except ExchangeError as error:
-            return error
+            # Perhaps this site said just that, with its key before the last change.
+            return None if self._read(head.seq) == (first, head) else error
         return None
 
     def check(self) -> int:
@@ -89,10 +104,33 @@ class Witness:
         LedgerError
             If the ledger was altered or closed, is behind one of the heads, or has another line
             in its place. Unless it is another ledger altogether, it is then closed for every
-            agent that shares it.
+            agent that shares it. Also if this site has answered and none of its heads is there.
         ExchangeError
             If the exchange can't be read.
         """
+        agreeing = self._agreeing()
+        if not agreeing:
+            self._check_new()
+        return agreeing
+
+    def accept(self) -> Head:
+        """Put the ledger's head on the exchange, which holds none: people say it is the newest.
+
+        Raises
+        ------
+        LedgerError
+            As `check`, but not for want of heads.
+        ExchangeError
+            If the exchange can't be used.
+        """
+        self._agreeing()
+        trouble = self.post()
+        if trouble is not None:
+            raise trouble
+        return self._ledger.head()
+
+    def _agreeing(self) -> int:
+        """Count the site's own heads, which must all agree."""
         self._ledger.verify()
         agreeing = 0
         for first, signed in self._signed(self._ledger.head().seq):
@@ -101,6 +139,19 @@ class Witness:
                 raise self._refusal(first, signed, digest)
             agreeing += 1
         return agreeing
+
+    def _check_new(self) -> None:
+        """Without heads, only a ledger is believed in which this site has answered nothing.
+
+        A head is put there before an answer is given. Other agents may have written lines, and
+        a crash may have come between a first charge and its head.
+        """
+        if self._ledger.has_answered({key.hex() for key in self._keys}):
+            raise LedgerError(
+                f"{self._ledger.path} has {self._ledger.head().seq} lines, and none of this site's "
+                "signed heads of it is on the exchange, so that nothing shows whether it is the "
+                "newest; if you are sure that it is, say so with 'site-agent ledger --accept'."
+            )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
         path, seq = self._ledger.path, signed.seq
@@ -135,11 +186,14 @@ class Witness:
         limit = _MOST_BYTES + OVERHEAD
         try:
             message = self._exchange.get(f"{self._place}/{seq:09d}", limit)
-            if message is None:
-                return None
-            keys = {self._name: self._identity.public}
-            body = unseal(message, keys, run=RUN, kind=KIND, limit=limit, round=seq).body
-        except (ExchangeError, ProtocolError):  # anybody can put anything there
+        except ExchangeError:
             return None
-        first, digest = json.loads(body)  # the site's own, as its signature says
-        return str(first), Head(seq, str(digest))
+        for key in self._keys if message is not None else ():
+            keys = {self._name: key}
+            try:
+                body = unseal(message or b"", keys, run=RUN, kind=KIND, limit=limit, round=seq).body
+            except ProtocolError:  # anybody can put anything there
+                continue
+            first, digest = json.loads(body)  # the site's own, as its signature says
+            return str(first), Head(seq, str(digest))
+        return None

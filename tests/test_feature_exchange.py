@@ -97,7 +97,7 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
     assert all(np.isfinite(array).all() for array in arrays.values())
     for name in SITES:  # every round was paid for, in the site's own ledger
         ledger = Ledger(village.place.site(name) / LEDGER)
-        assert ledger.runs("small") == {"small-0001"}
+        assert {entry.charge.run for entry in ledger.entries()} == {"small-0001"}
 
 
 def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:
@@ -105,4 +105,4 @@ def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path:
     with pytest.raises(SiteError):
         conduct(village.centre())
     assert "50" in village.said("north")
-    assert Ledger(village.place.site("north") / LEDGER).runs("small") == set()
+    assert Ledger(village.place.site("north") / LEDGER).entries() == []

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from attack_kinds import Stage, always, attack, nothing
+from charges import up_to
 
 from consortium.exchange import MemoryExchange
-from consortium.identity import create_identity
+from consortium.identity import Identity, create_identity
 from consortium.study import parse_study
 from site_agent.ledger import Charge, Ledger
 from site_agent.ledger_export import export_json, verify_export
@@ -30,12 +31,15 @@ _STUDY = (
 
 def _charge(number: int, query: str = "9e") -> Charge:
     values: dict[str, Any] = dict.fromkeys(Charge.__dataclass_fields__, "x" * 64)
-    return Charge(**values | {"round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32})
+    return Charge(
+        **values
+        | {"unit": "subject", "round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32}
+    )
 
 
 def _spend(ledger: Ledger, *rounds: int) -> None:
     for number in rounds:
-        ledger.reserve(_charge(number), LIMIT, "noon")
+        ledger.reserve(_charge(number), up_to(LIMIT), "noon")
         ledger.spend(_charge(number), "noon")
 
 
@@ -48,7 +52,7 @@ def _copy(source: Path, target: Path) -> None:
 
 @attack(
     "hub",
-    guard="site_agent.ledger:_check_limit",
+    guard="site_agent.limits:_check_accounts",
     without="the data cost more than the site allows",
     stops="over the limit of 1",
     instead=nothing,
@@ -78,7 +82,7 @@ def other_question_for_a_paid_round(stage: Stage) -> bool:
     """Asks another question under the number of a round that is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    return not ledger.reserve(_charge(1, query="66"), LIMIT, "noon")  # False: nothing to pay
+    return not ledger.reserve(_charge(1, query="66"), up_to(LIMIT), "noon")  # False: nothing to pay
 
 
 def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
@@ -100,7 +104,7 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
     """Gives its run the name of another consortium's run, which is paid for."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1)
-    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), LIMIT, "noon")
+    paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), up_to(LIMIT), "noon")
     stage.said.append("paid" if paid else "free")
     return not paid
 
@@ -130,6 +134,52 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     Witness(exchange, identity, "north", again).check()
     _spend(again, 3)
     return True  # three rounds of 0.6 where two are the limit
+
+
+@attack(
+    "exchange",
+    guard="site_agent.witness:Witness._check_new",
+    without="who deletes a site's heads can have it take any older ledger for the newest",
+    stops="say so with 'site-agent ledger --accept'",
+    instead=nothing,
+)
+def heads_that_were_deleted(stage: Stage) -> bool:
+    """Deletes every head that a site signed; then somebody restores the site's older ledger."""
+    path = stage.root / "ledger.sqlite"
+    identity = create_identity(stage.root, bytes(range(64)))
+    ledger, before = Ledger(path), stage.root / "backup.sqlite"
+    _answer(ledger, identity, 1)
+    _copy(path, before)
+    _answer(ledger, identity, 2)
+    Witness(MemoryExchange(), identity, "north", Ledger(before)).check()  # of which nothing is left
+    _answer(Ledger(before), identity, 3)
+    return True  # three rounds of 0.6 where two are the limit
+
+
+def _answer(ledger: Ledger, identity: Identity, number: int) -> None:
+    charge = replace(_charge(number), site=identity.public.hex())
+    ledger.reserve(charge, up_to(LIMIT), "noon")
+    ledger.spend(charge, "noon")
+
+
+def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
+    return lambda unit: (unit,)
+
+
+@attack(
+    "hub",
+    guard="site_agent.limits:counted",
+    without="a volume loses √2 of its limit, half as a volume and half with its person",
+    stops="for unit timepoint and this asks for",
+    instead=_each_for_itself,
+)
+def volume_charged_once_of_two(stage: Stage) -> bool:
+    """Asks a study that protects persons, and then another one that protects volumes."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    for number, unit in enumerate(("subject", "timepoint"), start=1):
+        charge = replace(_charge(number), unit=unit, mu=0.9)
+        ledger.reserve(charge, up_to(LIMIT), "noon")
+    return True
 
 
 def _unread(_real: object) -> Callable[..., Iterator[Any]]:
@@ -166,7 +216,8 @@ def line_left_out_of_an_export(stage: Stage) -> bool:
     """Exports its ledger for an ethics board and leaves a round out."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     _spend(ledger, 1, 2)
-    content = json.loads(export_json(ledger, site="north", at="noon"))
+    identity = create_identity(stage.root, bytes(range(64)))
+    content = json.loads(export_json(ledger, site="north", at="noon", key=identity.key))
     del content["lines"][0:2]
     return len(verify_export(json.dumps(content).encode()).entries) == 2
 

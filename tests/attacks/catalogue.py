@@ -20,6 +20,7 @@ MODULES = (
     "attacks_among_neighbours",
     "attacks_on_agents",
     "attacks_on_budgets",
+    "attacks_on_approvals",
     "attacks_on_papers",
     "attacks_on_exchange",
     *(["attacks_over_network"] if importlib.util.find_spec("paramiko") else []),

@@ -15,7 +15,7 @@ from consortium.demo import Place
 from consortium.engine.hearing import BROADCAST, broadcast_limit, encode_broadcast
 from consortium.plan import make_plan
 from consortium.secagg import OVERHEAD
-from site_agent.ledger import Charge, Ledger
+from site_agent.ledger import Charge, Ledger, Limits
 
 
 @pytest.fixture
@@ -158,8 +158,8 @@ def test_a_site_that_dies_between_charge_and_answer_pays_once(
 ) -> None:
     village, died, real = Village(place_of(tmp_path)), [], Ledger.reserve
 
-    def reserve(ledger: Ledger, charge: Charge, limit: float, at: str) -> bool:
-        done = real(ledger, charge, limit, at)
+    def reserve(ledger: Ledger, charge: Charge, limits: Limits, at: str) -> bool:
+        done = real(ledger, charge, limits, at)
         if charge.round == 2 and "north" in str(ledger.path) and not died:
             died.append("north")
             raise KeyboardInterrupt

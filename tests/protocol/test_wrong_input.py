@@ -13,6 +13,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from charges import up_to
 from mischief import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from rich.console import Console
 from village import SITES, STUDY, Village, agree, conduct, limit
@@ -140,7 +141,7 @@ def test_altered_ledger_is_not_trusted(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     path = place.site("east") / LEDGER
     charge = Charge("d", "s", "r", 1, "a", "b", "subject", 0.5, "0" * 64, "1" * 64, "2" * 64, 0.4)
-    Ledger(path).reserve(charge, 9.0, "now")
+    Ledger(path).reserve(charge, up_to(9.0), "now")
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")
     with pytest.raises(SiteError, match=r"^east takes no further part \(ledger\)"):

@@ -24,7 +24,7 @@ def _again(place: Place, name: str) -> Village:
 
 
 def _runs(place: Place, site: str) -> set[str]:
-    return Ledger(place.site(site) / LEDGER).runs("small")
+    return {entry.charge.run for entry in Ledger(place.site(site) / LEDGER).entries()}
 
 
 def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nibabel as nib
 import pytest
+from charges import up_to
 from rich.console import Console
 from townhall import publish
 from village import STUDY, build, limit
@@ -89,7 +90,7 @@ def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
         query="00" * 32,
         outsider=0.25,
     )
-    Ledger(place.site("east") / "ledger.sqlite").reserve(charge, 100.0, "noon")
+    Ledger(place.site("east") / "ledger.sqlite").reserve(charge, up_to(100.0), "noon")
     return price
 
 

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from charges import up_to
 from memory_sites import make_study
 
 from consortium import __version__
@@ -74,7 +75,7 @@ def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1)
     exchange = DirectoryExchange(folder / "mail")
     witness = Witness(exchange, load_identity(folder), "east", ledger)
     for number in range(1, rounds + 1):
-        ledger.reserve(replace(CHARGE, round=number), 9.0, at)
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
         assert witness.post() is None
     ledger.close()
 
@@ -244,7 +245,9 @@ def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> N
     assert "fewest_colluding_sites" in check.says
     assert "(2 more)" in check.says
     ledger = Ledger(folder / "ledger.sqlite")
-    ledger.reserve(replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), 9.0, "now")
+    ledger.reserve(
+        replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), up_to(9.0), "now"
+    )
     assert "subject.total" in _found(folder, make_study(), token="t1")["study"].says
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from charges import up_to
 
 from consortium.errors import LedgerError
 from site_agent import book as book_module
@@ -38,15 +39,16 @@ def test_an_edit_shows_and_allows_nothing(tmp_path: Path, edit: str) -> None:
     ledger = Ledger(path)
     for number in (1, 2):
         charge = replace(CHARGE, round=number)
-        ledger.reserve(charge, 9.0, "now")
+        ledger.reserve(charge, up_to(9.0), "now")
         ledger.spend(charge, "now")
-    ledger.check("data", "subject", 0.1, 9.0)
     with sqlite3.connect(path) as connection:
         connection.execute(EDITS[edit])
     with pytest.raises(LedgerError, match="was altered"):
         ledger.entries()
     with pytest.raises(LedgerError, match="was altered"):
-        ledger.check("data", "subject", 0.1, 9.0)
+        ledger.verify()
+    with pytest.raises(LedgerError, match="was altered"):
+        Ledger(path).reserve(replace(CHARGE, round=3), up_to(9.0), "now")
 
 
 def test_written_ahead_and_synchronised(tmp_path: Path) -> None:
@@ -77,33 +79,33 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_an_alteration_of_an_old_line_is_noticed_after_a_start(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
-    Ledger(path).reserve(CHARGE, 9.0, "now")
+    Ledger(path).reserve(CHARGE, up_to(9.0), "now")
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")
     for use in (lambda o: o.head(), lambda o: o.total("data", "subject"), lambda o: o.verify()):
         with pytest.raises(LedgerError, match="line 1 was altered"):
             use(Ledger(path))
     with pytest.raises(LedgerError, match="line 1 was altered"):
-        Ledger(path).reserve(replace(CHARGE, round=2), 9.0, "now")
+        Ledger(path).reserve(replace(CHARGE, round=2), up_to(9.0), "now")
 
 
 def test_a_file_put_in_its_place_is_noticed_while_it_is_open(tmp_path: Path) -> None:
     path, backup = tmp_path / "ledger.sqlite", tmp_path / "backup"
     ledger = Ledger(path)
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     copy_to(path, backup)
-    ledger.reserve(replace(CHARGE, round=2), 9.0, "now")
+    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
     newest = tmp_path / "newest"
     copy_to(path, newest)
     put_back(backup, path)
     with pytest.raises(LedgerError, match="another ledger was put in its place"):
-        ledger.reserve(replace(CHARGE, round=3), 9.0, "now")
+        ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
     put_back(newest, path)
-    assert ledger.reserve(replace(CHARGE, round=3), 9.0, "now")
+    assert ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
     assert Ledger(path).total("data", "subject") == pytest.approx(0.6 * math.sqrt(3))
     path.unlink()
     with pytest.raises(LedgerError, match="can't be opened"):
-        ledger.reserve(replace(CHARGE, round=4), 9.0, "now")
+        ledger.reserve(replace(CHARGE, round=4), up_to(9.0), "now")
     assert not path.exists()
 
 
@@ -120,7 +122,7 @@ def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
     """As a nightly copy takes it between two runs, without the write-ahead log."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for number in (1, 2, 3):
-        ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
         ledger.settle()
         copy = tmp_path / f"copy-{number}.sqlite"
         copy.write_bytes(ledger.path.read_bytes())
@@ -130,7 +132,7 @@ def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
 def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for number in (1, 2, 3):
-        ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
         copy = tmp_path / f"copy-{number}.sqlite"
         copy.write_bytes(ledger.path.read_bytes())
         found = Ledger(copy).entries()
@@ -139,10 +141,10 @@ def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: P
 
 def test_what_was_answered_is_marked_with_the_next_reservation(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     ledger.spend_soon(CHARGE, "answered")
     assert [e.event for e in ledger.entries()] == ["reserve"]
-    ledger.reserve(replace(CHARGE, round=2), 9.0, "later")
+    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "later")
     found = [(e.event, e.charge.round, e.at) for e in ledger.entries()]
     assert found == [("reserve", 1, "now"), ("spend", 1, "answered"), ("reserve", 2, "later")]
     ledger.spend_soon(replace(CHARGE, round=2), "answered")
@@ -164,14 +166,12 @@ def put_back(copy: Path, path: Path) -> None:
 def test_a_closed_ledger_reserves_nothing_and_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger, other = Ledger(path), Ledger(path)
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     for why in ("It is old; restore it.", "Another reason."):
         ledger.halt(why)
     for each in (ledger, other, Ledger(path)):
         with pytest.raises(LedgerError, match=r"It is old; restore it\."):
-            each.reserve(replace(CHARGE, round=2), 9.0, "now")
-        with pytest.raises(LedgerError, match="It is old"):
-            each.check("data", "subject", 0.1, 9.0)
+            each.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
         with pytest.raises(LedgerError, match="It is old"):
             each.verify()
         each.spend(CHARGE, "now")
@@ -181,7 +181,7 @@ def test_a_closed_ledger_reserves_nothing_and_can_be_read(tmp_path: Path) -> Non
 def test_only_its_owner_reads_it_and_it_can_be_closed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     assert ledger.path.stat().st_mode & 0o777 == 0o600
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     ledger.close()
     assert not (tmp_path / "ledger.sqlite-wal").exists()
     assert ledger.total("data", "subject") == 0.6
@@ -202,6 +202,6 @@ def test_a_round_costs_the_same_however_long_the_ledger(
     monkeypatch.setattr(book_module, "follow", follow)
     for number in range(1, 31):
         charge = replace(CHARGE, round=number, mu=0.01)
-        ledger.reserve(charge, 9.0, "now")
+        ledger.reserve(charge, up_to(9.0), "now")
         ledger.spend(charge, "now")
     assert read == list(range(1, 61))

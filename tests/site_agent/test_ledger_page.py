@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from charges import up_to
 
 from consortium.errors import LedgerError, OutputError
 from consortium.privacy.gdp import epsilon_of, mu_of
@@ -30,12 +31,14 @@ POLICY = Policy(subject=Allowance(study=10, total=20))
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "l.sqlite")
-    ledger.reserve(CHARGE, 9.0, "2026-11-01T10:00:00+00:00")
+    ledger.reserve(CHARGE, up_to(9.0), "2026-11-01T10:00:00+00:00")
     ledger.spend(CHARGE, "2026-11-01T10:00:01+00:00")
-    ledger.reserve(replace(CHARGE, round=2, mu=0.8, statistic="rotation"), 9.0, "2026-11-02")
+    ledger.reserve(replace(CHARGE, round=2, mu=0.8, statistic="rotation"), up_to(9.0), "2026-11-02")
     other = replace(CHARGE, centre="ab" * 32, mu=2.4, study=EVIL, run=EVIL, statistic=EVIL)
-    ledger.reserve(other, 9.0, EVIL)
-    ledger.reserve(replace(other, dataset="/eeg", unit="timepoint", round=2, mu=0.3), 9.0, "now")
+    ledger.reserve(other, up_to(9.0), EVIL)
+    ledger.reserve(
+        replace(other, dataset="/eeg", unit="timepoint", round=2, mu=0.3), up_to(9.0), "now"
+    )
     return ledger
 
 
@@ -56,7 +59,8 @@ def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
     assert own.spent.epsilon == pytest.approx(epsilon_of(2.6, 1e-5))
     assert own.allowed.epsilon == 20
     assert own.spent.mu**2 + own.left.mu**2 == pytest.approx(mu_of(20, 1e-5) ** 2)
-    ledger.check("/bids", "subject", own.left.mu * (1 - 1e-9), mu_of(20, 1e-5))  # left can be spent
+    rest = replace(CHARGE, run="rest", mu=own.left.mu * (1 - 1e-9))
+    assert ledger.reserve(rest, up_to(mu_of(20, 1e-5)), "now")  # what is left can be spent
 
 
 def test_an_overdrawn_account_has_nothing_left(ledger: Ledger) -> None:

@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from charges import up_to
 
 from consortium.errors import BudgetError, LedgerError
-from site_agent import ledger as ledger_module
-from site_agent.ledger import Charge, Ledger
+from site_agent import limits as limits_module
+from site_agent.ledger import Charge, Ledger, Limits
+from site_agent.limits import Sums
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
@@ -27,7 +29,7 @@ def _reserve(path: str, run: str, results: multiprocessing.Queue[tuple[int, int]
     for number in range(1, 41):
         try:
             charge = replace(CHARGE, run=run, round=number, mu=0.1)
-            ledger.reserve(charge, 0.8, "now")
+            ledger.reserve(charge, up_to(0.8), "now")
             taken += 1
             ledger.spend(charge, "now")
         except BudgetError:
@@ -60,20 +62,20 @@ def test_nobody_reserves_between_anothers_sum_and_its_entry(
 ) -> None:
     """Two agents with a ledger object each meet where the sum is compared, if nothing locks."""
     path, meeting, outcomes = tmp_path / "ledger.sqlite", threading.Barrier(2), []
-    real = ledger_module._check_limit
+    real = limits_module._check_accounts
 
-    def check(total: float, mu: float, limit: float) -> None:
+    def check(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
         with contextlib.suppress(threading.BrokenBarrierError):
             meeting.wait(timeout=0.5)
-        real(total, mu, limit)
+        real(sums, charge, limits, asked)
 
     def reserve(ledger: Ledger, run: str) -> None:
         try:
-            outcomes.append(ledger.reserve(replace(CHARGE, run=run), 0.8, "now"))
+            outcomes.append(ledger.reserve(replace(CHARGE, run=run), up_to(0.8), "now"))
         except (BudgetError, LedgerError) as error:
             outcomes.append(type(error))
 
-    monkeypatch.setattr(ledger_module, "_check_limit", check)
+    monkeypatch.setattr(limits_module, "_check_accounts", check)
     racers = [
         threading.Thread(target=reserve, args=(Ledger(path), run)) for run in ("a-0001", "b-0001")
     ]
@@ -87,13 +89,13 @@ def test_nobody_reserves_between_anothers_sum_and_its_entry(
 
 def test_a_forked_process_opens_the_file_anew(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     child = os.fork()  # what multiprocessing does around it fails where Prefect was used before
     if child == 0:
         try:
-            ledger.reserve(replace(CHARGE, round=2), 9.0, "now")
+            ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    assert ledger.reserve(replace(CHARGE, round=3), 9.0, "now")
+    assert ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
     assert [e.charge.round for e in ledger.entries()] == [1, 2, 3]

@@ -126,9 +126,10 @@ def test_statistics_are_checked_one_by_one() -> None:
     assert "infomax" in asked[0]
 
 
-def test_limit_is_the_totals_mu() -> None:
-    assert Policy().limit("subject") == mu_of(20.0, 1e-5)
-    assert LOOSE.limit("timepoint") == mu_of(5.0, 1e-5)
+def test_limits_are_the_allowances_mu_for_the_units_that_are_allowed() -> None:
+    assert Policy().totals() == {"subject": mu_of(20.0, 1e-5)}
+    assert LOOSE.totals() == {"subject": mu_of(20.0, 1e-5), "timepoint": mu_of(5.0, 1e-5)}
+    assert LOOSE.study_limit("subject") == mu_of(10.0, 1e-5)
 
 
 # -- the file ---------------------------------------------------------------------------------

@@ -14,14 +14,15 @@ from site_agent.trust import TRUST, Trust, check_members, pin, read_trust
 
 def test_pinned_and_read_is_the_same(tmp_path: Path) -> None:
     assert read_trust(tmp_path) is None
-    for trust in (Trust(public(1)), Trust(public(2), 7, "ab" * 32)):
+    whole = Trust(public(2), 7, "ab" * 32, {"east": public(3)}, (public(1),))
+    for trust in (Trust(public(1)), whole):
         pin(tmp_path, trust)
         assert read_trust(tmp_path) == trust
 
 
 def test_the_first_roster_is_believed_and_what_it_says_is_pinned(tmp_path: Path) -> None:
     found = check_members(tmp_path, members())
-    assert found == Trust(public(1), members().serial, members().digest)
+    assert found == Trust(public(1), members().serial, members().digest, members().sites)
     assert read_trust(tmp_path) is None  # to look is not to pin
 
 
@@ -36,7 +37,20 @@ def test_another_consortium_is_refused(tmp_path: Path) -> None:
 def test_a_handed_over_key_is_followed(known: int, tmp_path: Path) -> None:
     pin(tmp_path, Trust(public(1 + known)))
     pin(tmp_path, check_members(tmp_path, members(handovers=2)))
-    assert read_trust(tmp_path) == Trust(public(3), members(2).serial, members(2).digest)
+    found, roster = read_trust(tmp_path), members(2)
+    earlier = (public(1), public(2))
+    assert found == Trust(public(3), roster.serial, roster.digest, roster.sites, earlier)
+    assert found.centres == {public(number).hex() for number in (1, 2, 3)}
+
+
+def test_a_key_that_was_replaced_is_not_trusted_with_a_study(tmp_path: Path) -> None:
+    pin(tmp_path, check_members(tmp_path, members()))
+    trust, sites = read_trust(tmp_path), members().sites
+    assert trust is not None
+    trust.check_keys("small", {"centre": public(1), "east": sites["east"]})
+    for keys in ({"centre": public(2)}, {"east": public(9)}, {"gone": public(9)}):
+        with pytest.raises(StudyError, match=f"with a key of {next(iter(keys))} that the newest"):
+            trust.check_keys("small", {**trust.sites, "centre": public(1), **keys})
 
 
 def test_nobody_goes_back_to_the_key_before(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from charges import up_to
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def identity(tmp_path: Path) -> Identity:
 def spend(ledger: Ledger, witness: Witness | None, *rounds: int, run: str = "small-0001") -> None:
     for number in rounds:
         charge = replace(CHARGE, run=run, round=number)
-        ledger.reserve(charge, 9.0, "now")
+        ledger.reserve(charge, up_to(9.0), "now")
         assert witness is None or witness.post() is None
         ledger.spend(charge, "now")
 
@@ -210,7 +211,7 @@ def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: I
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
     witness = Witness(exchange, identity, "east", ledger)
     exchange.put("ledgers/east/000000001", b"in the way")
-    ledger.reserve(CHARGE, 9.0, "now")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
     assert isinstance(witness.post(), ExchangeError)
     ledger.spend(CHARGE, "now")
     exchange.down = True
@@ -220,6 +221,56 @@ def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: I
     exchange.down = False
     assert witness.post() is None
     assert witness.check() == 1
+
+
+def _own(ledger: Ledger, identity: Identity, number: int) -> None:
+    charge = replace(CHARGE, site=identity.public.hex(), round=number)
+    ledger.reserve(charge, up_to(9.0), "now")
+    ledger.spend(charge, "now")
+
+
+def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
+    tmp_path: Path, identity: Identity
+) -> None:
+    exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
+    witness = Witness(exchange, identity, "east", ledger)
+    _own(ledger, identity, 1)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="2 lines, and none of this site's signed heads"):
+            witness.check()
+    assert witness.accept() == ledger.head()
+    assert witness.check() == 1
+    older = Witness(exchange, identity, "east", Ledger(tmp_path / "older.sqlite"))
+    with pytest.raises(LedgerError, match="is not the ledger"):
+        older.accept()  # what people say does not outweigh what the site signed
+
+
+def test_first_starts_need_nobodys_word(tmp_path: Path, identity: Identity) -> None:
+    """An empty ledger, another agent's, or one whose agent died before its first head."""
+    exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
+    witness = Witness(exchange, identity, "east", ledger)
+    assert witness.check() == 0
+    spend(ledger, None, 1, 2, run="other-0001")
+    assert witness.check() == 0
+    ledger.reserve(replace(CHARGE, site=identity.public.hex()), up_to(9.0), "now")
+    assert witness.check() == 0
+
+
+def test_the_heads_of_the_key_before_count_and_its_answers_too(
+    tmp_path: Path, identity: Identity
+) -> None:
+    exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
+    (tmp_path / "new").mkdir()
+    new = create_identity(tmp_path / "new", bytes(64))
+    changed = Witness(exchange, new, "east", ledger, identity.public)
+    _own(ledger, identity, 1)
+    with pytest.raises(LedgerError, match="none of this site's signed heads"):
+        changed.check()
+    assert Witness(exchange, identity, "east", ledger).post() is None
+    assert changed.check() == 1
+    assert changed.post() is None  # the same word under the key before is word enough
+    assert isinstance(Witness(exchange, new, "east", ledger).post(), ExchangeError)
+    assert Witness(exchange, new, "east", ledger).check() == 0
 
 
 @given(st.lists(st.sampled_from(["spend", "post", "backup", "restore"]), max_size=14))
@@ -238,7 +289,7 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
     for number, step in enumerate(steps, start=1):
         ledger = Ledger(path)
         if step == "spend":
-            ledger.reserve(replace(CHARGE, round=number), 9.0, "now")
+            ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
             lines.append(number)
         elif step == "post":
             trouble = Witness(exchange, identity, "east", ledger).post()

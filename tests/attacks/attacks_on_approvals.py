@@ -1,0 +1,194 @@
+"""Attempts to have a study run that the hospital's people allowed once, or allowed otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from attack_kinds import Stage, always, attack, nothing
+from mischief import opened, pump, rounds_of, settle
+from townhall import PLAIN, papers, publish
+from village import conduct
+
+from consortium.demo import Place
+from consortium.errors import PrivacyError, SiteError
+from consortium.identity import create_identity, load_identity
+from consortium.plan import promised_mu
+from consortium.privacy.gdp import epsilon_of
+from consortium.roster import Membership
+from site_agent.approval import APPROVED, Approval, Terms, approvals, approve, take_back
+from site_agent.chain import Charge
+from site_agent.ledger import Ledger
+from site_agent.permission import Permission, permit
+from site_agent.policy import Allowance, Policy
+
+DAY = date(2026, 11, 21)
+GENEROUS = Policy(subject=Allowance(study=100, total=100))
+
+
+def _yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
+    folder, errand = place.site("north"), place.errand
+    return approve(folder, "north", load_identity(folder), errand.study, errand.roster, terms)
+
+
+def _permitted(place: Place, approval: Approval) -> Permission:
+    folder = place.site("north")
+    return permit(folder, load_identity(folder), approval, DAY)
+
+
+def _first_round(approval: Approval, number: int, share: float = 1.0) -> Charge:
+    """A run's first round, at a share of what the whole run costs."""
+    text = ("scans", "small", f"small-{number:04d}", 1, "pca", "second_moment", "subject")
+    keys = approval.keys["north"].hex(), approval.keys["centre"].hex(), "9e" * 32
+    return Charge(*text, share * promised_mu(approval.study), *keys, 0.1)
+
+
+def _begin(stage: Stage, place: Place, approval: Approval, runs: int, share: float = 1.0) -> float:
+    """Let runs begin that were all set up before the first question; returns their ε."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    limits = _permitted(place, approval).limits(GENEROUS, promised_mu(approval.study))
+    for number in range(1, runs + 1):
+        try:
+            ledger.reserve(_first_round(approval, number, share), limits, "noon")
+        except PrivacyError as error:
+            stage.said.append(str(error))
+    return epsilon_of(ledger.total("scans", "subject"), approval.study.privacy.delta)
+
+
+@attack(
+    "hub",
+    guard="site_agent.limits:_check_begin",
+    without="a yes to one run of ε = 8 pays for five, which cost ε = 22",
+    stops="approved for 1 run and had as many",
+    instead=nothing,
+)
+def five_runs_under_one_yes(stage: Stage) -> bool:
+    """Sets up five runs of a study before it asks the first question of any."""
+    place, _ = papers(stage.root)
+    return _begin(stage, place, _yes(place), 5) > 8.1
+
+
+@attack(
+    "hub",
+    guard="site_agent.limits:_check_study",
+    without="runs side by side cost together what each alone may",
+    stops="for 'small' and this asks for",
+    instead=nothing,
+)
+def runs_side_by_side(stage: Stage) -> bool:
+    """Begins five runs at once under a yes of ε = 8 for all of them together."""
+    place, _ = papers(stage.root)
+    return _begin(stage, place, _yes(place, Terms(5, 8.0)), 5) > 8.1
+
+
+@attack(
+    "hub",
+    guard="site_agent.limits:Sums.begun",
+    without="a run begins that can't be paid to its end, and what it spent by then is lost",
+    stops="for 'small' and this asks for",
+    instead=always(True),
+)
+def run_that_dies_half_way(stage: Stage) -> bool:
+    """Begins a second run whose first round the approval still covers, and whose last it can't."""
+    place, _ = papers(stage.root)
+    approval = _yes(place, Terms(2, 9.0))
+    _begin(stage, place, approval, 2, share=0.7)
+    begun = Ledger(stage.root / "ledger.sqlite").runs("small", [approval.keys["centre"].hex()])
+    return len(begun) == 2
+
+
+def _one_of_each(_real: object) -> Callable[[Path, Approval], Path]:
+    return lambda folder, approval: folder / APPROVED / f"{approval.file}.json"
+
+
+@attack(
+    "hub",
+    guard="site_agent.approved:_path_of",
+    without="what people agreed to before they thought better of it can still be had",
+    stops="'small' is approved for ε = 2",
+    instead=_one_of_each,
+)
+def older_yes_with_more(stage: Stage) -> bool:
+    """Asks for the study as it was approved first, and not as it was approved last, for less."""
+    place, members = papers(stage.root)
+    first = _yes(place)
+    place.errand.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
+    publish(place, members)
+    _yes(place)
+    folder = place.site("north")
+    known = approvals(folder, load_identity(folder))
+    stage.said += [f"'small' is approved for ε = {a.study.privacy.epsilon:g}" for a in known]
+    return first in known
+
+
+def _rotated(place: Place, members: Membership) -> Membership:
+    """Give the consortium a new key, and sign everything with it."""
+    old = load_identity(place.errand.keys)
+    (place.errand.keys / "keys").unlink()
+    new = create_identity(place.errand.keys, b"n" * 64).public
+    members = members.handed_over(old.key, new)
+    publish(place, members)
+    return members
+
+
+@attack(
+    "hub",
+    guard="site_agent.trust:Trust.check_keys",
+    without="who stole a key of the consortium that was replaced goes on asking with it",
+    stops="with a key of centre that the newest roster seen here, number 6, does not have",
+    instead=nothing,
+)
+def yes_under_a_replaced_key(stage: Stage) -> bool:
+    """Runs a study that was approved under a key of the consortium which it replaced since."""
+    place, members = papers(stage.root)
+    old = _yes(place)
+    place.errand.study.write_text(PLAIN.replace("study: small", "study: other"))
+    _rotated(place, members)
+    _yes(place)
+    return _permitted(place, old).approval == old
+
+
+def _present_key(_real: object) -> property:
+    return property(lambda trust: frozenset({trust.centre.hex()}))
+
+
+@attack(
+    "hub",
+    guard="site_agent.trust:Trust.centres",
+    without="with every new key the consortium may spend what a study is allowed once more",
+    stops="approved for 1 run and had as many",
+    instead=_present_key,
+)
+def rotation_that_forgets(stage: Stage) -> bool:
+    """Changes the consortium's key, and begins a second run under a yes for one in all."""
+    place, members = papers(stage.root)
+    _begin(stage, place, _yes(place), 1)
+    _rotated(place, members)
+    return _begin(stage, place, _yes(place), 1) > 8.1
+
+
+def _whatever_was_said(_real: object) -> Callable[..., Permission]:
+    def permitted(_folder: Path, _identity: object, begun: Approval, today: date) -> Permission:
+        return Permission(begun, frozenset({begun.keys["centre"].hex()}), today)
+
+    return permitted
+
+
+@attack(
+    "hub",
+    guard="site_agent.agent:permit",
+    without="a no that comes while a run is under way is heard when it is over",
+    stops="The approval of 'small' was taken back",
+    instead=_whatever_was_said,
+)
+def yes_that_was_taken_back(stage: Stage) -> bool:
+    """Goes on with a run for which a site has taken its yes back."""
+    village = opened(settle(stage.root / "place"))
+    assert take_back(village.place.site("north"), "small") is None
+    with contextlib.suppress(SiteError):
+        conduct(village.centre())
+    pump(village)
+    stage.said.append(village.said("north"))
+    return rounds_of(village.place, "north") != []
