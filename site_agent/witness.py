@@ -15,7 +15,13 @@ import json
 import re
 from collections.abc import Iterator
 
-from consortium.errors import ExchangeError, LedgerError, ProtocolError
+from consortium.errors import (
+    ExchangeError,
+    LedgerError,
+    OversizedError,
+    ProtocolError,
+    TakenError,
+)
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
 from consortium.secagg import OVERHEAD, seal, unseal
@@ -60,7 +66,8 @@ class Witness:
         Raises
         ------
         LedgerError
-            If the ledger can't be read.
+            If the ledger can't be read, or this site signed another line of this number before:
+            as in `check`.
         """
         head = self._ledger.head()
         if head == EMPTY:
@@ -70,6 +77,9 @@ class Witness:
         try:
             self._exchange.put(f"{self._place}/{head.seq:09d}", message)
         except ExchangeError as error:
+            said = self._read(head.seq) if isinstance(error, TakenError | OversizedError) else None
+            if said is not None and said[1] != head:
+                raise self._refusal(*said, head.digest) from error
             return error
         return None
 

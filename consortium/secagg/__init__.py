@@ -4,7 +4,7 @@
 business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
 """
 
-from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
+from consortium.secagg.envelope import OVERHEAD, Opened, contradicts, seal, unseal
 from consortium.secagg.hub import Hub
 from consortium.secagg.opening import RoundSum
 from consortium.secagg.party import Party
@@ -19,6 +19,7 @@ __all__ = [
     "Party",
     "Roster",
     "RoundSum",
+    "contradicts",
     "most_dropouts",
     "seal",
     "threshold",
