@@ -4,7 +4,8 @@
 business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
 """
 
-from consortium.secagg.envelope import OVERHEAD, Opened, contradicts, seal, unseal
+from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
+from consortium.secagg.freight import contradicts
 from consortium.secagg.hub import Hub
 from consortium.secagg.opening import RoundSum
 from consortium.secagg.party import Party

@@ -140,7 +140,7 @@ def unseal(
     return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
 
 
-def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]) -> bool:
+def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
     """Whether a sender has signed something else for the same run, kind and round.
 
     Parameters
@@ -151,8 +151,13 @@ def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, byte
         A message that `seal` made.
     roster : mapping of str to bytes
         As in `unseal`.
+
+    Raises
+    ------
+    ProtocolError
+        If ``own`` is no such message.
     """
-    said = _parse(bytes(own), "stored")
+    said = _parse(own, "stored")
     try:
         unseal(
             found,
