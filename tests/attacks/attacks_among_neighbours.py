@@ -155,8 +155,10 @@ def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
         for file in store.parent.glob(f"{STORE}*"):
             file.unlink()
         shutil.copy(backup, store)
-        for taken in (said, path_of(place, NAMES.round(1, BROADCAST, "east"))):
-            taken.unlink()
+        answer = NAMES.round(2, "contribution", "north")
+        for taken in (answer, NAMES.round(1, BROADCAST, "east")):
+            path_of(place, taken).unlink()
+        said.unlink()
         pump(village, _FROM_THE_START)
         stage.said.append(village.said("north"))
     with contextlib.suppress(FileNotFoundError):
