@@ -19,7 +19,7 @@ from consortium.algorithms.base import Array, Query
 from consortium.algorithms.memory import ArrayData
 from consortium.engine.encoding import decode_query, encode_query, sketch_query
 from consortium.engine.hearing import BROADCAST, encode_broadcast, hear, read_broadcast
-from consortium.engine.session import check_planned, own_answers
+from consortium.engine.session import check_planned, own_answers, settle_fixed
 from consortium.engine.setting import Setting
 from consortium.engine.wire import Names
 from consortium.exchange.memory import MemoryExchange
@@ -88,7 +88,7 @@ class Asked:
     def answer(self, data: bytes) -> None:
         """Judge a question as an agent does, and answer it."""
         stage = check_planned(self.plan, sketch_query(data), ())
-        query = decode_query(data, lambda _, size: bytes(min(size, 1 << 16)))
+        query = settle_fixed(stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16))))
         if stage.release.hears:
             query = replace(query, heard=hear(self.plan, stage, 0, self.told))
         self.compute(query, stage)

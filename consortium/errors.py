@@ -68,6 +68,12 @@ class LedgerError(ConsortiumError):
     code = "ledger"
 
 
+class CopyError(ConsortiumError):
+    """Another copy of this site's folder has answered in its name."""
+
+    code = "copy"
+
+
 class ProtocolError(ConsortiumError):
     """A message arrived that the protocol does not allow now; nothing was changed by it."""
 

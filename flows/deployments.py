@@ -21,8 +21,6 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import (
     PREFECT_CLIENT_MAX_RETRIES,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-    PREFECT_LOGGING_TO_API_ENABLED,
-    temporary_settings,
 )
 from prefect.states import Completed, Failed
 from pydantic import ValidationError
@@ -32,6 +30,7 @@ from consortium.conduct import carry_out
 from consortium.engine.wire import Clock
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.progress import only_one
+from flows.public import without_logs
 from flows.records import (
     Record,
     fresh_folder,
@@ -167,10 +166,4 @@ def deploy(record: Record, desk: Desk, stop: Callable[[], bool] = lambda: False)
 
 def _quietly() -> AbstractContextManager[object]:
     """Keep logs on this machine, show Prefect a pulse, and let the loop be what tries again."""
-    return temporary_settings(
-        {
-            PREFECT_LOGGING_TO_API_ENABLED: False,
-            PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30,
-            PREFECT_CLIENT_MAX_RETRIES: 1,
-        }
-    )
+    return without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1})

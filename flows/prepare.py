@@ -49,8 +49,11 @@ def prepare_all(
         Of the first person whose scans can't be prepared.
     """
     with embedded_prefect(home):
-        from prefect import flow, task
+        from prefect import State, flow, task
         from prefect.cache_policies import NO_CACHE
+        from prefect.states import Completed, Failed
+
+        from flows.public import without_logs
 
         chosen = _runner(runner, options)
 
@@ -60,18 +63,35 @@ def prepare_all(
                 work(number)
             except ConsortiumError as error:
                 return str(error)
+            except Exception as error:  # Prefect would keep its text
+                said = f"{type(error).__name__}: {error}"
+                return f"{said}; this is a fault of the software, report it."
             return None
 
         told: list[str] = []
+        ended: list[Exception] = []
 
         @flow(name="prepare-scans", task_runner=chosen, persist_result=False)
-        def prepare_scans(persons: int) -> None:
-            futures = [prepare_one.submit(number) for number in range(persons)]
-            told.extend(said for each in futures if (said := each.result()) is not None)
+        def prepare_scans(persons: int) -> State[None]:
+            try:
+                futures = [prepare_one.submit(number) for number in range(persons)]
+                told.extend(said for each in futures if (said := each.result()) is not None)
+            except Exception as error:  # of the runner
+                ended.append(error)
+                return Failed(message="The preparation ended before its time.")
+            return Completed()
 
-        prepare_scans(count)
+        with without_logs():
+            state = prepare_scans(count, return_state=True)
+    for error in ended:
+        raise error
     if told:
         raise ConsortiumError(told[0])
+    if not state.is_completed():
+        raise ConfigurationError(
+            "Prefect did not let the preparation run to its end; look at its server's log and "
+            "start it again, which goes on where it stopped."
+        )
 
 
 def _runner(name: str, options: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY
 from prefect.states import Failed
 
 from consortium.algorithms.base import Result
@@ -29,6 +29,7 @@ from consortium.engine.centre import Centre
 from consortium.engine.session import Round
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
 from consortium.plan import Plan
+from flows.public import without_logs
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
@@ -88,7 +89,8 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
         told = time.monotonic()
         while session.pending is not None:
             run_round(session.pending.stage, session.number)
-            outputs.progress(len(session.rounds), plan.rounds)
+            with _discreet(ended):
+                outputs.progress(len(session.rounds), plan.rounds)
             now, last = time.monotonic(), session.pending is None
             if last or now - told > _PROGRESS_EVERY:
                 told = now
@@ -108,10 +110,12 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
             rounds()
         except _StoppedError as stopped:
             return Failed(message=str(stopped))
+        except Exception:  # of Prefect's client; what it says may hold anything
+            return Failed(message="The study ended before its time: prefect.")
         return None
 
     # A synchronous run with heartbeats is padded to whole seconds; this one's rounds are its pulse.
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         # As a state: a result would be unpickled from wherever the API's answer points.
         conduct_study(study, centre.setting.run, return_state=True)
     _raise(ended, centre)

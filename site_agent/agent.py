@@ -24,6 +24,7 @@ from consortium.engine.wire import (
 )
 from consortium.errors import (
     ConsortiumError,
+    CopyError,
     ExchangeError,
     ProtocolError,
     SignatureError,
@@ -111,6 +112,7 @@ class Agent:
             With ``once``: what ended this site's part before its time.
         """
         with only_one(self.folder, "agent"):
+            self._check_halt()
             if not once:
                 self.tell(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
             while True:
@@ -188,7 +190,14 @@ class Agent:
         return bool(ended)
 
     def round_trip(self) -> bool:
-        """Look at every run once; True if anything was done."""
+        """Look at every run once; True if anything was done.
+
+        Raises
+        ------
+        CopyError
+            If this site takes no further part in anything.
+        """
+        self._check_halt()
         opens = self.policy.opens_at(self.now())
         if opens is not None:
             self._tell_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
@@ -204,6 +213,11 @@ class Agent:
                     self._guarded(run, partial(self._note_end, run))
                     self.tell(f"{run} has ended: {attendance.ended.get('outcome')}")
         return done
+
+    def _check_halt(self) -> None:
+        """Do nothing more once another copy of this folder was found; a restart changes nothing."""
+        if self.site.store.halted is not None:
+            raise CopyError(self.site.store.halted)
 
     def _note_end(self, run: str) -> bool:
         self.site.ledger.settle()
@@ -234,6 +248,10 @@ class Agent:
         except (ProtocolError, ExchangeError) as error:
             self._tell_once(f"{run}: {error}")
             return False
+        except CopyError as error:
+            self.site.store.halt(str(error))
+            self._give_up(run, error)
+            raise
         except ConsortiumError as error:
             self._give_up(run, error)
         except Exception as error:  # nothing that a centre sends may end the agent

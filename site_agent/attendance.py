@@ -25,12 +25,13 @@ from consortium.engine.encoding import (
     read_announcement,
     sketch_query,
 )
-from consortium.engine.hearing import speaks, whole_question
-from consortium.engine.session import check_planned
+from consortium.engine.hearing import speaks
+from consortium.engine.session import check_planned, settle_fixed
 from consortium.engine.setting import Setting, read_start
 from consortium.engine.wire import END, MOST_NOTICE, PRESENT, QUERY, START, run_secret
 from consortium.errors import (
     ConsortiumError,
+    CopyError,
     DataError,
     ExchangeError,
     LedgerError,
@@ -265,13 +266,10 @@ class Attendance:
         if stored is not None:
             self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
             told = self._neighbours.kept(number)
-            question = self._post.stored(f"{number}/question") or context
-            self._contributed(number, stage, question, stored, received, told)
+            self._contributed(number, stage, context, stored, received, told)
         elif not self._closed(number, stage):
-            query, question = self._hear(query, stage, context)
-            answer, told = self._contribute(number, context, question, query, stage)
-            received[f"{number}/question"] = question
-            self._contributed(number, stage, question, answer, received, told)
+            answer, told = self._contribute(number, context, self._hear(query, stage), stage)
+            self._contributed(number, stage, context, answer, received, told)
             self._site.tell(f"answered round {number} ({query.statistic})")
         else:
             self._post.keep(f"{number}/query", message)
@@ -292,19 +290,16 @@ class Attendance:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return decode_query(body, self._post.array), stage
+            return settle_fixed(stage, decode_query(body, self._post.array)), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
-    def _hear(self, query: Query, stage: Stage, context: bytes) -> tuple[Query, bytes]:
-        """Put in what the neighbours said, which is part of the question that is paid for."""
-        if not stage.release.hears:
-            return query, context
-        heard = self._neighbours.heard(stage)
-        return replace(query, heard=heard), whole_question(context, heard)
+    def _hear(self, query: Query, stage: Stage) -> Query:
+        """Put in what the neighbours said."""
+        return replace(query, heard=self._neighbours.heard(stage)) if stage.release.hears else query
 
     def _contribute(
-        self, number: int, context: bytes, question: bytes, query: Query, stage: Stage
+        self, number: int, context: bytes, query: Query, stage: Stage
     ) -> tuple[memoryview, Letter | None]:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
 
@@ -313,23 +308,49 @@ class Attendance:
         self._site.policy.check_statistic(query.statistic)
         mechanism = stage.mechanism
         statistic = self._statistic(query, mechanism)
-        charge = self._charge(number, stage, question)
+        key = self._noise_key(context, statistic.tobytes())
+        remembered = self._commit(number, key)
+        charge = self._charge(number, stage, context)
         limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
-        self._site.ledger.reserve(charge, limits, self._site.now())
+        if not (self._site.ledger.reserve(charge, limits, self._site.now()) or remembered):
+            raise LedgerError(
+                f"Round {number} of {self._setting.run} is paid for in the ledger, and what was "
+                "answered is not stored here any more, so the site answers no further; put the "
+                "newest copy of its folder back, or wait for a new run."
+            )
         trouble = self._site.witness.post()
         if trouble is not None:
             self._complain(str(trouble))
-        sampler = GaussianSampler(self._noise_key(context, statistic.tobytes()))
+        sampler = GaussianSampler(key)
         share = mechanism.protect(self._index, statistic, sampler)
         opened = share.opened if mechanism.opened_entries else None
         told = self._neighbours.letter(number, context, share.opened) if speaks(stage) else None
         return self._party.contribute(number, context, share.masked, opened), told
 
+    def _commit(self, number: int, key: bytes) -> bool:
+        """Write down what will be answered before it is paid for; whether it was before.
+
+        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
+        nothing to anybody, and a second noise at the price of one is not drawn after a restart
+        with another library, processor or data set.
+        """
+        name = f"{number}/commitment"
+        known, digest = self._post.stored(name), hashlib.sha256(b"commitment" + key).digest()
+        if known is None:
+            self._post.keep(name, digest)
+        elif known != digest:
+            raise LedgerError(
+                f"Round {number} of {self._setting.run} was reserved for other numbers than this "
+                "machine computes now, so the site answers no further; take part in a new run with "
+                "the machine, data and software left as they are."
+            )
+        return known is not None
+
     def _contributed(
         self,
         number: int,
         stage: Stage,
-        question: bytes,
+        context: bytes,
         message: bytes | memoryview,
         received: Mapping[str, bytes],
         told: Letter | None,
@@ -338,7 +359,7 @@ class Attendance:
         answer = Letter(place, f"{number}/contribution", message)
         # Neighbours first: once the centre has the answer, the next round may begin.
         self._post.send_all([answer] if told is None else [told, answer], received)
-        charge, ledger = self._charge(number, stage, question), self._site.ledger
+        charge, ledger = self._charge(number, stage, context), self._site.ledger
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(charge, self._site.now())
         self._open = number if stage.mechanism.masked_entries else None
@@ -387,12 +408,12 @@ class Attendance:
     def _noise_key(self, context: bytes, statistic: bytes) -> bytes:
         """A fresh key for every pair of question and answer; the same for the same pair.
 
-        So a restored backup can't be made to draw two noises for one number.
+        So a crash before the answer was stored draws no second noise.
         """
         digest = hashlib.sha256(statistic).hexdigest()
         return run_secret(self._secret, context.hex(), f"noise {digest}")
 
-    def _charge(self, number: int, stage: Stage, question: bytes) -> Charge:
+    def _charge(self, number: int, stage: Stage, context: bytes) -> Charge:
         setting = self._setting
         return Charge(
             dataset=self._site.dataset,
@@ -405,7 +426,7 @@ class Attendance:
             mu=float(stage.mechanism.coalition()[self._index]),
             site=self._site.identity.public.hex(),
             centre=setting.keys[CENTRE].hex(),
-            query=question.hex(),
+            query=context.hex(),
             outsider=float(stage.mechanism.outsider()[self._index]),
         )
 
@@ -458,6 +479,8 @@ def public_reason(error: Exception) -> str:
     """What of an error may cross the border: nothing of the data, no file, no label."""
     if isinstance(error, DataError):
         return "an image or table of its data set can't be used; the site's own log names it"
+    if isinstance(error, CopyError):
+        return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):
         return "its ledger can't be used; the site's own log says why"
     return "its own rules refuse the study; the site's own log says why"

@@ -13,7 +13,7 @@ from consortium.errors import DataError
 from consortium.report.grid import Grid
 from consortium.report.space import Space
 from consortium.study import DataSection
-from site_agent.datasets import ENDINGS, Skipped, entities
+from site_agent.datasets import ENDINGS, Skipped, entities, misplaced
 from site_agent.images import COVERAGE, open_volume, read_whole
 
 Values = NDArray[np.float64]
@@ -52,7 +52,10 @@ def read_contrasts(
         label = home.name.removeprefix("sub-")
         found = [path for path in sorted(home.rglob(f"*{ending}.nii*")) if _fits(path, data)]
         found = [path for path in found if path.name.split(".nii")[0].endswith(f"_{ending}")]
-        if len(found) == 1:
+        strange = misplaced(home, found)
+        if strange is not None:
+            skipped.append(Skipped(label, "unusable", strange))
+        elif len(found) == 1:
             outcome = _read(found[0], label, space)
             if isinstance(outcome, Skipped):
                 skipped.append(outcome)

@@ -79,7 +79,8 @@ def find_subjects(
     subjects : tuple of Subject
         In the order of their labels.
     skipped : tuple of Skipped
-        Subjects of a BIDS data set without a fitting image.
+        Subjects of a BIDS data set without a fitting image, or with one in their folder that is
+        named as another's.
 
     Raises
     ------
@@ -113,25 +114,51 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
     subjects: list[Subject] = []
     skipped: list[Skipped] = []
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
-        chosen = list(_chosen(home, data))
-        if chosen:
-            subjects.extend(_grouped(chosen))
+        label, found = home.name.removeprefix("sub-"), _fitting(home, data)
+        strange = misplaced(home, found)
+        if strange is not None:
+            skipped.append(Skipped(label, "unusable", strange))
+        elif found:
+            subjects.append(_subject(label, _chosen(found)))
         else:
             detail = f"{home} holds no image of {wanted}; preprocess the subject or remove it."
-            skipped.append(Skipped(home.name.removeprefix("sub-"), "no-image", detail))
-    if not subjects:
+            skipped.append(Skipped(label, "no-image", detail))
+    if not subjects and all(each.reason == "no-image" for each in skipped):
         raise DataError(f"{folder} holds no sub-*_bold.nii[.gz] of {wanted}; check the path.")
     return tuple(subjects), tuple(skipped)
 
 
-def _chosen(home: Path, data: DataSection) -> Iterator[Path]:
-    """Yield one file per recording of a subject: the best of its versions."""
-    recordings: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
+def misplaced(home: Path, paths: Iterable[Path]) -> str | None:
+    """Say which file in a person's folder is named as another person's; None if there is none.
+
+    It would count one person as two, or be another's part of this one.
+    """
+    for path in paths:
+        named = entities(path).get("sub")
+        if named is not None and f"sub-{named}" != home.name:
+            return (
+                f"{path} is named as sub-{named}'s and lies in the folder of {home.name}, so that "
+                "nobody can tell whose it is; move it to its person's folder, or rename it."
+            )
+    return None
+
+
+def _fitting(home: Path, data: DataSection) -> list[Path]:
+    """List a folder's images of the study's task and space, in all their versions."""
+    found = []
     for path in sorted(home.rglob("*_bold.nii*")):
         named = entities(path)
         fits = named.get("task") == data.task and named.get("space") == data.space
         if fits and path.name.endswith(ENDINGS) and not named.keys() & set(UNCOMBINED):
-            recordings[_recording(named)].append(path)
+            found.append(path)
+    return found
+
+
+def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:
+    """Yield one file per recording of a subject: the best of its versions."""
+    recordings: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
+    for path in fitting:
+        recordings[_recording(entities(path))].append(path)
     for versions in recordings.values():
         yield min(versions, key=_preference)
 
@@ -154,7 +181,11 @@ def _grouped(paths: Iterable[Path]) -> Iterator[Subject]:
     for path in paths:
         people[entities(path).get("sub", _stem(path))].add(path)
     for label in sorted(people):
-        yield Subject(label, tuple(Run(path, _confounds(path)) for path in sorted(people[label])))
+        yield _subject(label, people[label])
+
+
+def _subject(label: str, paths: Iterable[Path]) -> Subject:
+    return Subject(label, tuple(Run(path, _confounds(path)) for path in sorted(paths)))
 
 
 def _confounds(bold: Path) -> Path | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from consortium.errors import DataError
 from consortium.files import DAMAGED
-from site_agent.datasets import VARIANTS, Entities, entities
+from site_agent.datasets import VARIANTS, Entities, entities, misplaced
 from site_agent.eeg_names import match_channels
 from site_agent.eeg_native import READERS, read_native
 from site_agent.eeg_recording import Marker, Recording, Signals
@@ -42,7 +42,7 @@ def find_recordings(folder: Path, task: str) -> dict[str, tuple[Path, ...]]:
     Raises
     ------
     DataError
-        If nobody has one.
+        If nobody has one, or one in a person's folder is named as another's.
     """
     people: dict[str, tuple[Path, ...]] = {}
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
@@ -53,6 +53,9 @@ def find_recordings(folder: Path, task: str) -> dict[str, tuple[Path, ...]]:
             later = named.get("split", "01").lstrip("0") not in ("", "1")
             if path.name.endswith(ENDINGS) and named.get("task") == task and not later:
                 versions[_run(named)].append(path)
+        strange = misplaced(home, (path for paths in versions.values() for path in paths))
+        if strange is not None:
+            raise DataError(strange)
         chosen = (min(paths, key=_preference) for paths in versions.values())
         people[home.name.removeprefix("sub-")] = tuple(sorted(chosen))
     if not any(people.values()):

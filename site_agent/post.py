@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from consortium.engine.setting import Setting
-from consortium.engine.wire import Names
-from consortium.errors import ExchangeError
+from consortium.engine.wire import MOST_NOTICE, Names
+from consortium.errors import CopyError, ExchangeError, OversizedError, TakenError
 from consortium.exchange.base import Exchange
-from consortium.secagg import CENTRE, OVERHEAD, unseal
+from consortium.secagg import CENTRE, OVERHEAD, contradicts, unseal
 from site_agent.store import Store
 
 
@@ -77,6 +77,12 @@ class Post:
         """Put on the exchange what is due; what fails stays due, and the last failure is returned.
 
         A message that can't be put, for ever perhaps, holds up no other.
+
+        Raises
+        ------
+        CopyError
+            If another message, signed with this site's own key, lies where one of these is due;
+            the rest is not put on the exchange.
         """
         due, self._outbox = self._outbox, []
         trouble = None
@@ -84,9 +90,28 @@ class Post:
             try:
                 self._exchange.put(place, message)
             except ExchangeError as error:
+                if isinstance(error, TakenError | OversizedError):
+                    self._check_copy(place, message)
                 self._outbox.append((place, message))
                 trouble = error
         return trouble
+
+    def _check_copy(self, place: str, message: bytes | memoryview) -> None:
+        """Stop if what lies in the place of this site's message has its own signature.
+
+        Anybody can leave something there, but only this site, or a copy of it, can sign that.
+        """
+        try:
+            found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
+        except ExchangeError:  # larger than any of its kind, or away: looked at again the next time
+            return
+        if found is not None and contradicts(found, message, self._keys):
+            raise CopyError(
+                f"{place} holds another answer signed with this site's key: a copy of its folder "
+                "is at work, or this one was put back from an older backup, so it takes no "
+                "further part in anything; go on with the newest copy alone, or without one have "
+                "the site admitted anew with a new key."
+            )
 
     def signed(
         self, message: bytes, kind: str, number: int, limit: int, sender: str = CENTRE

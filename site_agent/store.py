@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS messages (
     run TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
 ) WITHOUT ROWID"""
 
+_SITE, _HALTED = "(site)", "halted"  # no run has such a name
+
 
 class Store:
     """Messages by run and name; a name is written once.
@@ -75,6 +77,17 @@ class Store:
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
             ).fetchone()
         return None if row is None else bytes(row[0])
+
+    def halt(self, why: str) -> None:
+        """Write down, once and for good, why the site takes no further part in anything."""
+        if self.halted is None:
+            self.save(_SITE, _HALTED, why.encode())
+
+    @property
+    def halted(self) -> str | None:
+        """Why the site takes no further part in anything; None if it does."""
+        why = self.load(_SITE, _HALTED)
+        return None if why is None else why.decode()
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

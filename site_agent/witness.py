@@ -18,7 +18,13 @@ import json
 import re
 from collections.abc import Iterator
 
-from consortium.errors import ExchangeError, LedgerError, ProtocolError
+from consortium.errors import (
+    ExchangeError,
+    LedgerError,
+    OversizedError,
+    ProtocolError,
+    TakenError,
+)
 from consortium.exchange.base import Exchange
 from consortium.identity import Identity
 from consortium.secagg import OVERHEAD, seal, unseal
@@ -73,7 +79,8 @@ class Witness:
         Raises
         ------
         LedgerError
-            If the ledger can't be read.
+            If the ledger can't be read, or this site signed another line of this number before:
+            as in `check`.
         """
         head = self._ledger.head()
         if head == EMPTY:
@@ -84,8 +91,11 @@ class Witness:
         try:
             self._exchange.put(f"{self._place}/{head.seq:09d}", message)
         except ExchangeError as error:
+            said = self._read(head.seq) if isinstance(error, TakenError | OversizedError) else None
+            if said is not None and said[1] != head:
+                raise self._refusal(*said, head.digest) from error
             # Perhaps this site said just that, with its key before the last change.
-            return None if self._read(head.seq) == (first, head) else error
+            return None if said == (first, head) else error
         return None
 
     def check(self) -> int:

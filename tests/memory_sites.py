@@ -186,6 +186,12 @@ def form(query):
     }
 
 
+def check_fixed(stage, query):
+    """What study and sizes decide is asked for as the plan has it."""
+    for name, value in stage.fixed.items():
+        assert np.array_equal(value() if callable(value) else value, query.arguments[name]), name
+
+
 def check_replay(algorithm, parameters, sites):
     """The same releases lead to the same queries and the same result."""
     queries, releases, result = drive(algorithm, parameters, sites, loud(3))

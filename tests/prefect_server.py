@@ -41,8 +41,9 @@ class Server:
     def environment(self, url: str = "", **more: str) -> dict[str, str]:
         """Environment of a process that uses this server, or another URL in its stead."""
         plain = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-        quiet = {k: v for k, v in settings(self.home).items() if "LOGGING_TO_API" not in k}
+        quiet = {k: v for k, v in settings(self.home).items() if "LOGGING" not in k}
         quiet |= {"PREFECT_API_URL": url or self.url, "OMP_NUM_THREADS": "1"}
+        quiet["PREFECT_LOGGING_LEVEL"] = "DEBUG"  # whatever could be told must be seen
         return {**plain, **quiet, **more}
 
     def rows(self, query: str) -> list[tuple[object, ...]]:

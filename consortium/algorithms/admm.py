@@ -27,7 +27,6 @@ from consortium.algorithms.admm_site import (
     local_gain,
     local_model,
     model_influence,
-    query_forms,
 )
 from consortium.algorithms.base import (
     Array,
@@ -38,6 +37,7 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     Takes,
+    forms_of,
 )
 from consortium.privacy.bounds import Bound
 
@@ -82,7 +82,8 @@ class Admm:
     def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
         plan = AdmmPlan(parameters, shape)
-        forms = query_forms(len(shape.units), len(plan.edges), plan.broadcasts)
+        fixed = plan.arguments
+        forms = {**forms_of(fixed), "held": (plan.broadcasts,)}
         influence = model_influence(plan.length, plan.curvature, plan.radius)
         model = PlannedRelease(
             "broadcast",
@@ -94,15 +95,21 @@ class Admm:
             forms,
             "each",
             plan.hears,
+            fixed,
         )
         if parameters.broadcasts is None:
             return (model,)
         influence = gain_influence(plan.length, plan.trust)
         bound = Bound(2 * plan.length * plan.trust, influence=influence)
         tests, share = parameters.rounds - 1, parameters.tests
-        forms = {**forms, "trust": float}
-        gain = PlannedRelease("gain", "admm_gain", 1, bound, tests, share, forms, hears=plan.hears)
-        return (model, gain)
+        fixed = {**fixed, "trust": float(plan.trust)}
+        forms = {**forms, **forms_of(fixed)}
+        return (
+            model,
+            PlannedRelease(
+                "gain", "admm_gain", 1, bound, tests, share, forms, hears=plan.hears, fixed=fixed
+            ),
+        )
 
     def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
         """Ask for models, round by round, and tell what the sites agreed on."""

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.arguments import array_argument
-from consortium.algorithms.base import Array, Form, Query, SiteData
+from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.vectors import index_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.clipping import clip_columns, clip_vector
@@ -63,20 +63,6 @@ def solvable(length: float, curvature: float, radius: float) -> bool:
         return False
     steep, flat = length * (length / curvature), curvature * radius / length
     return max(steep, flat) <= _STEEPEST and length * radius <= _SUREST
-
-
-def query_forms(sites: int, edges: int, broadcasts: int) -> dict[str, Form]:
-    """Forms of the arguments that both statistics take."""
-    return {
-        "target": int,
-        "reach": float,
-        "constant": float,
-        "penalty": float,
-        "regularization": float,
-        "weights": (sites,),
-        "edges": (edges, 2),
-        "held": (broadcasts,),
-    }
 
 
 @dataclass(frozen=True)

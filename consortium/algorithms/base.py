@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
@@ -22,6 +23,7 @@ Argument = Array | float | int | str
 Recipients = Literal["everyone", "each"]
 Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
+Fixed = Mapping[str, Argument | Callable[[], Array]]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ class PlannedRelease:
     ``share`` is the part of the whole budget (of μ²) that all ``rounds``
     together may use; the shares of an algorithm add up to one. ``arguments`` holds
     the form of every argument that a query of this stage has: the shape of an array,
-    or the type of anything else. A site refuses a query of another form unread. ``to`` says what is
+    or the type of anything else. A site refuses a query of another form unread. ``fixed`` holds the
+    value of each argument that study and sizes decide, or a function that works a large one out: a
+    site refuses a query with another value, and computes with its own. ``to`` says what is
     released: one noisy sum over everyone, or each site's own answer with noise enough to stand
     alone. ``hears`` holds each site's neighbours: before it answers, a site reads what they and it
     itself answered in the rounds before, from them and not from the centre.
@@ -115,6 +119,17 @@ class PlannedRelease:
     arguments: Mapping[str, Form] = field(default_factory=dict)
     to: Recipients = "everyone"
     hears: tuple[tuple[int, ...], ...] = ()
+    fixed: Fixed = field(default_factory=dict, compare=False)  # arrays have no one truth value
+
+
+def form_of(value: Argument) -> Form:
+    """Shape of an array, or the type of anything else."""
+    return value.shape if isinstance(value, np.ndarray) else type(value)
+
+
+def forms_of(arguments: Mapping[str, Argument]) -> dict[str, Form]:
+    """Form of every argument."""
+    return {name: form_of(value) for name, value in arguments.items()}
 
 
 @dataclass(frozen=True)

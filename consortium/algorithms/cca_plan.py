@@ -14,7 +14,14 @@ from functools import cached_property
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from consortium.algorithms.base import Array, Form, PlannedRelease, Shape
+from consortium.algorithms.base import (
+    Argument,
+    Array,
+    Form,
+    PlannedRelease,
+    Shape,
+    forms_of,
+)
 from consortium.algorithms.pca import Solver
 from consortium.algorithms.power import ITERATIONS
 from consortium.algorithms.stacked import LOCATION_BOUND, geometry_forms
@@ -152,7 +159,6 @@ class CcaPlan:
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Every release with its part of the budget."""
         parameters, views = self.parameters, len(self.shape.views)
-        forms = geometry_forms(self.shape.features, views)
         left = 1.0 - parameters.centre_share
         weights = self._weights
         parts = {stage: left * weight / sum(weights.values()) for stage, weight in weights.items()}
@@ -160,33 +166,71 @@ class CcaPlan:
         if parameters.centre_share:
             entries = self.shape.features + views
             part = parameters.centre_share
+            fixed, forms = self.location, forms_of(self.location)
             found.append(
                 PlannedRelease(
-                    "centre", "stacked_location", entries, LOCATION_BOUND, 1, part, forms
+                    *("centre", "stacked_location", entries, LOCATION_BOUND, 1, part, forms),
+                    fixed=fixed,
                 )
             )
-        found += [self._reduction(name, parts[name], forms) for name in parameters.reduce]
+        found += [self._reduction(name, parts[name]) for name in parameters.reduce]
         bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
         bound = Bound(1.0 + parameters.constant**2, cone=True)
         entries = packed_size(self.stacked)
-        more: Mapping[str, Form] = {**forms, **bases, "constant": float}
-        found.append(PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], more))
+        last = {"constant": parameters.constant, **self.geometry(np.sqrt(self.shares))}
+        forms = {**self._geometry_forms, **forms_of(last), **bases}
+        found.append(
+            PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms, fixed=last)
+        )
         return tuple(found)
+
+    @property
+    def location(self) -> dict[str, Argument]:
+        """Arguments of the query for mean and spread."""
+        scales = self.bounds * np.sqrt(len(self.bounds))
+        return {"centre": self._nowhere, "norms": self.bounds, "factors": 1.0 / scales}
+
+    def geometry(self, scales: Array) -> dict[str, Argument]:
+        """What of centre, norms and factors (``scales`` over norms) no release decides."""
+        given, released = self.parameters.radii, self.parameters.centre_share > 0
+        views = [name for name, _ in self.shape.views]
+        if released and not given.keys() >= set(views):
+            return {}
+        sizes = zip(views, self.bounds, strict=True)
+        radii = np.array([given.get(name, bound) for name, bound in sizes])
+        found: dict[str, Argument] = {"norms": radii, "factors": scales / radii}
+        return found if released else {**found, "centre": self._nowhere}
+
+    @property
+    def _nowhere(self) -> Array:
+        return np.zeros(self.shape.features)
+
+    @property
+    def _geometry_forms(self) -> dict[str, Form]:
+        return geometry_forms(self.shape.features, len(self.shape.views))
 
     def by_power(self, name: str) -> bool:
         """Whether a view's products are released instead of its second moment."""
         fits = dict(self.shape.views)[name] <= MOST_ENTRIES
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
-    def _reduction(self, name: str, part: float, forms: Mapping[str, Form]) -> PlannedRelease:
+    def view_arguments(self, name: str) -> dict[str, Argument]:
+        """What study and sizes decide of the queries for one view."""
+        index = [view for view, _ in self.shape.views].index(name)
+        return {"view": index, **self.geometry(np.ones(len(self.shape.views)))}
+
+    def _reduction(self, name: str, part: float) -> PlannedRelease:
         size, kept = dict(self.shape.views)[name], self.parameters.reduce[name]
-        stage, more = f"reduce-{name}", {**forms, "view": int}
+        stage, fixed = f"reduce-{name}", self.view_arguments(name)
+        forms = {**self._geometry_forms, **forms_of(fixed)}
         if not self.by_power(name):
             bound, entries = Bound(1.0, cone=True), packed_size(size)
-            return PlannedRelease(stage, "view_moment", entries, bound, 1, part, more)
-        more["basis"] = (size, kept)
-        entries = size * kept
-        return PlannedRelease(stage, "view_product", entries, Bound(1.0), ITERATIONS, part, more)
+            return PlannedRelease(stage, "view_moment", entries, bound, 1, part, forms, fixed=fixed)
+        forms["basis"] = (size, kept)
+        entries, bound = size * kept, Bound(1.0)
+        return PlannedRelease(
+            stage, "view_product", entries, bound, ITERATIONS, part, forms, fixed=fixed
+        )
 
     @property
     def _weights(self) -> dict[str, float]:

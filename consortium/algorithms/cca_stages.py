@@ -30,9 +30,8 @@ def find_centre(plan: CcaPlan) -> Centred:
     parameters, shape, bounds = plan.parameters, plan.shape, plan.bounds
     centre, radii = np.zeros(shape.features), bounds
     if parameters.centre_share:
-        factors = 1.0 / (bounds * np.sqrt(len(bounds)))
-        arguments = {"centre": centre, "norms": bounds, "factors": factors}
-        release = yield Query("centre", "stacked_location", arguments)
+        release = yield Query("centre", "stacked_location", plan.location)
+        factors = np.asarray(plan.location["factors"])
         sizes = [size for _, size in shape.views]
         parts = np.split(release.values[: shape.features], np.cumsum(sizes)[:-1])
         squares = release.values[shape.features :]
@@ -69,10 +68,9 @@ def reduce_views(plan: CcaPlan, centre: Array, radii: Array) -> Bases:
         Orthonormal columns, by view.
     """
     bases = {}
-    names = [name for name, _ in plan.shape.views]
     geometry = {"centre": centre, "norms": radii, "factors": 1.0 / radii}
     for name, kept in plan.parameters.reduce.items():
-        arguments: dict[str, Argument] = {**geometry, "view": names.index(name)}
+        arguments: dict[str, Argument] = {**geometry, **plan.view_arguments(name)}
         if plan.by_power(name):
             bases[name] = yield from _by_products(plan, name, arguments)
             continue

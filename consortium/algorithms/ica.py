@@ -27,6 +27,7 @@ from scipy.linalg import expm, polar
 
 from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import (
+    Argument,
     Array,
     Form,
     Local,
@@ -38,6 +39,7 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
+    forms_of,
 )
 from consortium.algorithms.maps import ask_maps, map_products, plan_maps, unmixed
 from consortium.algorithms.pca import Pca, PcaParameters, Solver
@@ -215,6 +217,7 @@ class Ica:
                 _rounds(parameters, shape),
                 left * (1.0 - share),
                 _forms(parameters, shape),
+                fixed={} if parameters.optimizer == "gradient" else _scored(parameters, shape),
             ),
             *maps,
         )
@@ -250,12 +253,12 @@ class Ica:
 
 def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """Descend over rotations with a step that shrinks geometrically."""
-    score = _score(parameters, shape)
+    score, fixed = _score(parameters, shape), _scored(parameters, shape)
     newton = 1.0 / (2.0 * infomax.CURVATURE[score])
     unmixing = np.eye(parameters.components)
     turn = np.zeros_like(unmixing)
     for index in range(_rounds(parameters, shape)):
-        release = yield _ask("rotation", unmixing, whitening, score=score)
+        release = yield _ask("rotation", unmixing, whitening, fixed)
         speed = parameters.first_step * _shrink(parameters, shape, index)
         speed *= _caution(newton * speed * release.deviation, parameters.components)
         turn = -newton * speed * infomax.skew(release.values, parameters.components)
@@ -277,11 +280,11 @@ def _caution(deviation: float, size: int) -> float:
 
 def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """FastICA's fixed point: a step, then the nearest rotation."""
-    score, size = _score(parameters, shape), parameters.components
+    size = parameters.components
     unmixing = np.eye(size)
     change = 0.0
     for _ in range(_rounds(parameters, shape)):
-        release = yield _ask("fixed_point", unmixing, whitening, score=score)
+        release = yield _ask("fixed_point", unmixing, whitening, _scored(parameters, shape))
         step = release.values.reshape(size, size)
         closest, _ = polar(-step @ unmixing)
         change = float(np.linalg.norm(np.abs(closest @ unmixing.T) - np.eye(size)))
@@ -295,7 +298,7 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
     rate = parameters.learning_rate
     for _ in range(_rounds(parameters, shape)):
-        release = yield _ask("infomax", unmixing, whitening, bias=bias)
+        release = yield _ask("infomax", unmixing, whitening, {"bias": bias})
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
         unmixing, bias = unmixing + change, bias + rate * moments[:, size]
@@ -307,14 +310,15 @@ def _shrink(parameters: IcaParameters, shape: Shape, index: int) -> float:
     return float(parameters.decay ** (index / max(_rounds(parameters, shape) - 1, 1)))
 
 
-def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Array | str) -> Query:
+def _ask(statistic: str, unmixing: Array, whitening: Array, more: Mapping[str, Argument]) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
 
 
 def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
     size = parameters.components
     forms: dict[str, Form] = {"unmixing": (size, size), "whitening": (shape.features, size)}
-    return forms | ({"bias": (size,)} if parameters.optimizer == "gradient" else {"score": str})
+    gradient = parameters.optimizer == "gradient"
+    return forms | ({"bias": (size,)} if gradient else forms_of(_scored(parameters, shape)))
 
 
 def _pca(parameters: IcaParameters) -> PcaParameters:
@@ -338,6 +342,11 @@ def _rounds(parameters: IcaParameters, shape: Shape) -> int:
 
 def _score(parameters: IcaParameters, shape: Shape) -> infomax.Score:
     return parameters.score or ("volatility" if shape.unit == "subject" else "tanh")
+
+
+def _scored(parameters: IcaParameters, shape: Shape) -> dict[str, Argument]:
+    """What is the same in all queries."""
+    return {"score": _score(parameters, shape)}
 
 
 def _check(parameters: IcaParameters, shape: Shape) -> None:

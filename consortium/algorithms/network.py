@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import (
+    Argument,
     Array,
     Form,
     Local,
@@ -27,6 +28,7 @@ from consortium.algorithms.base import (
     SiteData,
     Table,
     Takes,
+    forms_of,
 )
 from consortium.algorithms.vectors import index_argument, view_slice
 from consortium.errors import ProtocolError, StudyError
@@ -125,20 +127,25 @@ class Network:
                 f"field 'analysis.hidden': the network has {count:,} parameters, more than "
                 f"{_MOST_ENTRIES:,}; use fewer units."
             )
-        forms: dict[str, Form] = {"parameters": (count,), "units": (len(sizes) - 1,), "target": int}
+        fixed = _fixed(parameters, shape)
+        forms: dict[str, Form] = {"parameters": (count,), **forms_of(fixed)}
         bound, rounds = Bound(parameters.bound), parameters.rounds
-        return (PlannedRelease("network", "network_gradient", count, bound, rounds, 1.0, forms),)
+        return (
+            PlannedRelease(
+                "network", "network_gradient", count, bound, rounds, 1.0, forms, fixed=fixed
+            ),
+        )
 
     def run(self, parameters: NetworkParameters, shape: Shape) -> Run:
         """Descend, and average the last parameters."""
         target, sizes = _sizes(parameters, shape)
-        arguments = {"units": np.array(sizes[1:], dtype=np.float64), "target": target.start}
+        fixed = _fixed(parameters, shape)
         current = initial_parameters(sizes, parameters.seed)
         step, total = np.zeros_like(current), np.zeros_like(current)
         last = max(1, round(parameters.averaged * parameters.rounds))
         norms = []
         for left in reversed(range(parameters.rounds)):
-            query = {**arguments, "parameters": current}
+            query = {**fixed, "parameters": current}
             release = yield Query("network", "network_gradient", query)
             norms.append(float(np.linalg.norm(release.values)))
             rate = _learning_rate(parameters, release.deviation, len(current))
@@ -168,6 +175,12 @@ def _sizes(parameters: NetworkParameters, shape: Shape) -> tuple[slice, tuple[in
     if any(units < 1 for units in parameters.hidden):
         raise StudyError("field 'analysis.hidden': a layer needs one unit at least; correct it.")
     return target, (shape.features - classes, *parameters.hidden, classes)
+
+
+def _fixed(parameters: NetworkParameters, shape: Shape) -> dict[str, Argument]:
+    """What is the same in all queries."""
+    target, sizes = _sizes(parameters, shape)
+    return {"units": np.array(sizes[1:], dtype=np.float64), "target": target.start}
 
 
 def _result(

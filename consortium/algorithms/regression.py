@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from consortium.algorithms.base import (
+    Argument,
     Array,
     Local,
     PlannedRelease,
@@ -25,6 +26,7 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
+    forms_of,
 )
 from consortium.algorithms.regression_model import (
     read_moment,
@@ -135,23 +137,31 @@ class Regression:
         scales = release_weights(parameters)
         bound = Bound(parameters.bound**2 + scales[0] ** 2 + scales[1] ** 2, cone=True)
         entries = packed_size(shape.features + 1)
-        forms = {"target": int, "reach": float, "intercept": float, "weight": float}
-        return (PlannedRelease("regression", "regression_moment", entries, bound, 1, 1.0, forms),)
+        fixed = _arguments(parameters, shape)
+        return (
+            PlannedRelease(
+                *("regression", "regression_moment", entries, bound, 1, 1.0, forms_of(fixed)),
+                fixed=fixed,
+            ),
+        )
 
     def run(self, parameters: RegressionParameters, shape: Shape) -> Run:
         """Ask for the moment and solve the regression."""
         target = _target(parameters, shape)
-        constant, weight = release_weights(parameters)
-        arguments = {
-            "target": target,
-            "reach": float(parameters.bound),
-            "intercept": constant,
-            "weight": weight,
-        }
-        release = yield Query("regression", "regression_moment", arguments)
+        release = yield Query("regression", "regression_moment", _arguments(parameters, shape))
         moment = read_moment(release, parameters, sum(shape.units))
         fit = (posterior_fit if parameters.stabilize == "posterior" else trimmed_fit)(moment)
         return regression_result(parameters, shape, target, moment, fit)
+
+
+def _arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argument]:
+    constant, weight = release_weights(parameters)
+    return {
+        "target": _target(parameters, shape),
+        "reach": float(parameters.bound),
+        "intercept": constant,
+        "weight": weight,
+    }
 
 
 def _target(parameters: RegressionParameters, shape: Shape) -> int:

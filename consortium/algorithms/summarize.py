@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -95,15 +96,25 @@ class Summarize:
         entries = 2 * parameters.frequencies
         return (
             PlannedRelease(
-                "summarize", "mean_embedding", entries, Bound(1.0), 1, 1.0, form, to="each"
+                *("summarize", "mean_embedding", entries, Bound(1.0), 1, 1.0, form, "each"),
+                fixed={"frequencies": partial(_frequencies, parameters, shape)},
             ),
         )
 
     def run(self, parameters: SummarizeParameters, shape: Shape) -> Run:
         """Ask once, and compare."""
         generator = np.random.default_rng(parameters.seed)
-        width = parameters.width or math.sqrt(shape.features) / 2
-        frequencies = draw_frequencies(shape.features, parameters.frequencies, width, generator)
+        frequencies = _draw(parameters, shape, generator)
         release = yield Query("summarize", "mean_embedding", {"frequencies": frequencies})
         found = read_embeddings(release, shape)
         return summarize_result(parameters, found, frequencies, generator)
+
+
+def _frequencies(parameters: SummarizeParameters, shape: Shape) -> Array:
+    return _draw(parameters, shape, np.random.default_rng(parameters.seed))
+
+
+def _draw(parameters: SummarizeParameters, shape: Shape, generator: np.random.Generator) -> Array:
+    """Draw the public frequencies, D x F."""
+    width = parameters.width or math.sqrt(shape.features) / 2
+    return draw_frequencies(shape.features, parameters.frequencies, width, generator)

@@ -21,13 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from consortium.algorithms.base import (
     Argument,
     Array,
-    Form,
     Local,
     PlannedRelease,
     Query,
     Run,
     Shape,
     Takes,
+    forms_of,
 )
 from consortium.algorithms.tensor_model import (
     CONSTANT,
@@ -112,16 +112,12 @@ class Tensor:
                 f"field 'analysis.components': {parameters.components} can't be told from {size} "
                 f"entries; have at least as many entries, and at most {_MOST_FEATURES}."
             )
-        whitening: dict[str, Form] = {"whitening": (size, parameters.components)}
-        first: dict[str, Form] = {"starts": (3,), "size": int}
-        third: dict[str, Form] = {"starts": (3,), **whitening}
         bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
         if not len(starts):
-            first = {"reach": float, "constant": float}
-            third = {"reach": float, **whitening}
             norm = (parameters.bound or 0.0) ** 2 * (1 + CONSTANT**2)
             bound, entries, kind = Bound(norm, cone=True), packed_size(size + 1), "mixture"
-        share = parameters.share
+        share, (where, more) = parameters.share, _fixed(parameters, shape)
+        both = {**where, **more}
         cubic = PlannedRelease(
             "third",
             f"{kind}_third",
@@ -129,7 +125,8 @@ class Tensor:
             Bound(1.0),
             1,
             1 - share,
-            third,
+            {"whitening": (size, parameters.components), **forms_of(where)},
+            fixed=where,
         )
         if _whole(parameters, size):
             cubic = replace(
@@ -137,19 +134,20 @@ class Tensor:
                 statistic="topic_cube",
                 entries=cubic_size(size),
                 bound=Bound(1.0, cone=True),
-                arguments=first,
+                arguments=forms_of(both),
+                fixed=both,
             )
-        return PlannedRelease("second", f"{kind}_second", entries, bound, 1, share, first), cubic
+        forms = forms_of(both)
+        second = PlannedRelease(
+            "second", f"{kind}_second", entries, bound, 1, share, forms, fixed=both
+        )
+        return second, cubic
 
     def run(self, parameters: TensorParameters, shape: Shape) -> Run:
         """Whiten by the second moment, decompose the third."""
         starts, size = _vocabulary(parameters, shape)
         topics = len(starts) > 0
-        where: dict[str, Argument] = {"starts": starts} if topics else {"reach": _bound(parameters)}
-        kind = "topic" if topics else "mixture"
-        more: dict[str, Argument] = (
-            {"size": size} if topics else {"constant": CONSTANT * _bound(parameters)}
-        )
+        kind, (where, more) = "topic" if topics else "mixture", _fixed(parameters, shape)
         second = yield Query("second", f"{kind}_second", {**where, **more})
         model = (topic_moments if topics else mixture_moments)(second, parameters)
         if _whole(parameters, size):
@@ -160,6 +158,16 @@ class Tensor:
         third = yield Query("third", f"{kind}_third", {**where, "whitening": forward})
         tensor = unpack_cubic(third.values, parameters.components) / model.scale**3
         return tensor_result(parameters, shape, model, corrected(tensor, model))
+
+
+def _fixed(
+    parameters: TensorParameters, shape: Shape
+) -> tuple[dict[str, Argument], dict[str, Argument]]:
+    """What is the same in all queries, and what is beside it where nothing is whitened."""
+    starts, size = _vocabulary(parameters, shape)
+    if len(starts):
+        return {"starts": starts}, {"size": size}
+    return {"reach": _bound(parameters)}, {"constant": CONSTANT * _bound(parameters)}
 
 
 def _bound(parameters: TensorParameters) -> float:

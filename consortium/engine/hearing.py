@@ -9,7 +9,6 @@ each site's answer anyway, with noise enough to stand alone.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -105,15 +104,3 @@ def hear(plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Arra
         for other in within & said.keys():
             answers[number, other] = said[other]
     return Heard(site, answers)
-
-
-def whole_question(context: bytes, heard: Heard) -> bytes:
-    """32-byte digest of a question and of what was heard before it was answered.
-
-    An answer follows from both. Who was paid for one of them may not have another for nothing,
-    which keeping neighbours' answers back from a site without its memory would lead to.
-    """
-    answers = np.ascontiguousarray(heard.answers, dtype="<f8")
-    digest = hashlib.sha256(b"consortium heard 1|" + context)
-    digest.update(answers.data.cast("B") if answers.size else b"")
-    return digest.digest()

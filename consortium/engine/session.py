@@ -7,16 +7,18 @@ releases it asks the same queries, so a study resumes by replaying its rounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Argument, Array, Form, Query, Release, Result
+from consortium.algorithms.base import Argument, Array, Query, Release, Result, forms_of
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.plan import Plan, Stage
 from consortium.privacy.accountant import Budget
 from consortium.privacy.mechanism import Mechanism
+
+_LAST_DIGITS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Session:
         except StopIteration as stop:
             self.pending, self.result = None, stop.value
             return
-        check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
+        stage = check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
+        settle_fixed(stage, self.pending)
 
 
 def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
@@ -163,7 +166,7 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
             f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds; "
             "another release is refused."
         )
-    found = {name: _form(value) for name, value in query.arguments.items()}
+    found = forms_of(query.arguments)
     due = stage.release.arguments
     for name in sorted(found.keys() | due.keys()):
         if found.get(name) != due.get(name):
@@ -174,5 +177,37 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     return stage
 
 
-def _form(value: Argument) -> Form:
-    return value.shape if isinstance(value, np.ndarray) else type(value)
+def settle_fixed(stage: Stage, query: Query) -> Query:
+    """Put the plan's own values in the place of those that study and sizes decide.
+
+    The centre sends them nevertheless, so that a party whose libraries draw or compute other
+    numbers is found out, and no site's answer is pooled with the answers to another question.
+
+    Parameters
+    ----------
+    stage : Stage
+    query : Query
+        One that `check_planned` has found in form, with its arrays.
+
+    Raises
+    ------
+    PrivacyError
+        If the query has another value for one of them.
+    """
+    own = {n: value() if callable(value) else value for n, value in stage.release.fixed.items()}
+    for name, value in own.items():
+        if not _agree(query.arguments[name], value):
+            raise PrivacyError(
+                f"The query's argument '{name}' is not the one that the study and the sites' sizes "
+                f"lead to in stage '{stage.name}'; a question that nobody planned is refused."
+            )
+    return replace(query, arguments={**query.arguments, **own})
+
+
+def _agree(said: Argument, own: Argument) -> bool:
+    """Whether two values differ by no more than processors do in their last digits."""
+    if isinstance(own, str) or isinstance(said, str):
+        return said == own
+    given, due = np.asarray(said, dtype=np.float64), np.asarray(own, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.abs(given - due) <= _LAST_DIGITS * np.abs(due).max(initial=0.0)))

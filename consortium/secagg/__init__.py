@@ -5,6 +5,7 @@ business of theirs. `seal` and `unseal` sign and check every other message of th
 """
 
 from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
+from consortium.secagg.freight import contradicts
 from consortium.secagg.hub import Hub
 from consortium.secagg.opening import RoundSum
 from consortium.secagg.party import Party
@@ -19,6 +20,7 @@ __all__ = [
     "Party",
     "Roster",
     "RoundSum",
+    "contradicts",
     "most_dropouts",
     "seal",
     "threshold",

@@ -140,6 +140,39 @@ def unseal(
     return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
 
 
+def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
+    """Whether a sender has signed something else for the same run, kind and round.
+
+    Parameters
+    ----------
+    found : bytes
+        Anything at all.
+    own : bytes
+        A message that `seal` made.
+    roster : mapping of str to bytes
+        As in `unseal`.
+
+    Raises
+    ------
+    ProtocolError
+        If ``own`` is no such message.
+    """
+    said = _parse(own, "stored")
+    try:
+        unseal(
+            found,
+            roster,
+            run=said.run,
+            kind=said.kind,
+            limit=len(found),
+            sender=said.sender,
+            round=said.round,
+        )
+    except ProtocolError:
+        return False
+    return found != own
+
+
 def _parse(data: bytes, kind: str) -> _Envelope:
     """Decode, and refuse every encoding but the one that `seal` writes."""
     try:

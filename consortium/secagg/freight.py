@@ -15,13 +15,14 @@ little-endian). With the vector in front, the hub adds it where it lies.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, messages
+from consortium.secagg import crypto, envelope, messages
 from consortium.secagg.masks import Ring
 
 _LENGTH_BYTES = 4
@@ -74,10 +75,10 @@ class Room:
         self._append(sealed)
         return body
 
-    def close(self, envelope: bytes) -> memoryview:
+    def close(self, signed: bytes) -> memoryview:
         """Put the envelope behind the vectors; the message can't be changed any more."""
-        self._append(envelope)
-        self._append(len(envelope).to_bytes(_LENGTH_BYTES, "little"))
+        self._append(signed)
+        self._append(len(signed).to_bytes(_LENGTH_BYTES, "little"))
         self._room.setflags(write=False)
         return self._room[: self._end].data
 
@@ -119,3 +120,28 @@ def part(data: bytes | memoryview, limit: int) -> tuple[bytes, memoryview]:
             f"limit of {limit}; discard it."
         )
     return bytes(whole[start:end]), whole[:start]
+
+
+def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]) -> bool:
+    """Whether a sender has signed something else in the place of a message, with freight or none.
+
+    Vectors that were changed under the sender's own envelope don't count: anybody can do that.
+
+    Parameters
+    ----------
+    found : bytes
+        Anything at all.
+    own : bytes
+        The sender's own message.
+    roster : mapping of str to bytes
+        Everybody's Ed25519 public key.
+    """
+    try:
+        return envelope.contradicts(found, bytes(own), roster)
+    except ProtocolError:  # a contribution, then
+        signed, _ = part(own, len(own))
+    try:
+        theirs, _ = part(found, len(found))
+    except ProtocolError:
+        return False
+    return envelope.contradicts(theirs, signed, roster)

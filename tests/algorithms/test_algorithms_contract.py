@@ -7,6 +7,7 @@ import pytest
 from feature_sites import FEATURE_CASES
 from memory_sites import (
     CASES,
+    check_fixed,
     check_replay,
     check_sizes_and_bounds,
     drive,
@@ -78,6 +79,7 @@ def test_only_what_is_planned_is_asked(name, analysis, unit, noisy):
     for query in queries:
         assert query.statistic == planned[query.stage].statistic
         assert form(query) == planned[query.stage].arguments
+        check_fixed(planned[query.stage], query)
     assert result.arrays[result.maps or result.loadings].shape[0] == sites[0].features
     assert all(np.isfinite(array).all() for array in result.arrays.values())
 

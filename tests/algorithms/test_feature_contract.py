@@ -7,6 +7,7 @@ import pytest
 import yaml
 from feature_sites import FEATURE_CASES, HEARING, make_feature_sites, make_feature_study, sites_of
 from memory_sites import (
+    check_fixed,
     check_replay,
     check_sizes_and_bounds,
     drive,
@@ -69,6 +70,7 @@ def test_only_what_is_planned_is_asked(name, views, analysis, noisy):
     for query in queries:
         assert query.statistic == planned[query.stage].statistic
         assert form(query) == planned[query.stage].arguments
+        check_fixed(planned[query.stage], query)
     assert all(np.isfinite(array).all() for array in result.arrays.values())
     assert result.arrays[result.loadings].shape[0] == sites[0].features
     for table in result.tables.values():

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from attack_kinds import Stage, attack, nothing
+from attack_kinds import Stage, always, attack, nothing
 from feature_sites import PLAIN, make_feature_sites, make_feature_study
 from gossip import TEXT, register
 from memory_sites import drive, shape_of
@@ -130,16 +130,12 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
     return bool(np.linalg.norm(one - two) > bound.sensitivity(40))
 
 
-def _whatever_was_heard(_real: object) -> Callable[..., bytes]:
-    return lambda context, heard: context
-
-
 @attack(
     "exchange",
-    guard="site_agent.attendance:whole_question",
+    guard="site_agent.attendance:Attendance._commit",
     without="a round is answered twice, with two noises, at the price of one",
-    stops="was reserved at another price or for another question",
-    instead=_whatever_was_heard,
+    stops="is paid for in the ledger, and what was answered is not stored here any more",
+    instead=always(True),
 )
 def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
     """Asks a site again whose store was put back from a backup, and keeps a neighbour from it."""
@@ -159,8 +155,10 @@ def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
         for file in store.parent.glob(f"{STORE}*"):
             file.unlink()
         shutil.copy(backup, store)
-        for taken in (said, path_of(place, NAMES.round(1, BROADCAST, "east"))):
-            taken.unlink()
+        answer = NAMES.round(2, "contribution", "north")
+        for taken in (answer, NAMES.round(1, BROADCAST, "east")):
+            path_of(place, taken).unlink()
+        said.unlink()
         pump(village, _FROM_THE_START)
         stage.said.append(village.said("north"))
     with contextlib.suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ from attack_kinds import Stage, attack, nothing
 from consortium.report.grid import Grid, study_grid
 from consortium.signing import mask_digest
 from consortium.study import DataSection, Study, parse_study
+from site_agent.datasets import find_subjects
 from site_agent.images import open_series
 from site_agent.series import iterate_volumes
 
@@ -101,6 +102,27 @@ def voxel_changed_under_the_checksum(stage: Stage) -> bool:
     data[-20] ^= 64
     path.write_bytes(data)
     return len(list(iterate_volumes(path, open_series(path, _GRID)))) == 400
+
+
+@attack(
+    "file giver",
+    guard="site_agent.datasets:misplaced",
+    without="one person's scans count as two persons, and weigh twice in what is released",
+    stops="is named as sub-02's and lies in the folder of sub-01",
+    instead=nothing,
+)
+def scan_in_anothers_folder(stage: Stage) -> bool:
+    """Gives a data set in which one person's scan lies in another's folder, too."""
+    name, data = "task-rest_space-MNI152NLin2009cAsym_bold.nii", _series(stage)
+    scans = stage.root / "bids"
+    for folder, label in (("01", "01"), ("01", "02"), ("02", "02")):
+        path = scans / f"sub-{folder}" / "func" / f"sub-{label}_{name}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    subjects, skipped = find_subjects(scans, _study("").data)
+    stage.said += [each.detail for each in skipped]
+    used = [run.bold.name for subject in subjects for run in subject.runs]
+    return len(used) > len(set(used))
 
 
 def _study(mask: str) -> Study:

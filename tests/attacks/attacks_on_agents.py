@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from attack_kinds import Stage, attack
 from mischief import NAMES, ask, opened, pump, rounds_of, settle, sign, write
-from village import SITES, Village, conduct
+from village import SITES, Village, build, conduct
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
+from consortium.synthetic.dataset import start_dataset
 
 
 def _unplanned(_real: object) -> Callable[..., Any]:
@@ -44,6 +48,52 @@ def more_rounds_than_planned(stage: Stage) -> bool:
 def _all_survive(village: Village) -> bytes:
     party = village.agents["north"]._runs["small-0001"]._party  # type: ignore[union-attr]
     return messages.encode(messages.Request(party._rounds[1].context, SITES, ()))
+
+
+_TABLES = """\
+study: small
+sites: [north, east, south, west]
+features:
+  - {name: scales, source: table, columns: {"s[1-2]": {low: -1, high: 1}}}
+  - {name: group, source: table, columns: {group: {levels: [control, patient]}}}
+  - {name: hiv, source: table, columns: {hiv: {levels: [negative, positive]}}}
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: network
+analysis: {target: group, hidden: [3], rounds: 2}
+timing: {join: 4, answer: 4}
+"""
+
+
+def _make_tables(folder: Path, subjects: int) -> None:
+    labels = [f"{number:02d}" for number in range(subjects)]
+    rows = [f"sub-{label}\t0.5\t-0.5\tpatient\tnegative\n" for label in labels]
+    for site in SITES:
+        start_dataset(folder / site / "bids", "made-up tables", labels)
+        text = "participant_id\ts1\ts2\tgroup\thiv\n" + "".join(rows)
+        (folder / site / "bids" / "participants.tsv").write_text(text)
+
+
+def _as_asked(_real: object) -> Callable[..., Query]:
+    return lambda stage, query: query
+
+
+@attack(
+    "hub",
+    guard="site_agent.attendance:settle_fixed",
+    without="a network that the sites' people never agreed to is trained on their data",
+    stops="argument 'target' is not the one that the study and the sites' sizes lead to",
+    instead=_as_asked,
+)
+def another_target_than_the_studys(stage: Stage) -> bool:
+    """Has a network that was planned for one column trained on another, by a query of its form."""
+    village = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
+    plan = village.agents["north"]._runs["small-0001"].plan  # type: ignore[union-attr]
+    assert plan is not None
+    query = next(REGISTRY["network"].run(plan.study.analysis, plan.shape))
+    ask(village.place, replace(query, arguments={**query.arguments, "target": 3}))
+    pump(village)
+    stage.said.append(village.said("north"))
+    return 1 in rounds_of(village.place, "north")
 
 
 @attack(

@@ -6,6 +6,7 @@ import os
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 from attack_kinds import Stage, attack
@@ -41,6 +42,51 @@ def name_that_leads_out(stage: Stage) -> bool:
     """Names a message '../secret'."""
     (stage.root / "secret").write_bytes(b"secret")
     return _exchange(stage).get("../secret", 100) == b"secret"
+
+
+def _linked(stage: Stage, place: str) -> tuple[DirectoryExchange, Path]:
+    """Plant a link in an exchange to the site's data set; returns both."""
+    scans, link = stage.root / "bids", stage.root / "exchange" / place
+    scans.mkdir()
+    exchange = DirectoryExchange(stage.root / "exchange")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(scans)
+    return exchange, scans
+
+
+_NO_LINKS = "consortium.exchange.directory:_HERE"
+
+
+@attack(
+    "exchange",
+    guard=_NO_LINKS,
+    without="a site's agent writes into its own data set",
+    stops="can't be written",
+    instead=lambda real: 0,
+)
+def folder_that_is_a_link(stage: Stage) -> bool:
+    """Plants a link to a site's data set where the site is going to put a message."""
+    exchange, scans = _linked(stage, "runs/small-0001/present")
+    try:
+        exchange.put("runs/small-0001/present/north", b"here")
+    except ExchangeError as error:
+        stage.said.append(str(error))
+    return any(scans.iterdir())
+
+
+@attack(
+    "exchange",
+    guard=_NO_LINKS,
+    without="a site reads its own files as if another party had sent them",
+    stops="can't be read",
+    instead=lambda real: 0,
+)
+def message_that_is_a_link(stage: Stage) -> bool:
+    """Plants a link to a file of a site in the place of a message."""
+    exchange = _exchange(stage)
+    (stage.root / "secret").write_bytes(b"secret")
+    (stage.root / "exchange" / _PLACE).symlink_to(stage.root / "secret")
+    return exchange.get(_PLACE, 100) == b"secret"
 
 
 def _whole(_real: object) -> Callable[..., bytes]:

@@ -19,6 +19,7 @@ MODULES = (
     "attacks_by_sites",
     "attacks_among_neighbours",
     "attacks_on_agents",
+    "attacks_by_copies",
     "attacks_on_budgets",
     "attacks_on_approvals",
     "attacks_on_papers",

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from feature_sites import PLAIN, make_feature_sites, make_feature_study
 from memory_sites import CASES, make_sites, make_study, shape_of, sites_for
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Result
 from consortium.engine import session as session_module
 from consortium.engine.encoding import encode_query
-from consortium.engine.session import Session, check_planned
+from consortium.engine.session import Session, check_planned, settle_fixed
 from consortium.errors import BudgetError, PrivacyError, ProtocolError
 from consortium.plan import make_plan
 from consortium.privacy.gdp import compose
@@ -107,6 +109,51 @@ def test_arguments_of_another_form_are_refused(changes):
         check_planned(plan, rotation(**changes), ["pca"])
     with pytest.raises(PrivacyError, match="missing"):
         check_planned(plan, Query("ica", "rotation"), ["pca"])
+
+
+def test_what_study_and_sizes_decide_is_compared_by_value_and_taken_from_the_plan():
+    plan = make_plan(
+        make_feature_study("admm", PLAIN, {"target": "y", "rounds": 3}),
+        shape_of(make_feature_sites(PLAIN)),
+    )
+    (stage,) = plan.stages
+    right = next(REGISTRY["admm"].run(plan.study.analysis, plan.shape))
+    held = right.arguments["held"] + 1.0  # the course of the run decides it
+    nearly = float(np.nextafter(right.arguments["penalty"], 1.0))
+    asked = replace(right, arguments={**right.arguments, "held": held, "penalty": nearly})
+    settled = settle_fixed(stage, asked).arguments
+    assert settled["penalty"] == right.arguments["penalty"]
+    assert np.array_equal(settled["held"], held)
+    for name in stage.release.fixed:
+        value = right.arguments[name]
+        for other in (value + 1, value * 1.001 + 1e-9):
+            other = type(value)(other) if isinstance(value, int) else other
+            if np.array_equal(other, value):
+                continue
+            wrong = replace(right, arguments={**right.arguments, name: other})
+            with pytest.raises(PrivacyError, match=f"'{name}' is not the one that the study"):
+                settle_fixed(stage, wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "analysis", "adaptive"),
+    [
+        ("network", {"target": "y"}, {"parameters"}),
+        ("regression", {"target": "y", "bound": 1.0}, set()),
+        ("summarize", {"frequencies": 4}, set()),
+        ("tensor", {"components": 2, "bound": 1.0}, {"whitening"}),
+        ("admm", {"target": "y", "rounds": 4, "broadcasts": 3}, {"held"}),
+        ("cca", {"pairs": 1}, {"centre", "norms", "factors"}),
+        ("cca", {"pairs": 1, "centre_share": 0.0}, set()),
+        ("cca", {"pairs": 1, "radii": {"x": 1.0, "y": 1.0}}, {"centre"}),
+        ("coordinate", {}, set()),
+    ],
+)
+def test_only_what_releases_decide_is_left_to_the_centre(name, analysis, adaptive):
+    study = make_feature_study(name, PLAIN, analysis)
+    plan = make_plan(study, shape_of(make_feature_sites(PLAIN)))
+    left = [set(stage.release.arguments) - set(stage.release.fixed) for stage in plan.stages]
+    assert set().union(*left) == adaptive
 
 
 @pytest.mark.parametrize(("name", "analysis", "unit"), CASES)

@@ -1,5 +1,7 @@
 """One suite for every exchange: written once, whole or not at all, within its own walls."""
 
+import resource
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,20 +124,41 @@ def test_all_children_of_a_large_folder_are_told(venue, exchange):
     assert exchange.children("runs/large") == sorted(f"n{number}" for number in range(1234))
 
 
-def test_a_failed_write_leaves_nothing_that_shows(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_nothing_that_shows(tmp_path):
     exchange = DirectoryExchange(tmp_path)
-
-    def full(path, data):
-        path.open("wb").write(data[:3])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
-    with pytest.raises(ExchangeError, match="No space left"):
-        exchange.put("runs/a", b"bytes")
-    monkeypatch.undo()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3, hard))  # a file of more bytes fails in its midst
+    try:
+        with pytest.raises(ExchangeError, match="File too large"):
+            exchange.put("runs/a", b"bytes")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert exchange.get("runs/a", 5) is None
     assert list((tmp_path / "runs").iterdir()) == []
     exchange.put("runs/a", b"bytes")
+
+
+def test_no_link_below_the_root_is_followed(tmp_path):
+    inside, outside = tmp_path / "exchange", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to(inside)
+    exchange = DirectoryExchange(inside)
+    for name, target in (("runs", outside), ("file", outside / "a"), ("gone", outside / "b")):
+        (inside / name).symlink_to(target)
+    assert exchange.children("runs") == []
+    assert exchange.get("runs/a", 9) is None
+    for name in ("file", "gone"):
+        with pytest.raises(ExchangeError, match="no link lies there"):
+            exchange.get(name, 9)
+    for name in ("runs/b", "runs/deeper/b", "gone/b"):
+        with pytest.raises(ExchangeError, match="can't be written"):
+            exchange.put(name, b"bytes")
+    with pytest.raises(ExchangeError):
+        exchange.put("gone", b"bytes")
+    assert [path.name for path in outside.iterdir()] == ["a"]
+    DirectoryExchange(tmp_path / "link").put("own", b"bytes")  # the root is what its owner says
+    assert exchange.get("own", 5) == b"bytes"
 
 
 def test_what_a_crash_left_is_not_listed(tmp_path):

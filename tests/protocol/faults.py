@@ -22,7 +22,7 @@ from village import Village, conduct
 from consortium import progress
 from consortium.engine import transcript, waiting
 from consortium.errors import ConsortiumError, ExchangeError, OutputError
-from consortium.exchange import DirectoryExchange
+from consortium.exchange import DirectoryExchange, directory
 from site_agent.cache import BlockCache
 from site_agent.ledger import Charge, Ledger
 from site_agent.store import Store
@@ -200,6 +200,7 @@ class Stage:
 
     def _limit_disks(self, patch: pytest.MonkeyPatch) -> None:
         stage, write_bytes, fsync = self, Path.write_bytes, os.fsync
+        place = directory._place
 
         class Connection(sqlite3.Connection):
             def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
@@ -221,6 +222,10 @@ class Stage:
             stage.check_space()
             return write_bytes(path, data)
 
+        def limited_place(folder: int, target: str, data: bytes) -> None:
+            stage.check_space()
+            place(folder, target, data)
+
         def limited_fsync(handle: int) -> None:
             stage.check_space()
             fsync(handle)
@@ -228,6 +233,7 @@ class Stage:
         connect = sqlite3.connect
         patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Connection, **k))
         patch.setattr(Path, "write_bytes", limited_write)
+        patch.setattr(directory, "_place", limited_place)
         patch.setattr(os, "fsync", limited_fsync)
 
 

@@ -6,6 +6,7 @@ from secagg_wire import identity, public
 
 from consortium.errors import ProtocolError, SignatureError
 from consortium.secagg import OVERHEAD, Opened, seal, unseal
+from consortium.secagg.envelope import contradicts
 
 ROSTER = {name: public(name) for name in ("s0", "s1", "centre")}
 NAME = "n" * 63
@@ -106,3 +107,20 @@ def test_a_signature_can_not_be_moved_to_another_header() -> None:
 
 def test_sealing_is_deterministic() -> None:
     assert letter() == letter()
+
+
+def test_only_another_word_of_the_same_sender_for_the_same_place_contradicts() -> None:
+    roster = {"north": public("north"), "east": public("east")}
+    said = ("small-0001", "north", "unmasking", 3)
+    own = seal(identity("north"), *said, b"one")
+    assert contradicts(seal(identity("north"), *said, b"two"), own, roster)
+    others = [
+        own,
+        b"anything",
+        seal(identity("east"), *said, b"two"),
+        seal(identity("east"), "small-0001", "east", "unmasking", 3, b"two"),
+        seal(identity("north"), "small-0002", "north", "unmasking", 3, b"two"),
+        seal(identity("north"), "small-0001", "north", "contribution", 3, b"two"),
+        seal(identity("north"), "small-0001", "north", "unmasking", 4, b"two"),
+    ]
+    assert not any(contradicts(other, own, roster) for other in others)

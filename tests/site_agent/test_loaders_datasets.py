@@ -109,3 +109,18 @@ def test_nobody_is_an_error_that_names_the_place(tmp_path):
         find_subjects([], DATA)
     with pytest.raises(DataError, match=r"gone\.nii is not a file"):
         find_subjects([tmp_path / "gone.nii"], DATA)
+
+
+def test_an_image_named_as_anothers_makes_no_second_person(tmp_path):
+    own, theirs = (f"func/sub-{label}_task-rest_{SPACE}_bold.nii.gz" for label in ("01", "02"))
+    touch(tmp_path, f"sub-01/{own}", f"sub-01/{theirs}", f"sub-02/{theirs}")
+    subjects, skipped = find_subjects(tmp_path, DATA)
+    assert [subject.label for subject in subjects] == ["02"]
+    assert [(each.label, each.reason) for each in skipped] == [("01", "unusable")]
+    assert f"{theirs} is named as sub-02's and lies in the folder of sub-01" in skipped[0].detail
+
+
+def test_images_without_a_label_are_their_folders(tmp_path):
+    names = (f"sub-01/func/run-{run}_task-rest_{SPACE}_bold.nii.gz" for run in (1, 2))
+    ((subject,), skipped) = find_subjects(touch(tmp_path, *names), DATA)
+    assert (subject.label, len(subject.runs), skipped) == ("01", 2, ())

@@ -40,3 +40,12 @@ def test_what_is_no_store_is_told(tmp_path: Path) -> None:
         Store(tmp_path / "messages.sqlite")
     with pytest.raises(LedgerError, match="can't be made"):
         Store(tmp_path / "missing" / "messages.sqlite")
+
+
+def test_a_halt_is_for_good_and_keeps_its_first_reason(tmp_path: Path) -> None:
+    store = Store(tmp_path / "messages.sqlite")
+    assert store.halted is None
+    store.halt("first")
+    store.halt("second")
+    store.close()
+    assert Store(tmp_path / "messages.sqlite").halted == "first"

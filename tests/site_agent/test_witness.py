@@ -117,6 +117,22 @@ def test_two_copies_that_were_written_to_are_found_out(tmp_path: Path, identity:
         Witness(exchange, identity, "east", copy).check()
 
 
+def test_two_copies_are_found_out_where_their_heads_meet(
+    tmp_path: Path, identity: Identity
+) -> None:
+    """The second copy is closed before it answers what it has just reserved."""
+    exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
+    spend(ledger, Witness(exchange, identity, "east", ledger), 1)
+    copy = copied(ledger, tmp_path / "copy.sqlite")
+    spend(ledger, Witness(exchange, identity, "east", ledger), 2)
+    copy.reserve(replace(CHARGE, round=7), 9.0, "now")
+    with pytest.raises(LedgerError, match="has another line 3 than this site signed for"):
+        Witness(exchange, identity, "east", copy).post()
+    with pytest.raises(LedgerError, match="two copies were written to"):
+        copy.reserve(replace(CHARGE, round=8), 9.0, "now")
+    ledger.reserve(replace(CHARGE, round=8), 9.0, "now")
+
+
 def test_an_older_ledger_is_closed_for_every_agent_that_shares_it(
     tmp_path: Path, identity: Identity
 ) -> None:
@@ -292,11 +308,12 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
             ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
             lines.append(number)
         elif step == "post":
-            trouble = Witness(exchange, identity, "east", ledger).post()
-            assert (trouble is not None) == (
-                lines != [] and posted.get(len(lines)) not in (None, lines[-1])
-            )
-            if lines and trouble is None:
+            if lines and posted.get(len(lines)) not in (None, lines[-1]):
+                with pytest.raises(LedgerError, match="two copies were written to"):
+                    Witness(exchange, identity, "east", ledger).post()
+                return
+            assert Witness(exchange, identity, "east", ledger).post() is None
+            if lines:
                 posted[len(lines)] = lines[-1]
         ledger.close()
         if step == "backup":

@@ -1,0 +1,125 @@
+"""A second copy of a site's folder at work, or one put back from a backup."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attack_kinds import Stage, always, attack, nothing
+from mischief import NAMES, ask, opened, path_of, pump, settle, sign, write
+from village import SITES, Village
+
+from consortium.algorithms.base import Array, Query
+from consortium.errors import CopyError
+from consortium.secagg import messages
+from site_agent.agent import STORE
+from site_agent.attendance import Attendance
+from site_agent.ledger import LEDGER
+
+_FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
+_QUERY = Query("pca", "second_moment")
+
+
+def _stop(village: Village) -> None:
+    """End north's agent, with its files closed."""
+    agent = village.agents.pop("north")
+    agent.site.store.close()
+    agent.site.ledger.close()
+
+
+def _put_back(source: Path, folder: Path, *names: str) -> None:
+    """Put files of a site's folder back as they were."""
+    for name in names:
+        for file in folder.glob(f"{name}*"):
+            file.unlink()
+        for file in source.glob(f"{name}*"):
+            shutil.copy(file, folder)
+
+
+def _unmask(village: Village, lost: str | None) -> None:
+    """Write the hub's request for round 1 over the one before."""
+    survivors = tuple(site for site in SITES if site != lost)
+    party = village.agents["east"]._runs["small-0001"]._party  # type: ignore[union-attr]
+    body = messages.Request(party._rounds[1].context, survivors, (lost,) if lost else ())
+    request = sign(village.place, "unmask", 1, messages.encode(body))
+    write(village.place, NAMES.round(1, "unmask"), request)
+
+
+@attack(
+    "exchange",
+    guard="site_agent.post:Post._check_copy",
+    without="two lists of survivors are answered: the difference of two sums is one site's vector",
+    stops="holds another answer signed with this site's key: a copy of its folder is at work",
+    instead=nothing,
+)
+def copy_asked_for_another_list(stage: Stage) -> bool:
+    """Shows another list of survivors to a copy of a site's folder, and makes room for it later."""
+    village = opened(settle(stage.root / "place", dropouts=1))
+    village.absent = {"west"}
+    folder, copy = village.place.site("north"), stage.root / "copy"
+    ask(village.place, _QUERY)
+    pump(village)
+    _stop(village)
+    shutil.copytree(folder, copy)
+    _unmask(village, "west")
+    pump(village, _FROM_THE_START)
+    said = path_of(village.place, NAMES.round(1, "unmasking", "north"))
+    first = said.read_bytes()
+    _stop(village)
+    _put_back(copy, folder, STORE, LEDGER)
+    village.absent = {"east", "south", "west"}
+    _unmask(village, None)
+    with contextlib.suppress(CopyError):
+        pump(village, _FROM_THE_START)
+    said.unlink()
+    _stop(village)
+    with _heard(stage):  # a restart changes nothing
+        pump(village, _FROM_THE_START)
+    return said.exists() and said.read_bytes() != first
+
+
+@contextlib.contextmanager
+def _heard(stage: Stage) -> Iterator[None]:
+    try:
+        yield
+    except CopyError as error:
+        stage.said.append(str(error))
+
+
+def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
+    """Compute every number a last digit larger."""
+    return lambda *args: np.nextafter(real(*args), 0.0)
+
+
+@attack(
+    "exchange",
+    guard="site_agent.attendance:Attendance._commit",
+    without="one round is answered with two noises, whose difference tells of the data",
+    stops="is paid for in the ledger, and what was answered is not stored here any more",
+    instead=always(True),
+)
+def store_put_back_on_another_processor(stage: Stage) -> bool:
+    """Asks a site again whose messages were put back from a backup, on a machine that rounds
+    otherwise."""
+    village = opened(settle(stage.root / "place"))
+    folder, backup = village.place.site("north"), stage.root / "backup"
+    _stop(village)
+    shutil.copytree(folder, backup)
+    ask(village.place, _QUERY)
+    pump(village, _FROM_THE_START)
+    said = path_of(village.place, NAMES.round(1, "contribution", "north"))
+    first = said.read_bytes()
+    _stop(village)
+    _put_back(backup, folder, STORE)
+    said.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        real: Any = Attendance._statistic
+        patch.setattr(Attendance, "_statistic", _another_processors(real))
+        pump(village, _FROM_THE_START)
+    stage.said.append(village.said("north"))
+    return said.exists() and said.read_bytes() != first

@@ -1,0 +1,123 @@
+"""A site that dies between charge and answer, and junk in the place of a site's message."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mischief import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
+from village import Village
+
+from consortium.algorithms.base import Query
+from consortium.errors import CopyError
+from site_agent import attendance
+from site_agent.agent import STORE
+from site_agent.attendance import Attendance
+from site_agent.ledger import LEDGER
+
+QUERY = Query("pca", "second_moment")
+FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
+
+
+class _Killed(BaseException):
+    """No agent catches it."""
+
+
+def _die(_key: bytes) -> None:
+    raise _Killed
+
+
+def _stop(village: Village) -> None:
+    agent = village.agents.pop("north")
+    agent.site.store.close()
+    agent.site.ledger.close()
+
+
+def _another_library(patch: pytest.MonkeyPatch) -> None:
+    """Let every number be computed a last digit smaller."""
+    real: Any = Attendance._statistic
+    patch.setattr(Attendance, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
+
+
+def _dead_after_the_charge(root: Path) -> Village:
+    """North has paid for round 1 and stored no answer."""
+    village = opened(settle(root / "place"))
+    village.absent = {"east", "south", "west"}
+    ask(village.place, QUERY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attendance, "GaussianSampler", _die)
+        with pytest.raises(_Killed):
+            pump(village)
+    _stop(village)
+    assert rounds_of(village.place, "north") == [1]
+    return village
+
+
+def test_who_dies_between_charge_and_answer_answers_after_a_restart(tmp_path: Path) -> None:
+    village = _dead_after_the_charge(tmp_path)
+    pump(village, FROM_THE_START)
+    assert path_of(village.place, NAMES.round(1, "contribution", "north")).exists()
+    assert rounds_of(village.place, "north") == [1]
+
+
+def test_who_then_computes_other_numbers_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    village = _dead_after_the_charge(tmp_path)
+    _another_library(monkeypatch)
+    pump(village, FROM_THE_START)
+    assert "was reserved for other numbers than this machine computes now" in village.said("north")
+    assert not path_of(village.place, NAMES.round(1, "contribution", "north")).exists()
+    assert path_of(village.place, NAMES.refusal("north")).exists()
+
+
+def test_junk_in_the_place_of_an_answer_halts_nobody(tmp_path: Path) -> None:
+    village = opened(settle(tmp_path / "place"))
+    place = NAMES.round(1, "contribution", "north")
+    write(village.place, place, b"junk")
+    ask(village.place, QUERY)
+    pump(village)
+    assert "holds another message already" in village.said("north")
+    assert village.agents["north"].site.store.halted is None
+    path_of(village.place, place).unlink()
+    pump(village)
+    assert path_of(village.place, place).read_bytes() != b"junk"
+    path_of(village.place, place).write_bytes(_other_freight(path_of(village.place, place)))
+    _stop(village)
+    pump(village, FROM_THE_START)  # puts its stored answer again
+    assert village.agents["north"].site.store.halted is None
+
+
+def _other_freight(message: Path) -> bytes:
+    """Change a vector under a site's own envelope, as anybody on the exchange can."""
+    data = message.read_bytes()
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+def test_a_copy_that_computes_other_numbers_halts_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    village = opened(settle(tmp_path / "place"))
+    folder, copy = village.place.site("north"), tmp_path / "copy"
+    _stop(village)
+    shutil.copytree(folder, copy)
+    ask(village.place, QUERY)
+    pump(village, FROM_THE_START)
+    place = path_of(village.place, NAMES.round(1, "contribution", "north"))
+    first = place.read_bytes()
+    _stop(village)
+    for name in (STORE, LEDGER):
+        for file in folder.glob(f"{name}*"):
+            file.unlink()
+        for file in copy.glob(f"{name}*"):
+            shutil.copy(file, folder)
+    shutil.rmtree(path_of(village.place, "ledgers/north"))  # the witness is somebody else's test
+    _another_library(monkeypatch)
+    for _ in range(2):
+        with pytest.raises(CopyError, match="contribution/north holds another answer signed with"):
+            pump(village, FROM_THE_START)
+        _stop(village)
+    assert place.read_bytes() == first
