@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +17,10 @@ from pathlib import Path
 
 from benchmarks.latency import Door, measure, settle
 from benchmarks.timing import show
-from consortium.conduct import Errand
-from consortium.demo import Place
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run import Errand
 from site_agent.config import SiteConfig
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "exchange"))
-from exchange_servers import BucketServer, FileServer
+from tests.support.exchange_servers import BucketServer, FileServer
 
 SITES, ROUNDS = 4, 20
 PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.rehearsal import simulate_study
-from consortium.report.space import study_space
-from consortium.simulate import Simulation
-from consortium.study import load_study
+from consortium.coordinator.simulate import simulate_study
+from consortium.simulation.simulation import Simulation
+from consortium.space.study_space import study_space
+from consortium.study.spec import load_study
 from consortium.synthetic.fusion_bids import FusionMade, make_fusion_consortium
 from consortium.synthetic.fusion_person import FusionRecipe
-from site_agent.opening import open_dataset
+from site_agent.loading.open import open_dataset
 
 STUDY = Path(__file__).parents[1] / "configs" / "fusion.yaml"
 RECIPE = FusionRecipe(

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.studies import SITES, ica_alone, simulation, study
 from benchmarks.table import Row, alternate
 from benchmarks.timing import best, show
-from consortium.kernels.gain import gain_index
 from consortium.synthetic.chapter import chapter
+from tests.support.gain_index import gain_index
 
 SUBJECTS = 1024
 

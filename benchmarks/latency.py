@@ -17,18 +17,18 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.conduct import Errand, carry_out
-from consortium.demo import Place, start_agent
-from consortium.engine.wire import Clock
-from consortium.identity import create_identity, load_identity
-from consortium.joining import admit, read_request
-from consortium.roster import found_roster, save_roster
-from consortium.signing import sign_study
+from consortium.coordinator.demo import Place, start_agent
+from consortium.coordinator.run import Errand, carry_out
+from consortium.engine.names import Clock
+from consortium.membership.admission import admit, read_request
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import found_roster, save_roster
+from consortium.membership.signed_study import sign_study
 from consortium.synthetic.bids import Recipe, make_consortium
-from site_agent.approval import Terms, approve
+from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
-from site_agent.joining import join_consortium
-from site_agent.policy import Policy
+from site_agent.enrolment.request import join_consortium
+from site_agent.policy.policy import Policy
 
 STUDY = """\
 study: latency

@@ -11,8 +11,8 @@ import nibabel as nib
 import numpy as np
 
 from benchmarks.table import Row, alternate
-from consortium.report.grid import Grid
-from site_agent.preprocess import read_series
+from consortium.space.grid import Grid
+from site_agent.images.preprocess import read_series
 
 SHAPE, VOLUMES = (64, 64, 36), 500
 AFFINE = np.diag([3.0, 3, 3, 1])

@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.table import Row, alternate
 from consortium.algorithms.base import Query
-from consortium.algorithms.memory import ArrayData
-from consortium.algorithms.pca import Pca
+from consortium.algorithms.pca.centre import Pca
 from consortium.privacy.bounds import Bound
+from consortium.simulation.array_data import ArrayData
 
 FEATURES, SUBJECTS, VOLUMES = 900, 1024, 250
 

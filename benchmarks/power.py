@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.table import Row, alternate
 from benchmarks.timing import show
 from consortium.algorithms.base import Query
-from consortium.algorithms.memory import ArrayData
-from consortium.algorithms.power import ITERATIONS, power_product
+from consortium.algorithms.pca.power import ITERATIONS, power_product
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism
+from consortium.simulation.array_data import ArrayData
 
 FEATURES, SITES, SUBJECTS, VOLUMES, SIZE = 70_000, 4, 20, 200, 20
 RANK, FALL = 100, 0.95  # shared maps, and the ratio of their strengths: no gap after the 20th

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from benchmarks.table import Row, alternate
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster, threshold
-from consortium.secagg.masks import CHUNK_BYTES, _encryptor
-from consortium.secagg.neighbours import plan_neighbourhood
+from consortium.secagg.graph_size import plan_neighbourhood
+from consortium.secagg.keystream import CHUNK_BYTES, _encryptor
 
 ENTRIES = 4_000_000
 FLOWER_S = {4: 1.8, 16: 9.7}

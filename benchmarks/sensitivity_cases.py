@@ -7,23 +7,18 @@ without a line here.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Heard, Local, Query
-from consortium.algorithms.memory import ArrayData
-from consortium.kernels.clipping import vector_norm
 from consortium.privacy.bounds import Bound, Unit
-
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-
-from feature_sites import FEATURE_CASES, make_feature_sites
-from memory_sites import CASES, drive, shape_of, sites_for
+from consortium.privacy.clipping import vector_norm
+from consortium.simulation.array_data import ArrayData
+from tests.support.feature_cases import FEATURE_CASES, make_feature_sites
+from tests.support.series_cases import CASES, drive, shape_of, sites_for
 
 REFUSED_ABOVE = 1e-6  # over the bound: from there on a site does not send its statistic
 

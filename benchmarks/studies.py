@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import yaml
 
-from consortium.kernels.gain import gain_index
 from consortium.privacy.gdp import epsilon_of, mu_of
-from consortium.simulate import Simulation
-from consortium.study import Study, parse_study
+from consortium.simulation.simulation import Simulation
+from consortium.study.spec import Study, parse_study
 from consortium.synthetic.chapter import Chapter
+from tests.support.gain_index import gain_index
 
 SITES = ["north", "east", "south", "west"]
 DELTA = 1e-5

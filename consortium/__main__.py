@@ -1,5 +1,5 @@
 """``python -m consortium``."""
 
-from consortium.cli import main
+from consortium.coordinator.cli import main
 
 main()

@@ -28,7 +28,7 @@ from consortium.algorithms.base import Result
 from consortium.engine.centre import Centre
 from consortium.engine.session import Round
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
-from consortium.plan import Plan
+from consortium.study.plan import Plan
 from flows.public import without_logs
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round

@@ -11,17 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from consortium import __version__
-from consortium.consent import post_consent, read_consents
-from consortium.engine.encoding import SiteNote, read_announcement
-from consortium.engine.setting import Setting
-from consortium.engine.waiting import Noticeboard
-from consortium.engine.wire import (
-    ANNOUNCEMENT,
-    MOST_ANNOUNCEMENT,
-    REFUSAL,
-    Clock,
-    Names,
-)
+from consortium.coordinator.run_folder import only_one
+from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Clock, Names
+from consortium.engine.queries import SiteNote, read_announcement
+from consortium.engine.run_context import Setting
+from consortium.engine.wait_file import Noticeboard
 from consortium.errors import (
     ConsortiumError,
     CopyError,
@@ -31,20 +25,20 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
-from consortium.identity import load_identity
-from consortium.progress import only_one
-from consortium.report.space import study_space
+from consortium.membership.consent import post_consent, read_consents
+from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
-from site_agent.approval import Approval, approvals, tell_withdrawn
-from site_agent.attendance import Attendance, Site, public_reason
+from consortium.space.study_space import study_space
+from site_agent.approval.approval import Approval, approvals, tell_withdrawn
+from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
-from site_agent.joining import earlier_key
-from site_agent.ledger import Ledger
-from site_agent.opening import open_dataset
-from site_agent.permission import Permission, permit
-from site_agent.policy import Policy
-from site_agent.store import Store
-from site_agent.witness import Witness
+from site_agent.enrolment.request import earlier_key
+from site_agent.ledger.anchor import Witness
+from site_agent.ledger.ledger import Ledger
+from site_agent.loading.open import open_dataset
+from site_agent.policy.policy import Policy
+from site_agent.run.message_store import Store
+from site_agent.run.participation import Attendance, Site, public_reason
 
 _LOOK_EVERY = 0.25  # s
 STORE, CACHE, ENDED = "messages.sqlite", "cache", "ended"

@@ -14,20 +14,20 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from consortium.engine.waiting import read_waiting
+from consortium.coordinator.run_folder import in_use
+from consortium.coordinator.status import moment
+from consortium.engine.wait_file import read_waiting
 from consortium.errors import ConsortiumError, legible
-from consortium.files import make_folder
-from consortium.identity import create_identity, load_identity
-from consortium.progress import in_use
-from consortium.report.wording import count
-from consortium.roster import fingerprint
-from consortium.standing import moment
-from consortium.study import load_study
-from site_agent.approval import Approval, approvals
+from consortium.files.atomic import make_folder
+from consortium.formatting import count
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import fingerprint
+from consortium.study.spec import load_study
+from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
-from site_agent.ledger import Ledger
-from site_agent.policy import Policy
-from site_agent.trust import Trust, read_trust
+from site_agent.enrolment.pinned_consortium import Trust, read_trust
+from site_agent.ledger.ledger import Ledger
+from site_agent.policy.policy import Policy
 
 app = typer.Typer(
     help="A hospital's agent: takes part in the studies that its people approved. A site begins "
@@ -85,7 +85,7 @@ def join(
     folder: Folder = Path(),
 ) -> None:
     """Write a signed request to be admitted, for the coordinator."""
-    from site_agent.joining import change_key, join_consortium
+    from site_agent.enrolment.request import change_key, join_consortium
 
     config = SiteConfig.load(folder)
     if rotate:
@@ -104,7 +104,7 @@ def join(
 @app.command(rich_help_panel=STUDIES)
 def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
     """Look at a study before saying yes: what it would load, ask and cost here."""
-    from site_agent.checking import inspect  # imports image libraries
+    from site_agent.approval.inspection import inspect  # imports image libraries
 
     found = inspect(folder, study, roster)
     found.show(out)
@@ -116,7 +116,7 @@ def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None
 def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
     """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
     from flows.prepare import prepare_all
-    from site_agent.preparing import count_persons, prepare_person
+    from site_agent.prepare import count_persons, prepare_person
 
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
     persons = count_persons(*files)
@@ -140,7 +140,7 @@ def approve_command(
     folder: Folder = Path(),
 ) -> None:
     """Say yes to exactly this study with exactly these keys."""
-    from site_agent.checking import say_yes
+    from site_agent.approval.inspection import say_yes
 
     day = until.date() if until else None
     approval, trouble = say_yes(folder, study, roster, runs=runs, until=day, epsilon=epsilon)
@@ -155,7 +155,7 @@ def withdraw(
     folder: Folder = Path(),
 ) -> None:
     """Take a yes back; a running agent answers nothing more for the study."""
-    from site_agent.approval import take_back
+    from site_agent.approval.approval import take_back
 
     trouble = take_back(folder, study)
     out.print(f"Withdrawn: {study} is approved no more.", soft_wrap=True)
@@ -172,7 +172,7 @@ def start(
     ] = 3600.0,
 ) -> None:
     """Take part in approved studies as they are announced."""
-    from consortium.engine.wire import Clock
+    from consortium.engine.names import Clock
     from site_agent.agent import Agent  # imports image libraries, which the other commands spare
 
     agent = Agent(folder, Clock(), _now, _tell)
@@ -228,7 +228,7 @@ def show_ledger(
     ] = False,
 ) -> None:
     """Show what the data set has cost, and check that the ledger was not altered."""
-    from site_agent.books import print_accounts, verify_file, write_books
+    from site_agent.ledger.summary import print_accounts, verify_file, write_books
 
     if verify is not None:
         out.print(verify_file(verify), soft_wrap=True)
@@ -236,7 +236,7 @@ def show_ledger(
     config, policy = SiteConfig.load(folder), Policy.load(folder)
     ledger = Ledger(config.ledger)
     if accept:
-        from site_agent.joining import open_witness
+        from site_agent.enrolment.request import open_witness
 
         head = open_witness(folder, config, load_identity(folder)).accept()
         where = "its head is on the exchange" if head.seq else "the first round will leave its head"
@@ -256,7 +256,7 @@ def doctor(
     study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
 ) -> None:
     """Test clock, keys, exchange, disk, ledger, versions and data; nothing leaves the site."""
-    from site_agent.doctor import Surroundings, examine
+    from site_agent.doctor.checkup import Surroundings, examine
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     checks = examine(folder, around, load_study(study) if study else None)

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
+from consortium.files.model_file import first_problem, read_model, write_model
 from consortium.secagg import CENTRE
-from consortium.study import Name
-from site_agent.policy_file import first_problem, read_model, write_model
+from consortium.study.spec import Name
 
 CONFIG = "site.yaml"
 _TITLE = (

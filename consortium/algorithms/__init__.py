@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from consortium.algorithms.admm import Admm
+from consortium.algorithms.admm.centre import Admm
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
-from consortium.algorithms.cca import Cca
-from consortium.algorithms.coordinate import Coordinate
-from consortium.algorithms.ica import Ica
+from consortium.algorithms.cca.centre import Cca
+from consortium.algorithms.coordinate.centre import Coordinate
+from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.network import Network
-from consortium.algorithms.pca import Pca
-from consortium.algorithms.regression import Regression
-from consortium.algorithms.summarize import Summarize
-from consortium.algorithms.tensor import Tensor
+from consortium.algorithms.pca.centre import Pca
+from consortium.algorithms.regression.centre import Regression
+from consortium.algorithms.summarize.centre import Summarize
+from consortium.algorithms.tensor.centre import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
     {

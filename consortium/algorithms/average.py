@@ -23,8 +23,8 @@ from consortium.algorithms.base import (
     Takes,
     Words,
 )
-from consortium.kernels.clipping import clip_columns, clip_vector
 from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_columns, clip_vector
 
 
 class AverageParameters(BaseModel):

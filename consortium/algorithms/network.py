@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from consortium.algorithms.arguments import array_argument
 from consortium.algorithms.base import (
     Argument,
     Array,
@@ -30,9 +29,10 @@ from consortium.algorithms.base import (
     Takes,
     forms_of,
 )
+from consortium.algorithms.query_arguments import array_argument
 from consortium.algorithms.vectors import index_argument, view_slice
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.network import (
+from consortium.kernels.classifier import (
     initial_parameters,
     layers,
     parameter_count,

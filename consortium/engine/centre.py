@@ -14,19 +14,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
-from consortium.engine.encoding import (
-    MOST_QUERY,
-    SiteNote,
-    decode_note,
-    encode_query,
-    query_context,
-)
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
-from consortium.engine.session import Round, Session
-from consortium.engine.setting import Setting, read_start, start_notice
-from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.engine.waiting import Noticeboard
-from consortium.engine.wire import (
+from consortium.engine.names import (
     ANNOUNCEMENT,
     END,
     MOST_NOTICE,
@@ -37,6 +26,11 @@ from consortium.engine.wire import (
     Names,
     run_secret,
 )
+from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
+from consortium.engine.run_context import Setting, read_start, start_notice
+from consortium.engine.session import Round, Session
+from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.wait_file import Noticeboard
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -47,9 +41,9 @@ from consortium.errors import (
     ThresholdError,
 )
 from consortium.exchange.base import Exchange
-from consortium.plan import Plan, count_rounds, make_plan
 from consortium.secagg import OVERHEAD, Hub, RoundSum
 from consortium.secagg.messages import Limits
+from consortium.study.plan import Plan, count_rounds, make_plan
 
 
 class Centre:

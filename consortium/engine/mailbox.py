@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.engine.encoding import MOST_QUERY, read_announcement
-from consortium.engine.setting import Setting
-from consortium.engine.waiting import Noticeboard
-from consortium.engine.wire import MOST_NOTICE, REFUSAL, Clock, Names
+from consortium.engine.names import MOST_NOTICE, REFUSAL, Clock, Names
+from consortium.engine.queries import MOST_QUERY, read_announcement
+from consortium.engine.run_context import Setting
+from consortium.engine.wait_file import Noticeboard
 from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, OVERHEAD, seal, unseal

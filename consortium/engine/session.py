@@ -14,9 +14,9 @@ import numpy as np
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Argument, Array, Query, Release, Result, forms_of
 from consortium.errors import PrivacyError, ProtocolError
-from consortium.plan import Plan, Stage
 from consortium.privacy.accountant import Budget
 from consortium.privacy.mechanism import Mechanism
+from consortium.study.plan import Plan, Stage
 
 _LAST_DIGITS = 1e-12
 

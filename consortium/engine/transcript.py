@@ -16,7 +16,7 @@ import numpy as np
 
 from consortium.engine.session import Round
 from consortium.errors import OutputError
-from consortium.files import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_atomically
 
 TRANSCRIPT = "transcript"
 

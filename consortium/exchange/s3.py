@@ -14,8 +14,8 @@ from fsspec.asyn import sync
 from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange.base import check_name, oversized, taken
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.patience import allowance
 from consortium.exchange.s3_client import TROUBLE, cause_of, code_of, connect
+from consortium.exchange.timeouts import allowance
 
 PATIENCE = 10.0
 _MOST_PAGES = 1_000

@@ -18,7 +18,7 @@ from botocore.handlers import add_expect_header  # type: ignore[import-untyped]
 from s3fs import S3FileSystem
 
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.patience import drop_when_stuck
+from consortium.exchange.timeouts import drop_when_stuck
 
 TROUBLE = (OSError, BotoCoreError, aiohttp.ClientError)
 """All that a request can raise."""

@@ -14,8 +14,8 @@ from typing import Any
 from consortium.errors import ExchangeError
 from consortium.exchange.base import check_name, oversized, taken
 from consortium.exchange.credentials import SftpCredentials
-from consortium.exchange.line import Line
-from consortium.exchange.ssh import Address, CheckedFiles
+from consortium.exchange.sftp_connection import Address, CheckedFiles
+from consortium.exchange.sftp_socket import Line
 
 PATIENCE = 8.0
 _SHORT = 32 << 10  # bytes that come in one answer

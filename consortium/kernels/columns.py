@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from consortium.kernels.clipping import clip_columns
 from consortium.kernels.moments import pack_symmetric
+from consortium.privacy.clipping import clip_columns
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from consortium.kernels.clipping import squared_norms, sum_clipped_products
+from consortium.privacy.clipping import squared_norms, sum_clipped_products
 
 Array = NDArray[Any]
 Score = Literal["tanh", "volatility"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.kernels.clipping import add_clipped_mean, sum_clipped_products
+from consortium.privacy.clipping import add_clipped_mean, sum_clipped_products
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.kernels.clipping import clip_columns, clip_products, squared_norms
+from consortium.privacy.clipping import clip_columns, clip_products, squared_norms
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.report.grid import Grid
+from consortium.space.grid import Grid
 
 Floats = NDArray[np.float64]
 

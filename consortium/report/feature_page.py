@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from consortium.algorithms.base import Result, Table
+from consortium.files.outputs import write_text
+from consortium.formatting import number
+from consortium.report.brain_figures import draw, template_background
 from consortium.report.components import robust_z
-from consortium.report.entry_pictures import Picture, draw_entries
+from consortium.report.entry_figures import Picture, draw_entries
 from consortium.report.feature_prose import (
     feature_methods,
     feature_reading,
     feature_verdict,
     view_heading,
 )
-from consortium.report.files import write_text
-from consortium.report.loadings import paint_view, split_views
 from consortium.report.page import NAME, THRESHOLD, environment, frame, inline
-from consortium.report.pictures import draw, template_background
-from consortium.report.privacy import PrivacyReport
-from consortium.report.space import Space, ViewSpace
-from consortium.report.wording import number
-from consortium.study import Study
-from consortium.views import FmriView
+from consortium.report.privacy_report import PrivacyReport
+from consortium.report.tables import paint_view, split_views
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.spec import Study
+from consortium.views.base import FmriView
 
 Array = NDArray[Any]
 

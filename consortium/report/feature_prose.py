@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from consortium.algorithms.base import Result
-from consortium.report.privacy import PrivacyReport
+from consortium.formatting import count
+from consortium.report.privacy_report import PrivacyReport
 from consortium.report.prose import analysis_methods, guarantee_text, image_methods
-from consortium.report.space import Space, ViewSpace
-from consortium.report.wording import count
-from consortium.study import Study
-from consortium.views import EegView, FmriView, TableView
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.spec import Study
+from consortium.views.base import EegView, FmriView, TableView
 
 MEASURES = {
     "amplitude": "the standard deviation over time",

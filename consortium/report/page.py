@@ -14,17 +14,17 @@ from jinja2 import Environment
 from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
+from consortium.files.outputs import write_text
+from consortium.formatting import number
+from consortium.report.bids import map_stem, voxel_text
+from consortium.report.brain_figures import draw_components
 from consortium.report.components import Components
-from consortium.report.files import write_text
-from consortium.report.grid import Grid
-from consortium.report.maps import map_stem, voxel_text
-from consortium.report.pictures import draw_components
-from consortium.report.privacy import PrivacyReport
+from consortium.report.privacy_report import PrivacyReport
 from consortium.report.prose import UNITS, methods, reading, verdict
 from consortium.report.statement import clauses
 from consortium.report.templating import plain_environment
-from consortium.report.wording import number
-from consortium.study import Study
+from consortium.space.grid import Grid
+from consortium.study.spec import Study
 
 NAME = "report.html"
 THRESHOLD = 3.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import NormalDist
 
 from consortium.algorithms import REGISTRY
+from consortium.formatting import count, number, power_of_ten
 from consortium.report.components import Components
-from consortium.report.grid import Grid
-from consortium.report.privacy import PrivacyReport
-from consortium.report.wording import count, number, power_of_ten
-from consortium.study import DataSection, Study
+from consortium.report.privacy_report import PrivacyReport
+from consortium.space.grid import Grid
+from consortium.study.spec import DataSection, Study
 
 SCHEMES = {
     "cape": "Each site added noise of which one part cancels in the sum over the sites and one "

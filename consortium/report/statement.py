@@ -11,8 +11,8 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import NamedTuple
 
-from consortium.report.privacy import SEEDED, Guarantee, PrivacyReport
-from consortium.report.wording import count, number, percent, power_of_ten
+from consortium.formatting import count, number, percent, power_of_ten
+from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is told, as is usual in medicine."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from consortium.report.wording import count, number, percent, power_of_ten
+from consortium.formatting import count, number, percent, power_of_ten
 
 
 def plain_environment(package: str) -> Environment:

@@ -4,13 +4,13 @@
 business of theirs. `seal` and `unseal` sign and check every other message of the project, too.
 """
 
+from consortium.secagg.contribution import contradicts
 from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
-from consortium.secagg.freight import contradicts
 from consortium.secagg.hub import Hub
-from consortium.secagg.opening import RoundSum
+from consortium.secagg.participants import CENTRE, Roster
 from consortium.secagg.party import Party
-from consortium.secagg.roster import CENTRE, Roster
 from consortium.secagg.threshold import most_dropouts, threshold
+from consortium.secagg.unmasking import RoundSum
 
 __all__ = [
     "CENTRE",

@@ -1,7 +1,7 @@
 """Who holds shares of whose seeds, and who has a mask in common with whom.
 
 With few sites everybody holds a share of everybody's seeds, its own included, and every two sites
-have a mask in common. With many (see `consortium.secagg.neighbours`) each site draws its holders
+have a mask in common. With many (see `consortium.secagg.graph_size`) each site draws its holders
 and names them in its advertisement, so that the bundle of keys, whose digest is part of every
 mask, fixes one graph for all:
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, freight, messages
+from consortium.secagg import contribution, crypto, messages
 from consortium.secagg.envelope import Opened, unseal
-from consortium.secagg.masks import RINGS
-from consortium.secagg.opening import Opener, RoundSum, opened_vectors
-from consortium.secagg.registering import Registering
-from consortium.secagg.requests import read_request
-from consortium.secagg.roster import CENTRE, Roster
+from consortium.secagg.hub_round import Tally
+from consortium.secagg.hub_setup import Registering
+from consortium.secagg.keystream import RINGS
+from consortium.secagg.participants import CENTRE, Roster
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.tally import Tally
+from consortium.secagg.unmask_request import read_request
+from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors
 
 
 class Hub(Registering):
@@ -121,7 +121,7 @@ class Hub(Registering):
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         limit = self._session.limits.contribution(largest)
-        envelope, load = freight.part(data, limit)
+        envelope, load = contribution.part(data, limit)
         opened = self._unseal(envelope, messages.CONTRIBUTION, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
@@ -229,11 +229,11 @@ class Hub(Registering):
         plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
         return messages.decode(kind, plain, opened.sender)
 
-    def _unload(self, opened: Opened, load: memoryview) -> freight.Vectors:
+    def _unload(self, opened: Opened, load: memoryview) -> contribution.Vectors:
         """Decrypt a contribution and the vectors that it seals."""
         body = self._decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
-        return freight.unload(key, body, load, _named(opened))
+        return contribution.unload(key, body, load, _named(opened))
 
     def _key(self, opened: Opened, kind: str) -> bytes:
         """Key of what the sender of a message has encrypted to the hub."""

@@ -11,8 +11,8 @@ import numpy as np
 from consortium.errors import ProtocolError
 from consortium.secagg import envelope
 from consortium.secagg.crypto import KEY_BYTES, SEALED_OVERHEAD
-from consortium.secagg.masks import RINGS, Ring
-from consortium.secagg.roster import NAME_BYTES
+from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.participants import NAME_BYTES
 from consortium.secagg.shamir import SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
@@ -68,7 +68,7 @@ class Shares(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Contribution(Body, frozen=True, forbid_unknown_fields=True):
-    """What goes before a site's vectors for one round (see `consortium.secagg.freight`).
+    """What goes before a site's vectors for one round (see `consortium.secagg.contribution`).
 
     ``masked`` is the size in bytes of the vector whose sum is wanted, ``opened`` whether there is
     one sent as it is, too; ``seal`` is the vectors' digest and tag.

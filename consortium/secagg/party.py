@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, freight, masks, messages, sharing
-from consortium.secagg.joining import Joining
-from consortium.secagg.masking import pair_masks
-from consortium.secagg.masks import Ring
-from consortium.secagg.requests import check_request
-from consortium.secagg.roster import CENTRE, Roster
-from consortium.secagg.schedule import mask_private
+from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
+from consortium.secagg.key_schedule import mask_private
+from consortium.secagg.keystream import Ring
+from consortium.secagg.pair_masks import pair_masks
+from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.party_setup import Joining
 from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance
+from consortium.secagg.unmask_request import check_request
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Party(Joining):
         """
         after = self._after(number, "contribute")
         messages.check_vectors(context, masked, opened, self.name)
-        message = freight.Room(masked.size, masked.dtype, opened)
+        message = contribution.Room(masked.size, masked.dtype, opened)
         if masked.size:
             self._mask(message.masked, number, context, masked)
         body = message.load(self._key(messages.VECTORS, number), context)
@@ -127,8 +127,8 @@ class Party(Joining):
         held = self._held
         answer = messages.Unmasking(
             digest,
-            tuple(sharing.self_share(held[s], number) for s in body.survivors if s in held),
-            tuple(sharing.mask_share(held[s], number) for s in body.lost if s in held),
+            tuple(seed_shares.self_share(held[s], number) for s in body.survivors if s in held),
+            tuple(seed_shares.mask_share(held[s], number) for s in body.lost if s in held),
         )
         message = self._to_centre(messages.UNMASKING, number, answer)
         self._rounds[number] = replace(after, request=digest)
@@ -194,7 +194,7 @@ class Party(Joining):
         )
         seed = self._own.self_seed(number)
         added.append(self._known.keys.self_mask(seed, number, context, self.name))
-        masks.add_streams(total, added, subtracted, source)
+        keystream.add_streams(total, added, subtracted, source)
 
     def _to_centre(self, kind: str, number: int, body: messages.Body) -> bytes:
         """Encrypt a body to the hub and sign it."""

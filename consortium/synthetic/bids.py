@@ -10,7 +10,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
-from consortium.report.grid import Grid, template_grid
+from consortium.space.grid import Grid, template_grid
 from consortium.synthetic.dataset import (
     Run,
     require_empty,

@@ -6,7 +6,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.report.grid import Grid
+from consortium.space.grid import Grid
 
 LEAST = 0.2
 """A cube with less than this part of its voxels in the brain is joined to no region."""

@@ -16,7 +16,7 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
-from consortium.report.grid import template_grid
+from consortium.space.grid import template_grid
 from consortium.synthetic.dataset import require_empty, start_dataset, write_json
 from consortium.synthetic.fusion import linked_profiles
 from consortium.synthetic.fusion_person import (

@@ -10,7 +10,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.report.grid import Grid
+from consortium.space.grid import Grid
 from consortium.synthetic.dataset import Run, stored_image, write_run
 from consortium.synthetic.fusion import CORRELATIONS, waves
 from consortium.synthetic.recordings import WRITERS, Tape, write_tape

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.report.nifti import UNREADABLE
+from consortium.space.nifti import UNREADABLE
 from consortium.synthetic.dataset import Run, require_empty, start_dataset, write_run
 
 SERIES = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
-from consortium.report.grid import Grid
+from consortium.space.grid import Grid
 from consortium.synthetic.garch import garch_courses
 from consortium.synthetic.networks import Blob, sum_of_blobs
 

@@ -11,25 +11,25 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from attack_kinds import Stage, always, attack, nothing
-from feature_sites import PLAIN, make_feature_sites, make_feature_study
-from gossip import TEXT, register
-from memory_sites import drive, shape_of
-from mischief import NAMES, ask, opened, path_of, pump, settle
-from secagg_wire import identity, public
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Heard, Query
-from consortium.algorithms.memory import ArrayData
-from consortium.engine.hearing import BROADCAST, encode_broadcast
-from consortium.engine.setting import Setting
+from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast
+from consortium.engine.run_context import Setting
 from consortium.exchange import MemoryExchange
-from consortium.plan import make_plan
 from consortium.secagg import CENTRE, seal
+from consortium.simulation.array_data import ArrayData
+from consortium.study.plan import make_plan
 from site_agent.agent import STORE
-from site_agent.neighbours import Neighbours
-from site_agent.post import Post
-from site_agent.store import Store
+from site_agent.run.message_store import Store
+from site_agent.run.neighbours import Neighbours
+from site_agent.run.outbox import Post
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.feature_cases import PLAIN, make_feature_sites, make_feature_study
+from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle
+from tests.support.gossip_algorithm import TEXT, register
+from tests.support.secagg_wire import identity, public
+from tests.support.series_cases import drive, shape_of
 
 _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
 _RUN, _QUESTION, _OTHER = "small-0001", bytes(32), b"o" * 32
@@ -71,7 +71,7 @@ def _gullible(_real: object) -> Callable[..., bytes]:
 
 @attack(
     "site",
-    guard="site_agent.post:Post.signed",
+    guard="site_agent.run.outbox:Post.signed",
     without="neighbours go on from numbers that their sender never said",
     stops="as east's answer to round 1 is left out: .* says sender 'west' where 'east' is due",
     instead=_gullible,
@@ -90,7 +90,7 @@ def _to_whatever(real: Callable[..., Any]) -> Callable[..., Any]:
 
 @attack(
     "hub",
-    guard="site_agent.neighbours:read_broadcast",
+    guard="site_agent.run.neighbours:read_broadcast",
     without="an answer to one question is used as the answer to another",
     stops="as east's answer to round 1 is left out: A broadcast answers another question",
     instead=_to_whatever,
@@ -102,7 +102,7 @@ def other_question_to_a_neighbour(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.algorithms.admm_site:_refuse_beyond",
+    guard="consortium.algorithms.admm.site:_refuse_beyond",
     without="one person moves a site's model further than its noise hides",
     stops="let a person move the answer further than planned",
     instead=nothing,
@@ -132,7 +132,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
 
 @attack(
     "exchange",
-    guard="site_agent.attendance:Attendance._commit",
+    guard="site_agent.run.participation:Attendance._commit",
     without="a round is answered twice, with two noises, at the price of one",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),

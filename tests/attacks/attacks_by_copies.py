@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attack_kinds import Stage, always, attack, nothing
-from mischief import NAMES, ask, opened, path_of, pump, settle, sign, write
-from village import SITES, Village
 
 from consortium.algorithms.base import Array, Query
 from consortium.errors import CopyError
 from consortium.secagg import messages
 from site_agent.agent import STORE
-from site_agent.attendance import Attendance
-from site_agent.ledger import LEDGER
+from site_agent.ledger.ledger import LEDGER
+from site_agent.run.participation import Attendance
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle, sign, write
+from tests.support.local_consortium import SITES, Village
 
 _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
 _QUERY = Query("pca", "second_moment")
@@ -52,7 +52,7 @@ def _unmask(village: Village, lost: str | None) -> None:
 
 @attack(
     "exchange",
-    guard="site_agent.post:Post._check_copy",
+    guard="site_agent.run.outbox:Post._check_copy",
     without="two lists of survivors are answered: the difference of two sums is one site's vector",
     stops="holds another answer signed with this site's key: a copy of its folder is at work",
     instead=nothing,
@@ -98,7 +98,7 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
 
 @attack(
     "exchange",
-    guard="site_agent.attendance:Attendance._commit",
+    guard="site_agent.run.participation:Attendance._commit",
     without="one round is answered with two noises, whose difference tells of the data",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),

@@ -6,9 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from attack_kinds import Stage, always, attack, nothing
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from hostile_hub import (
+
+from consortium.secagg import CENTRE, crypto, messages, seal
+from consortium.secagg.key_directory import read_keys
+from consortium.secagg.seed_shares import open_share
+from consortium.secagg.states import PartyRound
+from consortium.secagg.unmask_request import read_request
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.attacks.hostile_hub import (
     NUMBER,
     ThinConsortium,
     both_seeds_open,
@@ -18,15 +24,9 @@ from hostile_hub import (
     seeds_open,
     swapped_keys,
 )
-from secagg_wire import Consortium, Wire, context, identity, vectors
+from tests.support.secagg_wire import Consortium, Wire, context, identity, vectors
 
-from consortium.secagg import CENTRE, crypto, messages, seal
-from consortium.secagg.directory import read_keys
-from consortium.secagg.requests import read_request
-from consortium.secagg.sharing import open_share
-from consortium.secagg.states import PartyRound
-
-_LISTS = "consortium.secagg.requests:_check_lists"
+_LISTS = "consortium.secagg.unmask_request:_check_lists"
 _ONE_SITE = "the difference of two sums is one site's vector"
 
 
@@ -77,7 +77,7 @@ def second_list_after_a_restart(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.secagg.roster:threshold",
+    guard="consortium.secagg.participants:threshold",
     without=_ONE_SITE,
     stops="is unsafe or can't be met",
     instead=lambda real: lambda sites, colluding, dropouts: 1,
@@ -91,7 +91,7 @@ def different_lists_to_different_sites(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.secagg.roster:least_safe",
+    guard="consortium.secagg.participants:least_safe",
     without="both secrets of a site open, and with them its vector",
     stops="holders with 11 of 12 sites is unsafe",
     instead=always(True),

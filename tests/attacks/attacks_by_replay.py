@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attack_kinds import Attack, Attacker, Stage, attack, nothing
-from secagg_wire import identity, public
-
-from consortium.engine.setting import Setting, start_notice
-from consortium.engine.wire import END, QUERY, START
+from consortium.engine.names import END, QUERY, START
+from consortium.engine.run_context import Setting, start_notice
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
-from consortium.study import parse_study
-from site_agent.post import Post
-from site_agent.store import Store
+from consortium.study.spec import parse_study
+from site_agent.run.message_store import Store
+from site_agent.run.outbox import Post
+from tests.attacks.attack_kinds import Attack, Attacker, Stage, attack, nothing
+from tests.support.secagg_wire import identity, public
 
 _STUDY = (
     "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from attack_kinds import Stage, attack, nothing
-from hostile_hub import BITS, ENTRIES, NUMBER, bundle_of, played
-from secagg_wire import Wire, context, identity, plain_sum, ring
 
 from consortium.privacy.bounds import Bound
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.secagg import messages, seal
 from consortium.secagg.shamir import SHARE_BYTES
+from tests.attacks.attack_kinds import Stage, attack, nothing
+from tests.attacks.hostile_hub import BITS, ENTRIES, NUMBER, bundle_of, played
+from tests.support.secagg_wire import Wire, context, identity, plain_sum, ring
 
 
 def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
@@ -26,7 +26,7 @@ def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
 
 @attack(
     "site",
-    guard="consortium.secagg.opening:Opener._recover",
+    guard="consortium.secagg.unmasking:Opener._recover",
     without="the sum is noise, and nobody knows whose fault it is",
     stops=r"\('s1', 's0'\)",
     instead=_believing,
@@ -50,7 +50,7 @@ def _one_more(held: bytes) -> bytes:
 
 @attack(
     "site",
-    guard="consortium.secagg.directory:_check_keys",
+    guard="consortium.secagg.key_directory:_check_keys",
     without="the copied site's masks with a partner are known to whoever knows that partner's",
     stops="A key of s0 is advertised twice",
     instead=nothing,

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import nibabel as nib
 import numpy as np
-from attack_kinds import Stage, attack, nothing
 
-from consortium.report.grid import Grid, study_grid
-from consortium.signing import mask_digest
-from consortium.study import DataSection, Study, parse_study
-from site_agent.datasets import find_subjects
-from site_agent.images import open_series
-from site_agent.series import iterate_volumes
+from consortium.membership.signed_study import mask_digest
+from consortium.space.grid import Grid, study_grid
+from consortium.study.spec import DataSection, Study, parse_study
+from site_agent.data.bids import find_subjects
+from site_agent.images.nifti import open_series
+from site_agent.images.volumes import iterate_volumes
+from tests.attacks.attack_kinds import Stage, attack, nothing
 
 _AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 _SHAPE = (5, 4, 3)
 _GRID = Grid(np.ones(_SHAPE, dtype=bool), _AFFINE)
-_MASK_BESIDE = "consortium.report.grid:beside"
+_MASK_BESIDE = "consortium.space.grid:beside"
 
 
 def _series(stage: Stage, volumes: int = 2) -> bytes:
@@ -39,7 +39,7 @@ def _with(data: bytes, place: int, form: str, *values: float) -> bytes:
 
 @attack(
     "file giver",
-    guard="site_agent.images:load_nifti",
+    guard="site_agent.images.nifti:load_nifti",
     without="a file of a page is counted as terabytes of scans, and room is made for them",
     stops="can't be read as NIfTI",
     instead=lambda real: nib.load,
@@ -54,7 +54,7 @@ def header_that_claims_terabytes(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.report.nifti:_check_offset",
+    guard="consortium.space.nifti:_check_offset",
     without="what lies before the first voxel is read into memory whole",
     stops="can't be read as NIfTI",
     instead=nothing,
@@ -76,7 +76,7 @@ def gzip_bomb_before_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="site_agent.series:CHUNK",
+    guard="site_agent.images.volumes:CHUNK",
     without="a file of 100 kB is unpacked to its end, however far that is",
     stops="is cut short or damaged after volume 2",
     instead=lambda real: 1 << 28,
@@ -90,7 +90,7 @@ def gzip_bomb_behind_the_voxels(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.series:_expect_end",
+    guard="site_agent.images.volumes:_expect_end",
     without="a scan whose numbers were changed is taken for the one that was saved",
     stops="is cut short or damaged after volume 400",
     instead=nothing,
@@ -106,7 +106,7 @@ def voxel_changed_under_the_checksum(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="site_agent.datasets:misplaced",
+    guard="site_agent.data.bids:misplaced",
     without="one person's scans count as two persons, and weigh twice in what is released",
     stops="is named as sub-02's and lies in the folder of sub-01",
     instead=nothing,
@@ -188,7 +188,7 @@ def mask_that_is_a_link(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.signing:beside",
+    guard="consortium.membership.signed_study:beside",
     without="the digest of a site's file is signed and told",
     stops="does not lie beside the study file",
     instead=lambda real: lambda folder, name: folder / name,

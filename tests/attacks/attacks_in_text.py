@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from attack_kinds import Stage, attack
-from townhall import PLAIN, papers
 
 from consortium.errors import DataError
-from consortium.files import DAMAGED
-from consortium.identity import load_identity
-from consortium.plain_yaml import PlainYamlError, parse_yaml
-from consortium.study import DataSection, Study, parse_study
-from site_agent.approval import Terms, approve
-from site_agent.datasets import find_subjects
-from site_agent.trust import TRUST, read_trust
+from consortium.files.atomic import DAMAGED
+from consortium.files.strict_yaml import PlainYamlError, parse_yaml
+from consortium.membership.keys import load_identity
+from consortium.study.spec import DataSection, Study, parse_study
+from site_agent.approval.approval import Terms, approve
+from site_agent.data.bids import find_subjects
+from site_agent.enrolment.pinned_consortium import TRUST, read_trust
+from tests.attacks.attack_kinds import Stage, attack
+from tests.support.membership_files import PLAIN, papers
 
 _STUDY = (
     "study: small\nsites: [north, east, south, west]\nalgorithm: average\n"
@@ -46,7 +46,7 @@ def _read(text: str) -> Any:
 
 @attack(
     "file giver",
-    guard="consortium.plain_yaml:PlainLoader.compose_node",
+    guard="consortium.files.strict_yaml:PlainLoader.compose_node",
     without="a page of text stands for more values than any memory holds",
     stops="is not plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
@@ -61,7 +61,7 @@ def yaml_alias_bomb(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.plain_yaml:PlainLoader.compose_node",
+    guard="consortium.files.strict_yaml:PlainLoader.compose_node",
     without="the reader ends with a traceback instead of a sentence",
     stops="is not plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
@@ -77,7 +77,7 @@ def tag_that_breaks_the_reader(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.plain_yaml:PlainLoader.construct_mapping",
+    guard="consortium.files.strict_yaml:PlainLoader.construct_mapping",
     without="who reads the first line approves what the last line says",
     stops="line 6 is not plain YAML",
     instead=lambda real: yaml.SafeLoader.construct_mapping,
@@ -90,7 +90,7 @@ def field_written_twice(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.plain_yaml:_MOST_VALUE",
+    guard="consortium.files.strict_yaml:_MOST_VALUE",
     without="one number takes a time that grows as the square of its length",
     stops="is not plain YAML",
     instead=lambda real: 1 << 40,
@@ -102,7 +102,7 @@ def number_in_base_sixty(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.plain_yaml:_MOST_NODES",
+    guard="consortium.files.strict_yaml:_MOST_NODES",
     without="a megabyte of short values keeps a processor busy for ten seconds",
     stops="is not plain YAML",
     instead=lambda real: 1 << 40,
@@ -114,7 +114,7 @@ def endless_list(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.study:Study",
+    guard="consortium.study.spec:Study",
     without="a site's agent writes wherever the study's name leads",
     stops="field 'study'",
     instead=lambda real: type("Loose", (Study,), {"__annotations__": {"study": str}}),
@@ -129,7 +129,7 @@ def study_named_as_a_path(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.trust:DAMAGED",
+    guard="site_agent.enrolment.pinned_consortium:DAMAGED",
     without="the agent ends with a traceback instead of a sentence",
     stops="is damaged; restore it",
     instead=lambda real: tuple(each for each in DAMAGED if each is not RecursionError),

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from attack_kinds import Stage, attack
-from mischief import NAMES, ask, opened, pump, rounds_of, settle, sign, write
-from village import SITES, Village, build, conduct
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
 from consortium.synthetic.dataset import start_dataset
+from tests.attacks.attack_kinds import Stage, attack
+from tests.support.forgery import NAMES, ask, opened, pump, rounds_of, settle, sign, write
+from tests.support.local_consortium import SITES, Village, build, conduct
 
 
 def _unplanned(_real: object) -> Callable[..., Any]:
@@ -26,7 +26,7 @@ def _unplanned(_real: object) -> Callable[..., Any]:
 
 @attack(
     "hub",
-    guard="site_agent.attendance:check_planned",
+    guard="site_agent.run.participation:check_planned",
     without="a release that nobody planned is made, and charged, again and again",
     stops="has had its 1 planned rounds",
     instead=_unplanned,
@@ -79,7 +79,7 @@ def _as_asked(_real: object) -> Callable[..., Query]:
 
 @attack(
     "hub",
-    guard="site_agent.attendance:settle_fixed",
+    guard="site_agent.run.participation:settle_fixed",
     without="a network that the sites' people never agreed to is trained on their data",
     stops="argument 'target' is not the one that the study and the sites' sizes lead to",
     instead=_as_asked,

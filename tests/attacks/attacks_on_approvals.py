@@ -7,22 +7,21 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from attack_kinds import Stage, always, attack, nothing
-from mischief import opened, pump, rounds_of, settle
-from townhall import PLAIN, papers, publish
-from village import conduct
-
-from consortium.demo import Place
+from consortium.coordinator.demo import Place
 from consortium.errors import PrivacyError, SiteError
-from consortium.identity import create_identity, load_identity
-from consortium.plan import promised_mu
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import Membership
 from consortium.privacy.gdp import epsilon_of
-from consortium.roster import Membership
-from site_agent.approval import APPROVED, Approval, Terms, approvals, approve, take_back
-from site_agent.chain import Charge
-from site_agent.ledger import Ledger
-from site_agent.permission import Permission, permit
-from site_agent.policy import Allowance, Policy
+from consortium.study.plan import promised_mu
+from site_agent.approval.approval import APPROVED, Approval, Terms, approvals, approve, take_back
+from site_agent.approval.permission import Permission, permit
+from site_agent.ledger.entries import Charge
+from site_agent.ledger.ledger import Ledger
+from site_agent.policy.policy import Allowance, Policy
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.forgery import opened, pump, rounds_of, settle
+from tests.support.local_consortium import conduct
+from tests.support.membership_files import PLAIN, papers, publish
 
 DAY = date(2026, 11, 21)
 GENEROUS = Policy(subject=Allowance(study=100, total=100))
@@ -59,7 +58,7 @@ def _begin(stage: Stage, place: Place, approval: Approval, runs: int, share: flo
 
 @attack(
     "hub",
-    guard="site_agent.limits:_check_begin",
+    guard="site_agent.ledger.limits:_check_begin",
     without="a yes to one run of ε = 8 pays for five, which cost ε = 22",
     stops="approved for 1 run and had as many",
     instead=nothing,
@@ -72,7 +71,7 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.limits:_check_study",
+    guard="site_agent.ledger.limits:_check_study",
     without="runs side by side cost together what each alone may",
     stops="for 'small' and this asks for",
     instead=nothing,
@@ -85,7 +84,7 @@ def runs_side_by_side(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.limits:Sums.begun",
+    guard="site_agent.ledger.limits:Sums.begun",
     without="a run begins that can't be paid to its end, and what it spent by then is lost",
     stops="for 'small' and this asks for",
     instead=always(True),
@@ -105,7 +104,7 @@ def _one_of_each(_real: object) -> Callable[[Path, Approval], Path]:
 
 @attack(
     "hub",
-    guard="site_agent.approved:_path_of",
+    guard="site_agent.approval.record:_path_of",
     without="what people agreed to before they thought better of it can still be had",
     stops="'small' is approved for ε = 2",
     instead=_one_of_each,
@@ -135,7 +134,7 @@ def _rotated(place: Place, members: Membership) -> Membership:
 
 @attack(
     "hub",
-    guard="site_agent.trust:Trust.check_keys",
+    guard="site_agent.enrolment.pinned_consortium:Trust.check_keys",
     without="who stole a key of the consortium that was replaced goes on asking with it",
     stops="with a key of centre that the newest roster seen here, number 6, does not have",
     instead=nothing,
@@ -156,7 +155,7 @@ def _present_key(_real: object) -> property:
 
 @attack(
     "hub",
-    guard="site_agent.trust:Trust.centres",
+    guard="site_agent.enrolment.pinned_consortium:Trust.centres",
     without="with every new key the consortium may spend what a study is allowed once more",
     stops="approved for 1 run and had as many",
     instead=_present_key,

@@ -11,16 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attack_kinds import Stage, always, attack, nothing
-from charges import up_to
-
 from consortium.exchange import MemoryExchange
-from consortium.identity import Identity, create_identity
-from consortium.study import parse_study
-from site_agent.ledger import Charge, Ledger
-from site_agent.ledger_export import export_json, verify_export
-from site_agent.policy import Policy
-from site_agent.witness import Witness
+from consortium.membership.keys import Identity, create_identity
+from consortium.study.spec import parse_study
+from site_agent.ledger.anchor import Witness
+from site_agent.ledger.export import export_json, verify_export
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.policy.policy import Policy
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.charges import up_to
 
 LIMIT = 1.0  # μ
 _STUDY = (
@@ -52,7 +51,7 @@ def _copy(source: Path, target: Path) -> None:
 
 @attack(
     "hub",
-    guard="site_agent.limits:_check_accounts",
+    guard="site_agent.ledger.limits:_check_accounts",
     without="the data cost more than the site allows",
     stops="over the limit of 1",
     instead=nothing,
@@ -73,7 +72,7 @@ def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge 
 
 @attack(
     "hub",
-    guard="site_agent.book:Book.find",
+    guard="site_agent.ledger.file:Book.find",
     without="a second question is answered at the price of one",
     stops="was reserved at another price or for another question",
     instead=_easily_pleased,
@@ -95,7 +94,7 @@ def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
 
 @attack(
     "hub",
-    guard="site_agent.book:Book.find",
+    guard="site_agent.ledger.file:Book.find",
     without="what one consortium paid for is given to another for nothing",
     stops="^paid$",
     instead=_whoever_asks,
@@ -111,7 +110,7 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.witness:Witness.check",
+    guard="site_agent.ledger.anchor:Witness.check",
     without="what was spent since the backup is spent again",
     stops="is a backup older than what was spent",
     instead=always(0),
@@ -138,7 +137,7 @@ def ledger_from_a_backup(stage: Stage) -> bool:
 
 @attack(
     "exchange",
-    guard="site_agent.witness:Witness._check_new",
+    guard="site_agent.ledger.anchor:Witness._check_new",
     without="who deletes a site's heads can have it take any older ledger for the newest",
     stops="say so with 'site-agent ledger --accept'",
     instead=nothing,
@@ -168,7 +167,7 @@ def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
 
 @attack(
     "hub",
-    guard="site_agent.limits:counted",
+    guard="site_agent.ledger.limits:counted",
     without="a volume loses √2 of its limit, half as a volume and half with its person",
     stops="for unit timepoint and this asks for",
     instead=_each_for_itself,
@@ -188,7 +187,7 @@ def _unread(_real: object) -> Callable[..., Iterator[Any]]:
 
 @attack(
     "disk intruder",
-    guard="site_agent.book:follow",
+    guard="site_agent.ledger.file:follow",
     without="an edited line makes room in the budget",
     stops="line 1 was altered",
     instead=_unread,
@@ -207,7 +206,7 @@ def ledger_line_edited(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="site_agent.ledger_export:follow",
+    guard="site_agent.ledger.export:follow",
     without="a board is shown a ledger without the study that it asks about",
     stops="The export: line 1 was altered",
     instead=_unread,
@@ -235,7 +234,7 @@ def _lenient(_real: object) -> Callable[..., Iterator[Any]]:
 
 @attack(
     "hub",
-    guard="site_agent.judgment:_promise",
+    guard="site_agent.policy.refusals:_promise",
     without="ε is within the limit, and one curious site breaks it",
     stops="field 'fewest_colluding_sites'",
     instead=_lenient,
@@ -247,7 +246,7 @@ def promise_against_nobody(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.judgment:_promise",
+    guard="site_agent.policy.refusals:_promise",
     without="sums over the few sites that the hub likes are within the rules",
     stops="field 'most_dropouts'",
     instead=_lenient,

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from attack_kinds import Stage, attack
-from mischief import settle
-from village import SITES, Village
 
-from consortium.engine.encoding import MOST_ARRAY, decode_query
-from consortium.engine.wire import MOST_NOTICE
+from consortium.engine.names import MOST_NOTICE
+from consortium.engine.queries import MOST_ARRAY, decode_query
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange, MemoryExchange
-from consortium.identity import create_identity
-from site_agent.ledger import Ledger
-from site_agent.witness import Witness
+from consortium.membership.keys import create_identity
+from site_agent.ledger.anchor import Witness
+from site_agent.ledger.ledger import Ledger
+from tests.attacks.attack_kinds import Stage, attack
+from tests.support.forgery import settle
+from tests.support.local_consortium import SITES, Village
 
 _PLACE = "runs/small-0001/end"
 _SOON = 1.0  # s
@@ -152,7 +152,7 @@ def slow_loris(stage: Stage) -> bool:
 
 @attack(
     "exchange",
-    guard="site_agent.witness:MOST_READ",
+    guard="site_agent.ledger.anchor:MOST_READ",
     without="a site reads files that others invented until the day is over",
     stops="reads 16",
     instead=lambda real: 1 << 40,
@@ -193,7 +193,7 @@ def _endless(_real: object) -> Callable[..., Iterator[float]]:
 
 @attack(
     "site",
-    guard="consortium.engine.wire:Clock.polls",
+    guard="consortium.engine.names:Clock.polls",
     without="one silent site holds up all the others for ever",
     stops="not there within 4 s",
     instead=_endless,
@@ -217,7 +217,7 @@ def silence(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.engine.encoding:_sound_shape",
+    guard="consortium.engine.queries:_sound_shape",
     without="a site fetches terabytes, or fails to, before it looks at what was asked",
     stops="can't have the shape",
     instead=lambda real: lambda shape: shape,

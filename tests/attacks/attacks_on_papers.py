@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attack_kinds import Stage, always, attack
-from townhall import papers, publish
 
-from consortium import joining, signing
-from consortium.demo import Place
+from consortium.coordinator.demo import Place
 from consortium.engine.session import Round
 from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
-from consortium.identity import Identity, create_identity, load_identity
-from consortium.membership import Membership
-from consortium.roster import found_roster, read_roster, save_roster
-from consortium.study import load_study
-from site_agent.approval import APPROVED, Approval, Terms, approvals, approve
-from site_agent.trust import Trust
+from consortium.membership import admission, signed_study
+from consortium.membership.keys import Identity, create_identity, load_identity
+from consortium.membership.roster import Membership
+from consortium.membership.roster_file import found_roster, read_roster, save_roster
+from consortium.study.spec import load_study
+from site_agent.approval.approval import APPROVED, Approval, Terms, approvals, approve
+from site_agent.enrolment.pinned_consortium import Trust
+from tests.attacks.attack_kinds import Stage, always, attack
+from tests.support.membership_files import papers, publish
 
-_UNPINNED = "site_agent.approval:check_members"
+_UNPINNED = "site_agent.approval.approval:check_members"
 
 
 def _papers(stage: Stage) -> tuple[Place, Membership]:
@@ -47,10 +47,10 @@ def _yes(place: Place) -> Approval:
 
 @attack(
     "file giver",
-    guard="site_agent.approval:read_signed",
+    guard="site_agent.approval.approval:read_signed",
     without="a site approves what the consortium never agreed on",
     stops="the study file changed after the coordinator signed",
-    instead=lambda real: signing._digests,
+    instead=lambda real: signed_study._digests,
 )
 def study_edited_on_its_way(stage: Stage) -> bool:
     """Raises ε in the signed study before it reaches a site."""
@@ -62,7 +62,7 @@ def study_edited_on_its_way(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.roster:verifies",
+    guard="consortium.membership.roster_file:verifies",
     without="the thief takes part, and decrypts, in another site's name",
     stops="was changed after the coordinator signed it",
     instead=always(True),
@@ -90,7 +90,7 @@ def _unpinned(_real: object) -> Callable[[Path, Membership], Trust]:
 def roster_rolled_back(stage: Stage) -> bool:
     """Hands out the older roster, in which a stolen key still stands."""
     place, members = _papers(stage)
-    kept = [place.errand.roster, signing.signature_path(place.errand.study)]
+    kept = [place.errand.roster, signed_study.signature_path(place.errand.study)]
     old = [path.read_bytes() for path in kept]
     publish(place, members.with_site("west", _thief(stage).public))
     _yes(place)
@@ -115,7 +115,7 @@ def roster_of_another_centre(stage: Stage) -> bool:
     for name, key in members.sites.items():
         false = false.with_site(name, key)
     save_roster(place.errand.roster, false, thief.key)
-    signing.sign_study(place.errand.study, false, thief.key)
+    signed_study.sign_study(place.errand.study, false, thief.key)
     return _yes(place).keys["centre"] == thief.public
 
 
@@ -125,7 +125,7 @@ def _trusting(real: Callable[..., Membership]) -> Callable[..., Membership]:
 
 @attack(
     "file giver",
-    guard="consortium.joining:admit",
+    guard="consortium.membership.admission:admit",
     without="the thief has the site's place in the roster",
     stops="which did not sign this request",
     instead=_trusting,
@@ -134,14 +134,14 @@ def request_in_anothers_name(stage: Stage) -> bool:
     """Asks to be admitted, with its own key, under the name of a site that is there."""
     _, members = _papers(stage)
     thief, path = _thief(stage), stage.root / "join.yaml"
-    joining.write_request(path, "north", members.centre, thief.key)
-    found = joining.admit(members, joining.read_request(path))
+    admission.write_request(path, "north", members.centre, thief.key)
+    found = admission.admit(members, admission.read_request(path))
     return found.sites["north"] == thief.public
 
 
 @attack(
     "file giver",
-    guard="consortium.joining:verifies",
+    guard="consortium.membership.admission:verifies",
     without="a key is on the roster that its bearer does not hold, perhaps somebody else's",
     stops="is not signed with the key",
     instead=always(True),
@@ -150,15 +150,15 @@ def request_with_anothers_key(stage: Stage) -> bool:
     """Asks to be admitted with a key that it does not hold."""
     _, members = _papers(stage)
     path = stage.root / "join.yaml"
-    made = joining.write_request(path, "zoo", members.centre, _thief(stage).key)
+    made = admission.write_request(path, "zoo", members.centre, _thief(stage).key)
     theirs = create_identity(stage.root, bytes(range(64))).public
     path.write_text(path.read_text().replace(made.key.hex(), theirs.hex()))
-    return joining.admit(members, joining.read_request(path)).sites["zoo"] == theirs
+    return admission.admit(members, admission.read_request(path)).sites["zoo"] == theirs
 
 
 @attack(
     "disk intruder",
-    guard="site_agent.approved:_canonical",
+    guard="site_agent.approval.record:_canonical",
     without="one yes is turned into a thousand",
     stops="is not signed with this site's key",
     instead=always(b"anything"),
@@ -177,7 +177,7 @@ def approval_edited(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.study:read_limited",
+    guard="consortium.study.spec:read_limited",
     without="the whole file is in memory before anybody sees that it is no study",
     stops="is larger than a megabyte",
     instead=lambda real: Path.read_bytes,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from attack_kinds import Stage, attack
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Argument, Array, Query
-from consortium.algorithms.memory import ArrayData
 from consortium.errors import RangeError
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.lattice import Lattice
+from consortium.simulation.array_data import ArrayData
+from tests.attacks.attack_kinds import Stage, attack
 
-_GUARD = "consortium.kernels.clipping:_extreme"
+_GUARD = "consortium.privacy.clipping:_extreme"
 _PERSONS = 10
 
 

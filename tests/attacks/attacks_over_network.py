@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from attack_kinds import Stage, attack
-
 from consortium.errors import ExchangeError
-from consortium.exchange import ssh
+from consortium.exchange import sftp_connection
 from consortium.exchange.credentials import SftpCredentials
+from tests.attacks.attack_kinds import Stage, attack
 
 _SOON = 0.3  # s
 
@@ -33,7 +32,7 @@ def _drip(server: socket.socket) -> None:
 
 @attack(
     "exchange",
-    guard="consortium.exchange.ssh:connect",
+    guard="consortium.exchange.sftp_connection:connect",
     without="the reader waits as long as the server likes, though something always comes",
     stops="can't be reached",
     instead=_unhurried,
@@ -44,12 +43,12 @@ def byte_now_and_then(stage: Stage) -> bool:
     hosts.touch()
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_drip, args=(server,), daemon=True).start()
-        address = ssh.Address("user", "127.0.0.1", server.getsockname()[1])
+        address = sftp_connection.Address("user", "127.0.0.1", server.getsockname()[1])
         entry = SftpCredentials(known_hosts=hosts, password="x")  # type: ignore[arg-type]
 
         def enter() -> None:
             try:
-                ssh.connect(address, entry, _SOON)
+                sftp_connection.connect(address, entry, _SOON)
             except ExchangeError as error:
                 stage.said.append(str(error))
 

@@ -1,17 +1,15 @@
 """Every named attack: who attacks, how, what guards against it, and what no guard can see.
 
-``python tests/attacks/catalogue.py`` prints the catalogue in Markdown, for the threat model.
+``python -m tests.attacks.catalogue`` prints the catalogue in Markdown, for the threat model.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from attack_kinds import Attack
+    from tests.attacks.attack_kinds import Attack
 
 MODULES = (
     "attacks_by_hub",
@@ -88,9 +86,9 @@ UNGUARDED = (
 
 def attacks() -> list[Attack]:
     """Every attack that a guard meets, in the order of the modules."""
-    from attack_kinds import Attack
+    from tests.attacks.attack_kinds import Attack
 
-    modules = [importlib.import_module(name) for name in MODULES]
+    modules = [importlib.import_module(f"tests.attacks.{name}") for name in MODULES]
     found = [each for module in modules for each in vars(module).values()]
     return [each for each in found if isinstance(each, Attack)]
 
@@ -107,6 +105,4 @@ def markdown() -> str:
 
 
 if __name__ == "__main__":
-    here = Path(__file__).parent
-    sys.path[:0] = [str(here.parent / name) for name in ("", "protocol", "secagg")]
     print(markdown())  # noqa: T201

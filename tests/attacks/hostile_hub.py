@@ -7,15 +7,25 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
-from secagg_wire import Consortium, Wire, context, identity, ring, vectors
 
 from consortium.errors import ThresholdError
-from consortium.secagg import CENTRE, Hub, Roster, RoundSum, freight, messages, seal
-from consortium.secagg.masks import Ring
+from consortium.secagg import (
+    CENTRE,
+    Hub,
+    Roster,
+    RoundSum,
+    messages,
+    seal,
+)
+from consortium.secagg import (
+    contribution as contribution_module,
+)
+from consortium.secagg.hub_round import Tally
+from consortium.secagg.key_schedule import public_bytes
+from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import ring_of
-from consortium.secagg.opening import Opener
-from consortium.secagg.schedule import public_bytes
-from consortium.secagg.tally import Tally
+from consortium.secagg.unmasking import Opener
+from tests.support.secagg_wire import Consortium, Wire, context, identity, ring, vectors
 
 NUMBER, ENTRIES, BITS = 1, 4, 32
 
@@ -75,7 +85,7 @@ class Round:
     def masked(self, contribution: bytes) -> Ring:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
-        envelope, load = freight.part(contribution, 1 << 16)
+        envelope, load = contribution_module.part(contribution, 1 << 16)
         opened = hub._unseal(envelope, messages.CONTRIBUTION, 1 << 16)
         return ring_of(hub._unload(opened, load).masked, BITS, ENTRIES, "it")
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from attack_kinds import ATTACKERS, Attack, Stage
-from catalogue import UNGUARDED, attacks, markdown
 
 from consortium.errors import ConsortiumError
+from tests.attacks.attack_kinds import ATTACKERS, Attack, Stage
+from tests.attacks.catalogue import UNGUARDED, attacks, markdown
 
 ATTACKS = {each.name: each for each in attacks()}
 

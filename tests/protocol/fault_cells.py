@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exchange.exchange_operator import note_secrets
-from faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
-from protocol.mischief import ledger
-from village import SITES, STUDY, agree, build, limit, say_yes
 
-from consortium.demo import Place
-from consortium.engine import encoding
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run_folder import read_run
+from consortium.engine import queries
 from consortium.errors import ConsortiumError, SiteError
-from consortium.identity import load_identity
-from consortium.progress import read_run
-from consortium.roster import read_roster
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from tests.protocol.faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
+from tests.support.forgery import ledger
+from tests.support.local_consortium import SITES, STUDY, agree, build, limit, say_yes
 
 RUN, OLDER = "small-0001", "older-0001"
 BRIEF, LONG, HOURS = 1.0, 30.0, 3 * 3600.0
@@ -239,7 +239,7 @@ def staged(
     patch: pytest.MonkeyPatch, place: Place, faults: tuple[Fault, ...]
 ) -> tuple[FaultyVillage, Stage]:
     """A village under faults; every array of a query lies beside it."""
-    patch.setattr(encoding, "_INLINE", 64)
+    patch.setattr(queries, "_INLINE", 64)
     village = FaultyVillage(place)
     return village, Stage(patch, village, faults)
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from village import Village, conduct
 
-from consortium import progress
-from consortium.engine import transcript, waiting
+from consortium.coordinator import run_folder
+from consortium.engine import transcript, wait_file
 from consortium.errors import ConsortiumError, ExchangeError, OutputError
 from consortium.exchange import DirectoryExchange, directory
-from site_agent.cache import BlockCache
-from site_agent.ledger import Charge, Ledger
-from site_agent.store import Store
+from site_agent.data.cache import BlockCache
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.run.message_store import Store
+from tests.support.local_consortium import Village, conduct
 
 CENTRE = "centre"
 _PACE = 0.4
@@ -188,7 +188,7 @@ class Stage:
         patch.setattr(Ledger, "reserve", watched("reserve"))
         patch.setattr(Ledger, "spend", watched("spend"))
         patch.setattr(BlockCache, "_write", watched_cache)
-        for module in (transcript, waiting, progress):
+        for module in (transcript, wait_file, run_folder):
             patch.setattr(module, "write_atomically", watched_write)
 
     # -- disks that can be full -------------------------------------------------------------

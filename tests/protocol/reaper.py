@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mischief import Mail
-from village import SITES, Village, conduct
 
-from consortium.demo import Place
+from consortium.coordinator.demo import Place
 from consortium.engine import transcript
 from consortium.exchange import DirectoryExchange
-from site_agent.ledger import LEDGER, Ledger
-from site_agent.store import Store
+from site_agent.ledger.ledger import LEDGER, Ledger
+from site_agent.run.message_store import Store
+from tests.support.forgery import Mail
+from tests.support.local_consortium import SITES, Village, conduct
 
 Name = Callable[..., object]
 WRITERS: tuple[tuple[Any, str, Name], ...] = (

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mischief import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
-from village import Village
 
 from consortium.algorithms.base import Query
 from consortium.errors import CopyError
-from site_agent import attendance
 from site_agent.agent import STORE
-from site_agent.attendance import Attendance
-from site_agent.ledger import LEDGER
+from site_agent.ledger.ledger import LEDGER
+from site_agent.run import participation
+from site_agent.run.participation import Attendance
+from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
+from tests.support.local_consortium import Village
 
 QUERY = Query("pca", "second_moment")
 FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
@@ -48,7 +48,7 @@ def _dead_after_the_charge(root: Path) -> Village:
     village.absent = {"east", "south", "west"}
     ask(village.place, QUERY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attendance, "GaussianSampler", _die)
+        patch.setattr(participation, "GaussianSampler", _die)
         with pytest.raises(_Killed):
             pump(village)
     _stop(village)

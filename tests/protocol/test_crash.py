@@ -12,11 +12,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from reaper import Reaper, check_ledgers, conduct_mortally, copy_place
-from village import STUDY, Village, build, conduct
 
-from consortium.demo import Place
-from site_agent.ledger import LEDGER, Ledger
+from consortium.coordinator.demo import Place
+from site_agent.ledger.ledger import LEDGER, Ledger
+from tests.protocol.reaper import Reaper, check_ledgers, conduct_mortally, copy_place
+from tests.support.local_consortium import STUDY, Village, build, conduct
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mischief import settle
-from reaper import Plague, check_ledgers, die_everywhere
-from village import SITES, STUDY, Village
 
-from consortium import masking
-from consortium.secagg.neighbours import Neighbourhood
+from consortium.secagg.graph_size import Neighbourhood
+from consortium.study import masking
+from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
+from tests.support.forgery import settle
+from tests.support.local_consortium import SITES, STUDY, Village
 
 GRAPH = Neighbourhood(holders=2, threshold=2, hidden=0, failure=2.0**-60)
 """Two holders each keep four sites together; without a plan's floor, as no site colludes here."""

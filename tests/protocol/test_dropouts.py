@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mischief import NAMES, path_of, pump, rounds_of, settle
-from village import SITES, STUDY, Village
 
 from consortium.engine.centre import Centre
 from consortium.errors import BudgetError, SiteError, StudyError, ThresholdError
-from consortium.plan import Plan
 from consortium.privacy.mechanism import Mechanism
-from consortium.report.account import account
-from consortium.study import parse_study
+from consortium.report.accounting import account
+from consortium.study.plan import Plan
+from consortium.study.spec import parse_study
+from tests.support.forgery import NAMES, path_of, pump, rounds_of, settle
+from tests.support.local_consortium import SITES, STUDY, Village
 
 SCHEMES = ("cape", "secure-sum", "local")
 

@@ -1,7 +1,7 @@
 """Every kind of fault at the steps of a run: the same result, or a stop that names the cause.
 
 Here a part of the matrix is played, spread over all steps and kinds;
-``python -m benchmarks.faults`` plays and prints all of it.
+``python -m tests.long.faults`` plays and prints all of it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_cells import COLUMNS, SAME, Kill, Outcome, Trial, attempt, leaks, rows, scene, trials
-from faults import CENTRE, FaultyVillage, Write
-from village import SITES
 
 from consortium.secagg import Party
-from site_agent.post import Post
+from site_agent.run.outbox import Post
+from tests.protocol.fault_cells import (
+    COLUMNS,
+    SAME,
+    Kill,
+    Outcome,
+    Trial,
+    attempt,
+    leaks,
+    rows,
+    scene,
+    trials,
+)
+from tests.protocol.faults import CENTRE, FaultyVillage, Write
+from tests.support.local_consortium import SITES
 
 TRIED = 2
 """Steps that are tried with each kind of fault, far apart; others with the next kind."""
@@ -94,7 +105,7 @@ def test_a_site_that_forgets_what_it_said_is_found_out(
 def test_a_ledger_that_charges_again_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from site_agent.book import Book
+    from site_agent.ledger.file import Book
 
     scene()
     find = Book.find

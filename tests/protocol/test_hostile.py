@@ -9,7 +9,18 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from mischief import (
+
+from consortium.algorithms.base import Query
+from consortium.algorithms.ica.centre import Ica
+from consortium.engine.queries import encode_query
+from consortium.engine.run_context import start_notice
+from consortium.errors import ConsortiumError, SiteError
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import load_roster, read_roster, save_roster
+from consortium.membership.signed_study import sign_study
+from consortium.secagg import messages
+from consortium.secagg.messages import Keys, Request
+from tests.support.forgery import (
     NAMES,
     RUN,
     Mail,
@@ -25,18 +36,7 @@ from mischief import (
     sign,
     write,
 )
-from village import SITES, STUDY, Village, agree, conduct
-
-from consortium.algorithms.base import Query
-from consortium.algorithms.ica import Ica
-from consortium.engine.encoding import encode_query
-from consortium.engine.setting import start_notice
-from consortium.errors import ConsortiumError, SiteError
-from consortium.identity import create_identity, load_identity
-from consortium.roster import load_roster, read_roster, save_roster
-from consortium.secagg import messages
-from consortium.secagg.messages import Keys, Request
-from consortium.signing import sign_study
+from tests.support.local_consortium import SITES, STUDY, Village, agree, conduct
 
 SIZE = 2  # components of the village's study
 
@@ -194,7 +194,7 @@ def test_statistic_outside_its_bound_is_never_charged(
 def test_an_error_outside_every_class_does_not_end_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from site_agent.attendance import Attendance
+    from site_agent.run.participation import Attendance
 
     def broken(_: object) -> bool:
         raise UnforeseenError("at sub-002")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mischief import settle
-from village import STUDY, Village
 
 from consortium.errors import SiteError
+from tests.support.forgery import settle
+from tests.support.local_consortium import STUDY, Village
 
 
 def test_a_late_site_is_awaited_less_until_it_answers_again(tmp_path: Path) -> None:

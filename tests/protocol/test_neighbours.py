@@ -6,16 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gossip import RING, ROUNDS, TEXT, Gossip, register
-from memory_sites import make_sites, make_study, shape_of
-from mischief import NAMES, Mail, alter_reads, path_of, pump, rounds_of, settle, sign, write
-from village import SITES, Village, conduct
 
-from consortium.demo import Place
-from consortium.engine.hearing import BROADCAST, broadcast_limit, encode_broadcast
-from consortium.plan import make_plan
+from consortium.coordinator.demo import Place
+from consortium.engine.neighbour_answers import BROADCAST, broadcast_limit, encode_broadcast
 from consortium.secagg import OVERHEAD
-from site_agent.ledger import Charge, Ledger, Limits
+from consortium.study.plan import make_plan
+from site_agent.ledger.ledger import Charge, Ledger, Limits
+from tests.support.forgery import (
+    NAMES,
+    Mail,
+    alter_reads,
+    path_of,
+    pump,
+    rounds_of,
+    settle,
+    sign,
+    write,
+)
+from tests.support.gossip_algorithm import RING, ROUNDS, TEXT, Gossip, register
+from tests.support.local_consortium import SITES, Village, conduct
+from tests.support.series_cases import make_sites, make_study, shape_of
 
 
 @pytest.fixture

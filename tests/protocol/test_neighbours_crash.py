@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gossip import ROUNDS, TEXT, register
-from mischief import Mail, settle
-from reaper import Plague, check_ledgers, die_everywhere
 
-from consortium.demo import Place
-from consortium.engine.hearing import BROADCAST
-from site_agent.neighbours import Neighbours
+from consortium.coordinator.demo import Place
+from consortium.engine.neighbour_answers import BROADCAST
+from site_agent.run.neighbours import Neighbours
+from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
+from tests.support.forgery import Mail, settle
+from tests.support.gossip_algorithm import ROUNDS, TEXT, register
 
 REST = 20
 """Places that pass between two deaths of one run; a round has a dozen."""

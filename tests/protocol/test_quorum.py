@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mischief import (
+
+from consortium.coordinator.demo import Place
+from consortium.engine.centre import Centre
+from consortium.errors import SiteError
+from consortium.membership.roster_file import load_roster
+from site_agent.agent import ENDED
+from tests.support.forgery import (
     NAMES,
     RUN,
     Mail,
@@ -18,13 +24,7 @@ from mischief import (
     sign,
     write,
 )
-from village import SITES, STUDY, Village, conduct, limit
-
-from consortium.demo import Place
-from consortium.engine.centre import Centre
-from consortium.errors import SiteError
-from consortium.roster import load_roster
-from site_agent.agent import ENDED
+from tests.support.local_consortium import SITES, STUDY, Village, conduct, limit
 
 FOUR = STUDY.replace("rounds: 2", "rounds: 1")
 QUORUM = FOUR.replace("west]\n", "west]\nquorum: 3\n")

@@ -5,13 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mischief import NAMES, RUN, Mail, ledger, path_of, pump, refusal, settle, sign, write
-from village import SITES, STUDY, Village
 
-from consortium.engine.setting import start_notice
-from consortium.engine.wire import ANNOUNCEMENT, START
+from consortium.engine.names import ANNOUNCEMENT, START
+from consortium.engine.run_context import start_notice
 from consortium.errors import SiteError
-from consortium.roster import load_roster
+from consortium.membership.roster_file import load_roster
+from tests.support.forgery import (
+    NAMES,
+    RUN,
+    Mail,
+    ledger,
+    path_of,
+    pump,
+    refusal,
+    settle,
+    sign,
+    write,
+)
+from tests.support.local_consortium import SITES, STUDY, Village
 
 HERE = SITES[:3]
 QUORUM = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum: 3\n")

@@ -13,14 +13,12 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from charges import up_to
-from mischief import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from rich.console import Console
-from village import SITES, STUDY, Village, agree, conduct, limit
 
-from consortium.conduct import carry_out
-from consortium.demo import Place
-from consortium.engine.wire import END, Clock
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run import carry_out
+from consortium.coordinator.run_folder import only_one, read_run
+from consortium.engine.names import END, Clock
 from consortium.errors import (
     BudgetError,
     ConfigurationError,
@@ -31,13 +29,15 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
-from consortium.progress import only_one, read_run
-from consortium.roster import load_roster, read_roster
+from consortium.membership.roster_file import load_roster, read_roster
 from consortium.secagg import unseal
-from site_agent import preprocess, series
 from site_agent.agent import Agent
-from site_agent.ledger import LEDGER, Charge, Ledger
-from site_agent.loaders import SiteDataset
+from site_agent.images import preprocess, volumes
+from site_agent.images.series import SiteDataset
+from site_agent.ledger.ledger import LEDGER, Charge, Ledger
+from tests.support.charges import up_to
+from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
+from tests.support.local_consortium import SITES, STUDY, Village, agree, conduct, limit
 
 
 def _image(place: Place) -> Path:
@@ -122,7 +122,7 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    for module in (series, preprocess):
+    for module in (volumes, preprocess):
         monkeypatch.setattr(module, "iterate_volumes", lambda *a: read.append(a) or iter(()))
     monkeypatch.setattr(SiteDataset, "blocks", lambda self: read.append(self) or iter(()))
     place = settle(tmp_path / "place")

@@ -1,0 +1,121 @@
+"""Ways to find correlations between two views: this project's under several schemes, and 7.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.replication.printed import noisy_moment, published_ratio
+from consortium.algorithms.base import Array, PlannedRelease, Release, Result
+from consortium.algorithms.cca.centre import Cca
+from consortium.algorithms.cca.plan import CcaParameters
+from consortium.privacy.gdp import mu_of
+from consortium.privacy.mechanism import plan_mechanism
+from consortium.simulation.array_data import ArrayData
+
+CCA = Cca()
+DELTA, SITES, PAIRS = 1e-5, 10, 5
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to spread the noise: the scheme, how many sites collude, and how many hold the data."""
+
+    name: str
+    scheme: Any
+    colluding: int = 0
+    sites: int = SITES
+    part: int = 1  # of the data, one in so many persons
+
+
+WAYS = (
+    Way("no privacy", "none"),
+    Way("pooled", "local", sites=1),
+    Way("cape, none colludes", "cape"),
+    Way("cape, 3 collude", "cape", 3),
+    Way("secure-sum, 3 collude", "secure-sum", 3),
+    Way("conventional", "local", 3),
+    Way("one site alone", "local", sites=1, part=SITES),
+    Way("as published, at its true ε", "published", 3),
+    Way("as published, cut to 1", "cut", 3),
+)
+OURS, RIVAL, CUT = "cape, 3 collude", WAYS[-2].name, WAYS[-1].name
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Persons with two views, what to find in them, and public bounds of their norms."""
+
+    name: str
+    views: tuple[Array, Array]
+    truth: Array
+    bounds: Mapping[str, float]
+
+
+def correlations(data: Data, way: Way, epsilon: float, seed: int) -> Array:
+    """What a way finds of the data's correlations."""
+    generator = np.random.default_rng((seed, 1))
+    if way.name in (RIVAL, CUT):
+        found = published(data, epsilon, generator)
+        return np.minimum(found, 1.0) if way.name == CUT else found
+    return solve(data, way, epsilon, generator).arrays["correlations"]
+
+
+def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) -> Result:
+    """Run the algorithm over the sites, with the noise that the plan would have."""
+    stacked = np.vstack(data.views)[:, :: way.part]
+    names = [(name, len(view)) for name, view in zip("xy", data.views, strict=True)]
+    columns = stacked.T[:, :, None]
+    sites = [ArrayData(list(columns[s :: way.sites]), views=names) for s in range(way.sites)]
+    counts = [len(site.lengths) for site in sites]
+    shape = sites[0].extent.shape(counts, counts, "subject")
+    parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds))
+    planned = {r.stage: r for r in CCA.releases(parameters, shape)}
+    run = CCA.run(parameters, shape)
+    query = next(run)
+    try:
+        while True:
+            release = planned[query.stage]
+            local = CCA.statistics[query.statistic]
+            parts = [local(site, query, release.bound) for site in sites]
+            mean = np.average(parts, axis=0, weights=counts)
+            deviation = aggregate(release, way, counts, epsilon)
+            noise = deviation * generator.standard_normal(len(mean))
+            query = run.send(Release(mean + noise, deviation))
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:
+    """Standard deviation of the noise in a release."""
+    if way.scheme == "none":
+        return 0.0
+    mechanism = plan_mechanism(
+        way.scheme,
+        entries=release.entries,
+        bound=release.bound,
+        units=counts,
+        target=mu_of(epsilon, DELTA) * float(np.sqrt(release.share / release.rounds)),
+        colluding=way.colluding,
+    )
+    return mechanism.noise.aggregate()
+
+
+def published(data: Data, epsilon: float, generator: np.random.Generator) -> Array:
+    """Correlations of Algorithm 7.1 as they stand: noise may bring them to more than 1.
+
+    At its true ε (see `printed.moment_epsilon`). Persons are centred and scaled to norm 1 for
+    nothing, as in section 7.3.
+    """
+    z = np.vstack(data.views)
+    z = z - z.mean(axis=1, keepdims=True)
+    z /= np.linalg.norm(z, axis=0).max()
+    tau = np.sqrt(2.0) / z.shape[1] / published_ratio(epsilon, DELTA, SITES, 1)
+    c = noisy_moment(z, tau, generator)
+    part = len(data.views[0])
+    cxx, cxy, cyy = c[:part, :part], c[:part, part:], c[part:, part:]
+    squares = np.linalg.eigvals(np.linalg.solve(cxx, cxy) @ np.linalg.solve(cyy, cxy.T)).real
+    return np.sqrt(np.maximum(np.sort(squares)[::-1][:PAIRS], 0.0))

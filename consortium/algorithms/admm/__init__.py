@@ -1,0 +1,1 @@
+"""ADMM: a linear classifier agreed on among neighbouring sites."""

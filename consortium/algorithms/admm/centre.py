@@ -1,0 +1,130 @@
+"""PP-ADMM and IPP-ADMM: a classifier that sites agree on with their neighbours, without a centre.
+
+Source: Ding, Wang, Liang, Bi and Pan (2020), Algorithms 1 and 2, with an accounting that is exact.
+The paper perturbs the local cost and its approximate minimizer; here the minimizer alone carries
+Gaussian noise, for the sensitivity that `admm_site` proves. In every round each site tells its
+neighbours its noisy model and works out its next one from what they told it. This half only counts
+the rounds; nothing that a site computes with comes from it but public parameters, so that a wrong
+one costs accuracy and never privacy.
+
+With `broadcasts` (IPP), a round is held only if the sites gain enough from it: before it they
+release, as one noisy mean over all, by how much the local costs could fall. Where it is too little,
+the models stay and the duals move on, as in Algorithm 2. Every such test is paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from consortium.algorithms.admm.plan import AdmmParameters, AdmmPlan
+from consortium.algorithms.admm.result import admm_result
+from consortium.algorithms.admm.site import gain_influence, local_gain, local_model, model_influence
+from consortium.algorithms.base import (
+    Array,
+    Local,
+    PlannedRelease,
+    Query,
+    Release,
+    Run,
+    Shape,
+    Takes,
+    forms_of,
+)
+from consortium.privacy.bounds import Bound
+
+
+@dataclass
+class _Course:
+    """What was released so far."""
+
+    models: Array
+    held: Array
+    """How many iterations each broadcast's models stood."""
+    history: list[Array] = field(default_factory=list)
+    gains: list[float] = field(default_factory=list)
+    broadcasts: int = 0
+    noise: float = 0.0
+
+    def take(self, release: Release) -> None:
+        """Put in a broadcast; who is missing keeps the model before."""
+        self.models = self.models.copy()
+        self.models[list(release.sites) or slice(None)] = release.values
+        self.noise, self.broadcasts = release.deviation, self.broadcasts + 1
+
+    def stand(self) -> None:
+        """End an iteration with the models as they are."""
+        self.held[self.broadcasts - 1] += 1
+        self.history.append(self.models)
+
+
+class Admm:
+    """As many releases of each site's model as rounds; IPP: fewer, with one number before each."""
+
+    name = "admm"
+    title = "ADMM among neighbours"
+    takes: Takes = "features"
+    needs_means = False
+    Parameters = AdmmParameters
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "admm_model": local_model,
+        "admm_gain": local_gain,
+    }
+
+    def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """Equal broadcasts with the whole budget, or with what the tests leave of it."""
+        plan = AdmmPlan(parameters, shape)
+        fixed = plan.arguments
+        forms = {**forms_of(fixed), "held": (plan.broadcasts,)}
+        influence = model_influence(plan.length, plan.curvature, plan.radius)
+        model = PlannedRelease(
+            "broadcast",
+            "admm_model",
+            plan.entries,
+            Bound(plan.radius, influence=influence),
+            plan.broadcasts,
+            1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
+            forms,
+            "each",
+            plan.hears,
+            fixed,
+        )
+        if parameters.broadcasts is None:
+            return (model,)
+        influence = gain_influence(plan.length, plan.trust)
+        bound = Bound(2 * plan.length * plan.trust, influence=influence)
+        tests, share = parameters.rounds - 1, parameters.tests
+        fixed = {**fixed, "trust": float(plan.trust)}
+        forms = {**forms, **forms_of(fixed)}
+        return (
+            model,
+            PlannedRelease(
+                "gain", "admm_gain", 1, bound, tests, share, forms, hears=plan.hears, fixed=fixed
+            ),
+        )
+
+    def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
+        """Ask for models, round by round, and tell what the sites agreed on."""
+        plan = AdmmPlan(parameters, shape)
+        empty = np.zeros((len(shape.units), plan.entries))
+        course = _Course(empty, np.zeros(plan.broadcasts))
+        for iteration in range(parameters.rounds):
+            if course.broadcasts == plan.broadcasts:
+                break
+            worth = iteration == 0 or parameters.broadcasts is None
+            if worth or (yield from _is_worth_it(plan, course)):
+                arguments = {**plan.arguments, "held": course.held.copy()}
+                course.take((yield Query("broadcast", "admm_model", arguments)))
+            course.stand()
+        return admm_result(plan, course.history, course.gains, course.noise)
+
+
+def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, bool]:
+    """Ask what a broadcast would bring, as part of the most that it could."""
+    arguments = {**plan.arguments, "held": course.held.copy(), "trust": float(plan.trust)}
+    release = yield Query("gain", "admm_gain", arguments)
+    course.gains.append(float(release.values[0]) / (plan.length * plan.trust))
+    return course.gains[-1] >= plan.parameters.threshold

@@ -1,0 +1,1 @@
+"""capeCCA: linked directions of two or more views of the same persons."""

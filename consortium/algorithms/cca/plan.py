@@ -1,0 +1,269 @@
+"""What a canonical correlation analysis will release, from its parameters and public sizes.
+
+How the budget is split: a stage whose noise has the spectral norm a with the whole budget has
+a/√p with a part p of it. The sum of their squares, a₁²/p₁ + a₂²/p₂ + ..., is least for parts in
+proportion to a. The mean has a fixed part: what is left of it is corrected later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from consortium.algorithms.base import (
+    Argument,
+    Array,
+    Form,
+    PlannedRelease,
+    Shape,
+    forms_of,
+)
+from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
+from consortium.algorithms.pca.centre import Solver
+from consortium.algorithms.pca.power import ITERATIONS
+from consortium.errors import StudyError
+from consortium.kernels.canonical import symmetric_edge
+from consortium.kernels.moments import packed_size
+from consortium.privacy.bounds import Bound
+
+MOST_ENTRIES = 6_000
+"""Of a vector whose second moment is released: 18 million numbers."""
+
+Sizes = dict[str, float]
+
+
+class CcaParameters(BaseModel):
+    """Parameters of `cca`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    pairs: int = Field(ge=1, le=100, description="K, canonical pairs to report.")
+    bounds: Sizes = Field(
+        default_factory=dict,
+        description="Largest norm of a person's vector by view, for the release of the mean; 1 "
+        "(what normalize: true leads to) for views that are not named.",
+    )
+    radii: Sizes = Field(
+        default_factory=dict,
+        description="Largest distance of a person's vector from the mean, by view. By default "
+        "`headroom` times the root of the mean squared distance, which is released with the mean.",
+    )
+    headroom: float = Field(
+        default=1.2,
+        gt=0,
+        description="Radius of a view over the root mean squared distance: a smaller one clips "
+        "more persons, which draws correlations to zero a little, and has less noise.",
+    )
+    shares: Sizes = Field(
+        default_factory=dict,
+        description="Parts of the bound's square by view, in any unit; by default as the cube "
+        "roots of the views' numbers of entries, which makes the summed squares of the views' "
+        "noise least.",
+    )
+    centre_share: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="Part of the budget (of μ²) for the mean and the spread. With 0 neither is "
+        "released: vectors are then taken as they are, and radii are the bounds.",
+    )
+    constant: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="Constant in the stacked vector, over the bound of the rest: it tells what is "
+        "left of the mean. With 0 the views are taken to have mean zero.",
+    )
+    reduce: dict[str, int] = Field(
+        default_factory=dict,
+        description="Views to reduce to so many principal components first, by a private PCA: for "
+        "views with too many entries for a number for every pair of them. The budget is split "
+        "so that the summed squares of the stages' noise are least.",
+    )
+    solver: Solver | None = Field(
+        default=None,
+        description="Of the PCA in `reduce`: 'moment' releases a view's second moment, 'power' its "
+        f"products with few columns. By default moment up to {MOST_ENTRIES} entries.",
+    )
+    keep: float = Field(
+        default=0.5,
+        gt=0,
+        description="Directions of a view with less variance than so many times the noise's "
+        "largest eigenvalue are left out.",
+    )
+    seed: int = Field(
+        default=0,
+        ge=0,
+        lt=2**32,
+        description="Of the noise floor's draws and of the public start of a power iteration.",
+    )
+
+
+@dataclass(frozen=True)
+class CcaPlan:
+    """A study's stages.
+
+    Parameters
+    ----------
+    parameters : CcaParameters
+    shape : Shape
+
+    Raises
+    ------
+    StudyError
+        If the parameters don't fit the views.
+    """
+
+    parameters: CcaParameters
+    shape: Shape
+
+    def __post_init__(self) -> None:
+        if len(self.shape.views) < 2:
+            raise StudyError("field 'features': cca links views to each other; give at least two.")
+        for name in ("bounds", "radii", "shares", "reduce"):
+            _check_views(f"analysis.{name}", getattr(self.parameters, name), self.shape)
+        if self.stacked > MOST_ENTRIES:
+            raise StudyError(
+                f"field 'analysis.reduce': the views have {self.stacked} entries in all, and their "
+                f"second moment is for {MOST_ENTRIES} at most; name the views to reduce, and to "
+                "how many components."
+            )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Entries of every view, as they are stacked."""
+        return dict(self.shape.views) | self.parameters.reduce
+
+    @property
+    def stacked(self) -> int:
+        """Entries of the stacked vector, with its constant."""
+        return sum(self.sizes.values()) + (self.parameters.constant > 0)
+
+    @property
+    def bounds(self) -> Array:
+        """Largest norm of each view's vectors."""
+        return _by_view(self.parameters.bounds, self.shape)
+
+    @cached_property
+    def shares(self) -> Array:
+        """Parts of the squared bound, adding up to one."""
+        given = self.parameters.shares
+        even = np.array([given.get(name, size ** (1 / 3)) for name, size in self.sizes.items()])
+        return np.asarray(even / even.sum())
+
+    @property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Every release with its part of the budget."""
+        parameters, views = self.parameters, len(self.shape.views)
+        left = 1.0 - parameters.centre_share
+        weights = self._weights
+        parts = {stage: left * weight / sum(weights.values()) for stage, weight in weights.items()}
+        found = []
+        if parameters.centre_share:
+            entries = self.shape.features + views
+            part = parameters.centre_share
+            fixed, forms = self.location, forms_of(self.location)
+            found.append(
+                PlannedRelease(
+                    *("centre", "stacked_location", entries, LOCATION_BOUND, 1, part, forms),
+                    fixed=fixed,
+                )
+            )
+        found += [self._reduction(name, parts[name]) for name in parameters.reduce]
+        bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
+        bound = Bound(1.0 + parameters.constant**2, cone=True)
+        entries = packed_size(self.stacked)
+        last = {"constant": parameters.constant, **self.geometry(np.sqrt(self.shares))}
+        forms = {**self._geometry_forms, **forms_of(last), **bases}
+        found.append(
+            PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms, fixed=last)
+        )
+        return tuple(found)
+
+    @property
+    def location(self) -> dict[str, Argument]:
+        """Arguments of the query for mean and spread."""
+        scales = self.bounds * np.sqrt(len(self.bounds))
+        return {"centre": self._nowhere, "norms": self.bounds, "factors": 1.0 / scales}
+
+    def geometry(self, scales: Array) -> dict[str, Argument]:
+        """What of centre, norms and factors (``scales`` over norms) no release decides."""
+        given, released = self.parameters.radii, self.parameters.centre_share > 0
+        views = [name for name, _ in self.shape.views]
+        if released and not given.keys() >= set(views):
+            return {}
+        sizes = zip(views, self.bounds, strict=True)
+        radii = np.array([given.get(name, bound) for name, bound in sizes])
+        found: dict[str, Argument] = {"norms": radii, "factors": scales / radii}
+        return found if released else {**found, "centre": self._nowhere}
+
+    @property
+    def _nowhere(self) -> Array:
+        return np.zeros(self.shape.features)
+
+    @property
+    def _geometry_forms(self) -> dict[str, Form]:
+        return geometry_forms(self.shape.features, len(self.shape.views))
+
+    def by_power(self, name: str) -> bool:
+        """Whether a view's products are released instead of its second moment."""
+        fits = dict(self.shape.views)[name] <= MOST_ENTRIES
+        return (self.parameters.solver or ("moment" if fits else "power")) == "power"
+
+    def view_arguments(self, name: str) -> dict[str, Argument]:
+        """What study and sizes decide of the queries for one view."""
+        index = [view for view, _ in self.shape.views].index(name)
+        return {"view": index, **self.geometry(np.ones(len(self.shape.views)))}
+
+    def _reduction(self, name: str, part: float) -> PlannedRelease:
+        size, kept = dict(self.shape.views)[name], self.parameters.reduce[name]
+        stage, fixed = f"reduce-{name}", self.view_arguments(name)
+        forms = {**self._geometry_forms, **forms_of(fixed)}
+        if not self.by_power(name):
+            bound, entries = Bound(1.0, cone=True), packed_size(size)
+            return PlannedRelease(stage, "view_moment", entries, bound, 1, part, forms, fixed=fixed)
+        forms["basis"] = (size, kept)
+        entries, bound = size * kept, Bound(1.0)
+        return PlannedRelease(
+            stage, "view_product", entries, bound, ITERATIONS, part, forms, fixed=fixed
+        )
+
+    @property
+    def _weights(self) -> dict[str, float]:
+        """Spectral norm of each stage's noise with the whole budget, up to one common factor.
+
+        The stage that the empty name stands for is the last one.
+        """
+        weights = {}
+        for name, kept in self.parameters.reduce.items():
+            size = dict(self.shape.views)[name]
+            if self.by_power(name):
+                weights[name] = 2.0 * np.sqrt(ITERATIONS) * (np.sqrt(size) + np.sqrt(kept))
+            else:
+                weights[name] = np.sqrt(2.0) * symmetric_edge(size, 1.0)
+        edges = [symmetric_edge(size, 1.0) for size in self.sizes.values()]
+        weights[""] = float(np.sqrt(2.0) * np.linalg.norm(np.array(edges) / self.shares))
+        return weights
+
+
+def _by_view(values: Mapping[str, float], shape: Shape) -> Array:
+    return np.array([values.get(name, 1.0) for name, _ in shape.views])
+
+
+def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:
+    sizes = dict(shape.views)
+    for view, value in values.items():
+        if view not in sizes:
+            known = ", ".join(sizes) or "none"
+            raise StudyError(f"field '{field}.{view}': there is no such view; there are {known}.")
+        if value <= 0:
+            raise StudyError(f"field '{field}.{view}': {value:g} is not positive; raise it.")
+        if field.endswith("reduce") and value > sizes[view]:
+            raise StudyError(
+                f"field '{field}.{view}': {value} components can't be had of {sizes[view]} "
+                "entries; ask for fewer or leave the view out."
+            )

@@ -1,0 +1,1 @@
+"""Means and least squares with a level of privacy for every view."""

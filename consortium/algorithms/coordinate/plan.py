@@ -1,0 +1,223 @@
+"""Levels of a study's views, and the weights and noise with which they are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+
+from consortium.algorithms.base import PlannedRelease, Shape
+from consortium.algorithms.vectors import single_entry, view_slice
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+from consortium.privacy.bounds import Bound
+from consortium.privacy.gdp import mu_of
+from consortium.privacy.view_bounds import Part, PartsBound, choose_weights
+from consortium.views.base import ViewName
+
+MOST_ROUNDING = 1e-3
+"""Of the whole sensitivity: what a lattice may add to that of a view too."""
+MOST_OF_DELTA = 1e-3
+"""What a graph of masks may take of the study's δ, and of a level's."""
+_MOST_FEATURES = 3_000  # of least squares: 4.5 million numbers a message
+
+Level = Annotated[float, Field(gt=0)]
+Radius = Annotated[float, Field(ge=1e-6)]
+
+
+class CoordinateParameters(BaseModel):
+    """Parameters of `coordinate`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    levels: dict[ViewName, Level] = Field(
+        default_factory=dict,
+        description="ε that changing a view alone may cost, at the study's δ, by view; the others "
+        "are held by the person's ε.",
+    )
+    protects: Literal["view", "entry"] = Field(
+        default="view",
+        description="What a level is for: all entries of the view together, or any one of them.",
+    )
+    target: ViewName | None = Field(
+        default=None,
+        description="View of one entry that all others explain by least squares; without it the "
+        "mean of every entry is asked for.",
+    )
+    radii: dict[ViewName, Radius] = Field(
+        default_factory=dict,
+        description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "
+        "By default the root of their number, which clips nobody.",
+    )
+    dependence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Assumption: however a person's view is, the distribution of the person's "
+        "other views changes by no more than this (total variation). The result tells what the "
+        "levels then mean.",
+    )
+    randomize: Literal["mean", "record"] = Field(
+        default="mean",
+        description="'mean': noise for the mean over all sites; 'record': as much as if every "
+        "person's vector had been randomized by itself before it was averaged (local privacy).",
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
+    epsilon: float | None = Field(
+        default=None, gt=0, description="The study's own, taken from `privacy`; leave it out."
+    )
+    delta: float | None = Field(
+        default=None,
+        gt=0,
+        lt=0.5,
+        description="The study's own, taken from `privacy`; leave it out.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_promise(cls, values: Any, info: ValidationInfo) -> Any:
+        privacy = (info.context or {}).get("privacy")
+        if privacy is None or not isinstance(values, dict):
+            return values
+        return {"epsilon": privacy.epsilon, "delta": privacy.delta, **values}
+
+    @model_validator(mode="after")
+    def _agrees(self, info: ValidationInfo) -> CoordinateParameters:
+        privacy = (info.context or {}).get("privacy")
+        if privacy is not None and (self.epsilon, self.delta) != (privacy.epsilon, privacy.delta):
+            raise ValueError("epsilon, delta: they are not those of privacy; leave them out")
+        for view, level in self.levels.items():
+            if self.epsilon is not None and level > self.epsilon:
+                raise ValueError(
+                    f"levels: {level:g} for '{view}' is above the person's ε; lower it or leave "
+                    "it out"
+                )
+        if self.protects == "entry" and self.target is not None and self.radii:
+            raise ValueError("radii: with a target they go with protects: view; leave them out")
+        return self
+
+    def promise(self) -> tuple[float, float]:
+        """ε and δ of the study.
+
+        Raises
+        ------
+        StudyError
+            If nobody gave them.
+        """
+        if self.epsilon is None or self.delta is None:
+            raise StudyError(
+                "field 'analysis': the study's epsilon and delta are unknown; add them."
+            )
+        return self.epsilon, self.delta
+
+    def level(self, view: str) -> float:
+        """ε of changing the view (or an entry of it) alone."""
+        return self.levels.get(view, self.promise()[0])
+
+
+def part_of_loss(parameters: CoordinateParameters, view: str) -> float:
+    """Largest part of the person's μ that a view may cost, in the real numbers of the plan.
+
+    What rounding to the grid and a graph of masks add at the most is taken off.
+
+    Raises
+    ------
+    StudyError
+        If the level is too small for that.
+    """
+    epsilon, delta = parameters.promise()
+    if view not in parameters.levels:
+        return 1.0
+    part = mu_of(parameters.level(view), (1 - MOST_OF_DELTA) * delta) / mu_of(epsilon, delta)
+    part = min(part, 1.0) * (1 + MOST_ROUNDING) - MOST_ROUNDING
+    if part <= 0:
+        raise StudyError(
+            f"field 'analysis.levels': {parameters.levels[view]:g} for '{view}' is too small "
+            f"beside the person's {epsilon:g}; raise it, or leave the view out of the study."
+        )
+    return part
+
+
+def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
+    """Weights of all views, with the least noise that their levels allow.
+
+    Raises
+    ------
+    StudyError
+        If the study has no such views, or a level can't be kept.
+    """
+    _check(parameters, shape)
+    squares = parameters.target is not None
+    radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
+    weights = _weights(parameters, shape, radii)
+    parts = tuple(
+        Part(size, weight, radius)
+        for (_, size), weight, radius in zip(shape.views, weights, radii, strict=False)
+    )
+    constant = weights[-1] if squares else 0.0
+    square = math.fsum(part.norm**2 for part in parts) + constant**2
+    norm = square if squares else math.sqrt(square)
+    influence = None
+    if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
+        influence = Bound(norm, squares).spread * math.sqrt(max(shape.units))
+    return PartsBound(norm, squares, influence, parts, constant)
+
+
+def _weights(parameters: CoordinateParameters, shape: Shape, radii: list[float]) -> Sequence[float]:
+    """Weight of every view, and with a target that of the constant, which is nobody's."""
+    squares, explaining = parameters.target is not None, shape.features - 1
+    costs: list[float] = []
+    limits: list[float] = []
+    for (view, size), radius in zip(shape.views, radii, strict=True):
+        # Target and constant are in a product with each of the entries that explain.
+        costs.append(explaining if view == parameters.target else size)
+        reach = radius if parameters.protects == "view" else min(1.0, radius)
+        limits.append(_largest_norm(part_of_loss(parameters, view), squares) / reach)
+    if not squares:
+        return choose_weights(costs, radii, limits)
+    return choose_weights([*costs, explaining], [*radii, 1.0], [*limits, math.inf])
+
+
+def _largest_norm(part: float, squares: bool) -> float:
+    """Norm P of a weighted view that costs ``part`` of a person whose norm is 1; infinite for all.
+
+    The inverse of `PartsBound.part_spread`: P for a mean, 2 P √(1 - P²) for products.
+    """
+    if part >= 1:
+        return math.inf
+    if not squares:
+        return part
+    return part / math.sqrt(2 * (1 + math.sqrt(1 - part**2)))  # no difference of near numbers
+
+
+def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelease:
+    """The only release, with the part of the budget that the levels leave room for.
+
+    Raises
+    ------
+    StudyError
+        As `plan_bound`.
+    """
+    bound = plan_bound(parameters, shape)
+    to: Literal["everyone", "each"] = "everyone" if parameters.randomize == "mean" else "each"
+    if parameters.target is not None:
+        entries = packed_size(shape.features + 1)
+        return PlannedRelease("coordinate", "coordinate_moment", entries, bound, 1, 1.0, to=to)
+    share = min(1.0, bound.norm**2)  # noise of a vector of norm 1 for one that may be shorter
+    return PlannedRelease("coordinate", "coordinate_mean", shape.features, bound, 1, share, to=to)
+
+
+def _check(parameters: CoordinateParameters, shape: Shape) -> None:
+    for field in ("levels", "radii"):
+        for view in getattr(parameters, field):
+            view_slice(shape, view, f"analysis.{field}")
+    if parameters.target is None:
+        return
+    single_entry(shape, parameters.target, "analysis.target", "name a view of one number")
+    if not 2 <= shape.features <= _MOST_FEATURES:
+        raise StudyError(
+            f"field 'features': least squares needs 1 to {_MOST_FEATURES - 1} entries beside the "
+            "target; add a view, or use fewer or coarser ones."
+        )

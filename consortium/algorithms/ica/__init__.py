@@ -1,0 +1,1 @@
+"""capeDJICA: independent components of all sites' data."""

@@ -1,0 +1,1 @@
+"""capePCA: the principal subspace of all sites' data."""

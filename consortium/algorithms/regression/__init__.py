@@ -1,0 +1,1 @@
+"""capeFM: regression from one noisy moment."""

@@ -1,0 +1,1 @@
+"""Which sites' persons are alike, from private mean embeddings."""

@@ -1,0 +1,1 @@
+"""capeAGN: mixtures and topics from moments of order three."""

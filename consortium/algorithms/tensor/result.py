@@ -1,0 +1,146 @@
+"""From the released moments of a mixture or of topics to centres and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Release, Result, Shape, Table
+from consortium.algorithms.vectors import view_slice
+from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
+from consortium.kernels.tensor import contract, orthogonal_components
+from consortium.privacy.clipping import clip_columns
+
+if TYPE_CHECKING:
+    from consortium.algorithms.tensor.centre import TensorParameters
+
+CONSTANT = 0.5
+"""Weight of the mean in a mixture's first release, over the bound."""
+_MARGINS = (1.3, 2.5)
+_ALLOWED = 0.1
+_LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the first release tells: whitening, mean, σ², and a public scale for whitened persons.
+
+    The scale brings a whitened person's root mean square to 1/margin, so that 1 is the bound.
+    """
+
+    whitening: Whitening
+    mean: Array
+    variance: float
+    scale: float
+    edge: float
+
+
+def mixture_moments(release: Release, parameters: TensorParameters) -> Moments:
+    """Read the second moment of (x, c)."""
+    constant = CONSTANT * float(parameters.bound or 0.0)
+    matrix = unpack_symmetric(release.values)
+    square, size = matrix[:-1, :-1], len(matrix) - 1
+    mean = matrix[:-1, -1] / constant
+    variance = flat_variance(square, mean, parameters.components)
+    edge = release.deviation * float(np.sqrt(2.0 * size))
+    deviation = release.deviation / (constant**2 * (1 + CONSTANT**-2))
+    whitening = whiten(square - variance * np.eye(size), parameters.components, edge)
+    spread = parameters.components + variance * float(np.sum(1 / whitening.values))
+    return Moments(whitening, mean, variance, _scale(parameters, spread, deviation), edge)
+
+
+def topic_moments(release: Release, parameters: TensorParameters) -> Moments:
+    """Read the mean product of two words."""
+    matrix = unpack_symmetric(release.values)
+    edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
+    deviation = release.deviation
+    whitening = whiten(matrix, parameters.components, edge)
+    # A word's entries add up to 1, so that the rows' sums are the frequencies of the words.
+    mean = _frequencies(matrix.sum(axis=1))
+    spread = float(mean @ np.square(whitening.forward).sum(axis=1))
+    return Moments(whitening, mean, 0.0, _scale(parameters, spread, deviation), edge)
+
+
+def _scale(parameters: TensorParameters, spread: float, deviation: float) -> float:
+    """Factor for whitened persons whose mean square is ``spread``: 1 / (margin √spread).
+
+    ``deviation`` is the first release's noise over its bound. The third moment's follows from it
+    and the shares; where it allows, the margin is as wide as keeps the noise of the decomposed
+    tensor, whose strengths are 1 or more, below `_ALLOWED`.
+    """
+    ratio = parameters.share / (1 - parameters.share)
+    noise = deviation * np.sqrt(2.0 * ratio) * np.sqrt(parameters.components) * spread**1.5
+    widest = np.cbrt(_ALLOWED / noise) if noise > 0 else _MARGINS[1]
+    margin = parameters.margin or float(np.clip(widest, *_MARGINS))
+    return float(1 / (margin * np.sqrt(spread)))
+
+
+def _frequencies(columns: Array) -> Array:
+    """The columns without negative entries, adding up to 1."""
+    kept = np.maximum(columns, 0.0)
+    total = kept.sum(axis=0)
+    scaled: Array = np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1 / len(columns))
+    return scaled
+
+
+def corrected(tensor: Array, model: Moments) -> Array:
+    """Take away what the Gaussians' own spread adds: σ² (m ⊗ G in its three orders), G = Wᵀ W."""
+    forward = model.whitening.forward
+    product = np.einsum("i,jk->ijk", forward.T @ model.mean, forward.T @ forward)
+    added = product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0)
+    corrected: Array = tensor - model.variance * added
+    return corrected
+
+
+def tensor_result(
+    parameters: TensorParameters, shape: Shape, model: Moments, tensor: Array
+) -> Result:
+    """Decompose the corrected third moment into centres and weights."""
+    generator = np.random.default_rng(parameters.seed)
+    directions = orthogonal_components(
+        tensor,
+        restarts=parameters.restarts,
+        iterations=parameters.iterations,
+        generator=generator,
+    )
+    projected = directions.T @ (model.whitening.forward.T @ model.mean)
+    roots = np.maximum(projected, _LEAST_ROOT)
+    roots /= np.linalg.norm(roots)
+    order = np.argsort(-roots)
+    directions, roots = directions[:, order], roots[order]
+    centres = model.whitening.backward @ directions / roots
+    # What every mean of persons is, a centre is too; noise alone would leave these bounds.
+    if parameters.bound is None:
+        centres = _frequencies(centres)
+    else:
+        centres = clip_columns(centres, parameters.bound)
+    strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
+    rows = tuple(
+        (number + 1, float(root**2), float(root * strength))
+        for number, (root, strength) in enumerate(zip(roots, strengths, strict=True))
+    )
+    table = Table(
+        "Components; where the model holds and noise is small, agreement of the third moment with "
+        "the weight is 1.",
+        ("component", "weight", "agreement"),
+        rows,
+    )
+    return Result(
+        {"centres": _placed(centres, parameters, shape), "weights": roots**2},
+        {"variance": model.variance, "noise_edge": model.edge},
+        loadings="centres",
+        tables={"components": table},
+    )
+
+
+def _placed(centres: Array, parameters: TensorParameters, shape: Shape) -> Array:
+    """Centres over all views' entries: a topic's frequencies once for each of the three words."""
+    if parameters.words is None:
+        return centres
+    placed = np.zeros((shape.features, centres.shape[1]))
+    for name in parameters.words:
+        placed[view_slice(shape, name, "analysis.words")] = centres
+    return placed

@@ -1,0 +1,1 @@
+"""The coordinator's application: the command `consortium`; nothing imports it."""

@@ -1,0 +1,336 @@
+"""The command line of the coordinator: ``consortium``."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from consortium.coordinator.console_tables import plan_numbers, show_audit, show_plan, show_standing
+from consortium.coordinator.run_folder import read_run
+from consortium.coordinator.status import standing
+from consortium.engine.names import Clock
+from consortium.errors import ConsortiumError, StudyError
+from consortium.exchange import open_exchange
+from consortium.files.atomic import make_folder
+from consortium.membership.admission import admit as take_up
+from consortium.membership.admission import read_request
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import fingerprint, found_roster, read_roster, save_roster
+from consortium.membership.signed_study import sign_study, signature_path
+from consortium.privacy.audit import examine
+from consortium.report.privacy_report import PrivacyReport, read_privacy_report
+from consortium.report.statement import statement, summary
+from consortium.space.study_space import study_space
+from consortium.study.plan import make_plan
+from consortium.study.spec import load_study
+
+app = typer.Typer(
+    help="Studies over several hospitals whose data stay where they are. A consortium begins with "
+    "init and admit; a study goes through plan, sign, run and report.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+# Without markup: what a site writes with brackets is text, and no mistake.
+out = Console(markup=False, log_path=False, width=None if sys.stdout.isatty() else 140)
+MEMBERS, STUDIES, TRIALS = "Members", "A study", "Trying out"  # headings of the help
+StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
+RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
+KeysFolder = Annotated[Path, typer.Option(help="Folder with the consortium's keys, of 'init'.")]
+ExchangePlace = Annotated[
+    str, typer.Option(help="What the sites share: a directory, s3://… or sftp://…")
+]
+Credentials = Annotated[
+    Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
+]
+OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+
+
+@app.command(rich_help_panel=MEMBERS)
+def init(folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")]) -> None:
+    """Make a consortium: its keys and an empty roster."""
+    make_folder(folder)
+    identity = create_identity(folder, secrets.token_bytes(64))
+    roster = folder / "roster.yaml"
+    save_roster(roster, found_roster(identity.public), identity.key)
+    out.print(f"The keys are in {folder}, and the roster is {roster}.", soft_wrap=True)
+    out.print("Tell every site this key of the consortium:")
+    out.print(identity.public.hex(), soft_wrap=True)
+
+
+@app.command(rich_help_panel=MEMBERS)
+def admit(
+    requests: Annotated[list[Path], typer.Argument(help="Files that 'site-agent join' wrote.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+    lost_key: Annotated[
+        bool, typer.Option(help="Accept a new key that the site's old one did not sign.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="The fingerprints were compared; don't ask.")
+    ] = False,
+) -> None:
+    """Put sites on the roster, once their fingerprints were compared by telephone."""
+    members, key = read_roster(roster), load_identity(keys).key
+    members.check_owner(key)
+    for path in requests:
+        request = read_request(path)
+        out.print(f"{request.site}: {fingerprint(request.key)}")
+        if not (yes or typer.confirm("Did the site read out this fingerprint?")):
+            raise StudyError(f"{request.site} was not admitted; ask it for its fingerprint.")
+        members = take_up(members, request, lost_key=lost_key)
+    save_roster(roster, members, key)
+    out.print(f"The roster has {len(members.sites)} sites, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def remove(
+    site: Annotated[str, typer.Argument(help="Name of the site.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+) -> None:
+    """Take a site off the roster; studies that name it must be signed anew without it."""
+    members = read_roster(roster).without_site(site)
+    save_roster(roster, members, load_identity(keys).key)
+    out.print(f"{site} is off the roster, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def rotate(
+    roster: RosterFile,
+    keys: KeysFolder,
+    new: Annotated[Path, typer.Option(help="New folder for the new keys.")],
+) -> None:
+    """Give the consortium new keys, vouched for by the old ones."""
+    members, old = read_roster(roster), load_identity(keys).key
+    members.check_owner(old)
+    make_folder(new)
+    identity = create_identity(new, secrets.token_bytes(64))
+    save_roster(roster, members.handed_over(old, identity.public), identity.key)
+    out.print(
+        f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
+        "every site the roster.",
+        soft_wrap=True,
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
+def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
+    """Sign a study for its sites: this file, this mask, these keys."""
+    signed = sign_study(study, read_roster(roster), load_identity(keys).key)
+    sites = ", ".join(signed.study.sites)
+    out.print(
+        f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "
+        f"and the roster to {sites}.",
+        soft_wrap=True,
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
+def plan(
+    study: StudyFile,
+    subjects: Annotated[
+        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
+    ],
+    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Work out what a study would cost and release, before any data is read."""
+    parsed = load_study(study)
+    space = study_space(parsed, study.parent)
+    sizes = _sizes(subjects, len(parsed.sites))
+    samples = tuple(size * volumes for size in sizes)
+    shape = space.extent.shape(sizes, samples, parsed.privacy.unit)
+    made = make_plan(parsed, shape)
+    if as_json:
+        sys.stdout.write(json.dumps(plan_numbers(made), indent=1) + "\n")
+    else:
+        show_plan(made, out)
+
+
+@app.command(rich_help_panel=STUDIES)
+def run(
+    study: StudyFile,
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    folder: OutFolder,
+    credentials: Credentials = None,
+) -> None:
+    """Carry a study out; after a crash the same command goes on where it stopped."""
+    from consortium.coordinator.run import Errand, carry_out
+
+    errand = Errand(study, roster, exchange, keys, folder, credentials)
+    _tell(carry_out(errand, Clock(), out), folder)
+
+
+@app.command(name="deploy", rich_help_panel=STUDIES)
+def deploy_command(
+    study: StudyFile,
+    cron: Annotated[str, typer.Option(help="When a run is due, such as '0 20 * * fri'.")],
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    folder: OutFolder,
+    credentials: Credentials = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of --cron.")] = "UTC",
+    dry_run: Annotated[
+        bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
+    ] = False,
+) -> None:
+    """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
+    from consortium.coordinator.run import Errand
+    from consortium.coordinator.schedule import home, new_record, not_covered
+    from flows.deployment import Desk, deploy
+
+    errand = Errand(study, roster, exchange, keys, folder, credentials)
+    record = new_record(errand, cron, timezone)
+    if not dry_run:
+        deploy(record, Desk(home(), _today, Clock(), out))
+        return
+    reasons = not_covered(record, _today())
+    out.print("\n".join(reasons) or "Every site's approval covers the next run.", soft_wrap=True)
+    if reasons:
+        raise SystemExit(1)
+
+
+@app.command(rich_help_panel=TRIALS)
+def simulate(
+    study: StudyFile,
+    data: Annotated[
+        list[str], typer.Option("--data", help="name=FOLDER, a BIDS data set for each site.")
+    ],
+    folder: OutFolder,
+    seed: Annotated[int, typer.Option(help="Decides every random number.")] = 0,
+) -> None:
+    """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
+    from consortium.coordinator.simulate import simulate_study
+
+    _tell(simulate_study(study, _folders(data), folder, seed, out), folder)
+
+
+@app.command(rich_help_panel=STUDIES)
+def status(
+    folder: OutFolder,
+    study: StudyFile,
+    exchange: ExchangePlace,
+    credentials: Credentials = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say of each site what is awaited, since when, and until when."""
+    record = read_run(folder)
+    if record is None:
+        raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
+    place = open_exchange(exchange, credentials)
+    found = standing(place, record.run, load_study(study), folder)
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n")
+    else:
+        show_standing(found, out)
+
+
+@app.command(rich_help_panel=STUDIES)
+def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run.")]) -> None:
+    """Print the privacy statement of a finished study."""
+    for line in statement(read_privacy_report(folder / "privacy_report.json")):
+        out.print(line + "\n")
+
+
+@app.command(rich_help_panel=TRIALS)
+def audit(
+    trials: Annotated[int, typer.Option(help="Trials a row.", min=1000)] = 200_000,
+    as_json: AsJson = False,
+) -> None:
+    """Try to refute the privacy formulas: the strongest adversary against the real code."""
+    settings = [("cape", s, c, k) for s, c in ((4, 1), (10, 3), (30, 9)) for k in (1.0, 1e4)]
+    settings += [(m, s, c, 1.0) for s, c in ((4, 1), (10, 3)) for m in ("secure-sum", "local")]
+    found = [examine(*row, trials, lambda: secrets.token_bytes(32)) for row in settings]
+    if as_json:
+        sys.stdout.write(json.dumps([vars(f) | {"upheld": f.upheld} for f in found], indent=1))
+    else:
+        show_audit(found, out)
+    if not all(finding.upheld for finding in found):
+        raise SystemExit(1)
+
+
+@app.command(rich_help_panel=TRIALS)
+def demo(
+    folder: OutFolder = Path("build/demo"),
+    subjects: Annotated[int, typer.Option(help="Subjects per hospital.", min=4)] = 100,
+    seed: Annotated[int, typer.Option(help="Decides the made-up scans.")] = 1,
+    real: Annotated[
+        list[Path] | None,
+        typer.Option(help="4-D NIfTI to split over the hospitals instead of made-up scans."),
+    ] = None,
+    full_brain: Annotated[
+        bool, typer.Option(help="Scans of 70,000 voxels: regions analysed, voxels mapped.")
+    ] = False,
+) -> None:
+    """Four hospitals on this machine, end to end."""
+    from consortium.coordinator.demo import run_demo
+
+    run_demo(
+        folder,
+        subjects=subjects,
+        seed=seed,
+        real=tuple(real or ()),
+        console=out,
+        full_brain=full_brain,
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
+def schema() -> None:
+    """Print the JSON schema of the study file."""
+    from consortium.study.spec import study_schema
+
+    sys.stdout.write(json.dumps(study_schema(), indent=1) + "\n")
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _tell(report: PrivacyReport, folder: Path) -> None:
+    out.print(f"Output: {folder} (open report.html)", soft_wrap=True)
+    out.print(summary(report), soft_wrap=True)
+
+
+def _sizes(text: str, sites: int) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise StudyError(f"--subjects {text!r} is not a list of numbers; write 40,60.") from error
+    if len(numbers) == 1:
+        numbers *= sites
+    if len(numbers) != sites or min(numbers) < 1:
+        raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
+    return numbers
+
+
+def _folders(pairs: list[str]) -> dict[str, Path]:
+    folders = {}
+    for pair in pairs:
+        name, _, folder = pair.partition("=")
+        if not folder:
+            raise StudyError(f"--data {pair!r} names no folder; write --data site=FOLDER.")
+        folders[name] = Path(folder)
+    return folders
+
+
+def main() -> None:
+    """Entry point: an expected error is one sentence and exit code 1."""
+    try:
+        app()
+    except ConsortiumError as error:
+        sys.stderr.write(f"consortium: {error}\n")
+        sys.exit(1)

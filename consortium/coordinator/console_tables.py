@@ -1,0 +1,100 @@
+"""Plans, audits and standings as tables in a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from consortium.coordinator.status import Standing, moment
+from consortium.formatting import count
+from consortium.privacy.audit import Finding
+from consortium.privacy.gdp import epsilon_of
+from consortium.privacy.loss import printed_loss
+from consortium.study.plan import Plan
+
+
+def plan_numbers(made: Plan) -> dict[str, object]:
+    """A plan for a script."""
+    delta = made.study.privacy.delta
+    return {
+        "features": made.shape.features,
+        "rounds": made.rounds,
+        "unit": made.shape.unit,
+        "coalition": {"mu": made.mu, "epsilon": made.epsilon},
+        "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
+        "masks": asdict(made.masking),
+        "stages": [
+            {
+                "stage": stage.name,
+                "statistic": stage.release.statistic,
+                "rounds": stage.release.rounds,
+                "entries": stage.release.entries,
+                "bound": stage.release.bound.norm,
+                "sigma_aggregate": stage.mechanism.noise.aggregate(),
+                "bits": stage.mechanism.lattice.bits,
+                "message_bytes": stage.message_bytes,
+            }
+            for stage in made.stages
+        ],
+    }
+
+
+def show_plan(made: Plan, out: Console) -> None:
+    """Print a plan: what is released, and what that costs."""
+    table = Table("stage", "statistic", "rounds", "numbers", "bound", "noise σ", "bytes a round")
+    for s in made.stages:
+        r, sigma = s.release, s.mechanism.noise.aggregate()
+        row = (r.stage, r.statistic, r.rounds, r.entries, f"{r.bound.norm:.3g}", f"{sigma:.3g}")
+        table.add_row(*map(str, row), str(s.message_bytes))
+    out.print(table)
+    privacy = made.study.privacy
+    seen = epsilon_of(made.outsider_mu, privacy.delta)
+    colluders = count(privacy.colluding_sites, "colluding site")
+    what = "numbers of each person" if made.study.features else "voxels"
+    out.print(
+        f"ε = {made.epsilon:.4g} against the centre and {colluders}, "
+        f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
+        f"{made.shape.features} {what})"
+    )
+    masking = made.masking
+    if masking.holders:
+        out.print(
+            f"masks within a graph: {masking.holders} holders a site, {masking.threshold} open a "
+            f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
+            f"planned for {count(masking.hidden, 'hidden site')}"
+        )
+
+
+def show_audit(found: list[Finding], out: Console) -> None:
+    """Print an audit: what was promised and what was found."""
+    table = Table(
+        "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"
+    )
+    for f in found:
+        printed = printed_loss(f.sites, f.colluding) if (f.scheme, f.boost) == ("cape", 1) else None
+        refuted = printed is not None and f.empirical > printed + 4 * f.error
+        table.add_row(
+            f.scheme,
+            str(f.sites),
+            str(f.colluding),
+            f"{f.boost:g}" if f.scheme == "cape" else "",
+            f"{f.promised:.4f}",
+            f"{f.empirical:.4f}",
+            f"{f.error:.4f}",
+            "upheld, tight" if f.upheld and f.tight else "upheld" if f.upheld else "REFUTED",
+            "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'stands'}",
+        )
+    out.print(table)
+
+
+def show_standing(standing: Standing, out: Console) -> None:
+    """Print what a run waits for, site by site."""
+    centre = "at work" if standing.running else "not running; start it with 'consortium run'"
+    out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
+    table = Table("site", "last heard", "state", "since", "until")
+    for site in standing.sites:
+        since, until = (moment(at) if at else "" for at in (site.since, site.until))
+        table.add_row(site.name, site.heard, site.state, since, until)
+    out.print(table)

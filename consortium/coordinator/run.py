@@ -1,0 +1,104 @@
+"""From files to a finished study: what the command ``run`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from consortium.algorithms.base import Result
+from consortium.coordinator.outputs import Publisher, RoundsBar
+from consortium.coordinator.run_folder import claim_run, only_one
+from consortium.engine.centre import Centre
+from consortium.engine.names import Clock
+from consortium.engine.run_context import Setting
+from consortium.engine.session import Round
+from consortium.errors import StudyError
+from consortium.exchange import Exchange, open_exchange
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import read_signed
+from consortium.report.privacy_report import PrivacyReport
+from consortium.report.statement import statement
+from consortium.space.study_space import study_space
+from consortium.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Where a run's files are.
+
+    Parameters
+    ----------
+    study, roster : Path
+    exchange : Path or str
+        A directory, or the URL of another kind of exchange.
+    keys, out : Path
+        Folders.
+    credentials : Path, optional
+        File with the centre's credentials for the exchange.
+    """
+
+    study: Path
+    roster: Path
+    exchange: Path | str
+    keys: Path
+    out: Path
+    credentials: Path | None = None
+
+    def open_exchange(self) -> Exchange:
+        """Open the exchange; raises as `consortium.exchange.open_exchange`."""
+        return open_exchange(self.exchange, self.credentials)
+
+
+def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
+    """Run a study as the centre, or go on with it after a crash.
+
+    Raises
+    ------
+    ConsortiumError
+        What ended the study; the sites have been told.
+    """
+    signed = read_signed(errand.study, read_roster(errand.roster))
+    study, keys = signed.study, signed.keys
+    if study.privacy.scheme == "none":
+        raise StudyError(
+            f"{errand.study}: field 'privacy.scheme': 'none' protects nobody and runs with "
+            "'consortium simulate' only; choose cape, secure-sum or local."
+        )
+    identity = load_identity(errand.keys)
+    if keys["centre"] != identity.public:
+        raise StudyError(
+            f"{errand.roster}: the centre's key is not the one in {errand.keys}; correct the "
+            "roster or name the right folder with --keys."
+        )
+    space = study_space(study, errand.study.parent)
+    exchange = errand.open_exchange()
+    with only_one(errand.out), RoundsBar(console) as shown:
+        record = claim_run(errand.out, study, exchange, keys)
+        setting = Setting(record.run, study, keys, space.digest, space.extent, signed.file)
+        tell = partial(console.log, markup=False)  # sites' words are among its lines
+        centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
+        publisher = Publisher(errand.out, study, space)
+        return _conduct(centre, publisher, errand.out, shown)
+
+
+def _conduct(
+    centre: Centre, publisher: Publisher, out: Path, shown: Callable[[int, int], None]
+) -> PrivacyReport:
+    from flows.embedded import embedded_prefect
+
+    reports: list[PrivacyReport] = []
+
+    def publish(plan: Plan, rounds: list[Round], result: Result) -> str:
+        reports.append(publisher.publish(plan, rounds, result))
+        return "\n\n".join(statement(reports[-1]))
+
+    with embedded_prefect(out / ".prefect"):
+        from flows.study import Outputs, conduct  # imports Prefect, which must be set up before
+
+        conduct(centre, Outputs(publish, shown))
+    return reports[-1]

@@ -1,0 +1,144 @@
+"""Where a run stands, read from the exchange and the output folder alone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from consortium.engine.names import END, MOST_NOTICE, Names
+from consortium.engine.queries import read_announcement
+from consortium.errors import OutputError
+from consortium.exchange.base import Exchange
+from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.secagg import CENTRE, unseal
+from consortium.study.spec import Study
+
+_RECORD, _LOCK = "run.json", ".lock"
+_RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Which run an output folder belongs to.
+
+    Parameters
+    ----------
+    run : str
+    study : str
+        Digest of the study.
+    """
+
+    run: str
+    study: str
+
+
+def claim_run(
+    folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
+) -> RunRecord:
+    """Take up the folder's run of this study, or name a new one if there is none or it failed.
+
+    A complete run is taken up, too: its outputs are then written again from its transcript.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds another study.
+    """
+    known = read_run(folder)
+    if known is not None:
+        if known.study != study.digest:
+            raise OutputError(
+                f"{folder} holds another study; choose another output folder with --out."
+            )
+        if not _given_up(exchange, known.run, keys):
+            return known
+        archive = folder / "transcript"
+        if archive.exists():
+            archive.replace(folder / f"transcript-{known.run}")
+    record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
+    content = json.dumps({"run": record.run, "study": record.study})
+    write_atomically(folder / _RECORD, content.encode())
+    return record
+
+
+def _last_number(exchange: Exchange, study: Study) -> int:
+    """Largest number of the study's runs: counting them would use a name again after a removal."""
+    named = (re.fullmatch(r"(.+)-([0-9]{4,9})", run) for run in exchange.children("runs"))
+    return max((int(m[2]) for m in named if m and m[1] == study.study), default=0)
+
+
+def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
+    message = exchange.get(Names(run).end(), MOST_NOTICE)
+    if message is None:
+        return False
+    notice = unseal(message, keys, run=run, kind=END, limit=MOST_NOTICE, sender=CENTRE)
+    return read_announcement(notice.body).get("outcome") != "complete"
+
+
+def read_run(folder: Path) -> RunRecord | None:
+    """Return the run that a folder belongs to, or None.
+
+    Raises
+    ------
+    OutputError
+        If the record is damaged.
+    """
+    path = folder / _RECORD
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        record = RunRecord(str(content["run"]), str(content["study"]))
+        if not _RUN.fullmatch(record.run):
+            raise ValueError(record.run)
+        return record
+    except DAMAGED as error:
+        raise OutputError(f"{path} is damaged; choose another output folder.") from error
+
+
+@contextmanager
+def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
+    """Keep a second centre, or agent, out of the same folder.
+
+    Raises
+    ------
+    OutputError
+        If one is at work there, or the folder can't be made or written to.
+    """
+    with _lock(folder, who):
+        yield
+
+
+def in_use(folder: Path) -> bool:
+    """Whether somebody is at work in a folder."""
+    try:
+        with (folder / _LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _lock(folder: Path, who: str) -> IO[str]:
+    """Return the folder's lock, held until it is closed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise OutputError(
+            f"{folder} can't be written ({error.strerror}); check its rights, or choose another."
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise OutputError(f"{folder} is in use by another {who}; wait for it to end.") from error
+    return lock

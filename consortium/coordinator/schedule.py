@@ -1,0 +1,198 @@
+"""What the coordinator's machine knows of its scheduled studies; nothing of this is Prefect's.
+
+A deployment's files and folders are written down here, under the study's name. Prefect learns the
+name alone, so that it can neither show the paths to others nor set other ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+import typer
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from consortium.coordinator.run import Errand
+from consortium.coordinator.run_folder import read_run
+from consortium.engine.names import END, MOST_NOTICE, Names
+from consortium.engine.queries import read_announcement
+from consortium.errors import ConfigurationError, OutputError
+from consortium.exchange.base import Exchange
+from consortium.files.atomic import write_atomically
+from consortium.membership.consent import read_consents, runs_joined, uncovered
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import SignedStudy, read_signed
+from consortium.secagg import CENTRE, unseal
+from consortium.study.spec import Name, load_study
+
+HOME = "CONSORTIUM_HOME"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_NUMBER = re.compile(r"[0-9]{4}")
+_REPORT = "privacy_report.json"
+
+
+class Record(BaseModel):
+    """A scheduled study: its files on this machine, and when it is due."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name = Field(description="The study's name, and the deployment's.")
+    study: Path = Field(description="Study file.")
+    roster: Path = Field(description="Roster file.")
+    exchange: str = Field(description="Where the sites and the centre leave their messages.")
+    keys: Path = Field(description="Folder with the centre's keys.")
+    credentials: Path | None = Field(
+        default=None, description="File with the centre's credentials for the exchange."
+    )
+    out: Path = Field(description="Folder that gets an output folder for every run: 0001, 0002, …")
+    cron: str = Field(description="When a run is due: minute, hour, day, month, weekday.")
+    timezone: str = Field(default="UTC", description="Time zone of cron, such as Europe/Berlin.")
+
+    def errand(self, out: Path) -> Errand:
+        """Files of one run."""
+        return Errand(self.study, self.roster, self.exchange, self.keys, out, self.credentials)
+
+    def open_exchange(self) -> Exchange:
+        """Open the place that the sites share; raises as `consortium.exchange.open_exchange`."""
+        return self.errand(self.out).open_exchange()
+
+
+def home(environment: Mapping[str, str] = os.environ) -> Path:
+    """Folder of the coordinator's own settings: CONSORTIUM_HOME, or the platform's place for it."""
+    return Path(environment.get(HOME) or typer.get_app_dir("cape-consortium"))
+
+
+def new_record(errand: Errand, cron: str, timezone: str = "UTC") -> Record:
+    """Make a record of a study's files, with absolute paths; ``errand.out`` holds all its runs.
+
+    Raises
+    ------
+    StudyError
+        If the study can't be used.
+    """
+    exchange = str(errand.exchange)
+    return Record(
+        name=load_study(errand.study).study,
+        study=errand.study.resolve(),
+        roster=errand.roster.resolve(),
+        exchange=exchange if "://" in exchange else str(Path(exchange).resolve()),
+        keys=errand.keys.resolve(),
+        out=errand.out.resolve(),
+        credentials=errand.credentials and errand.credentials.resolve(),
+        cron=cron,
+        timezone=timezone,
+    )
+
+
+def save_deployment(folder: Path, record: Record) -> Path:
+    """Write a record under the study's name; returns its path.
+
+    Raises
+    ------
+    ConfigurationError
+        If it can't be written.
+    """
+    path = _path(folder, record.name)
+    try:
+        write_atomically(path, yaml.safe_dump(record.model_dump(mode="json")).encode())
+    except OutputError as error:
+        raise ConfigurationError(f"{error} Or name another folder in {HOME}.") from error
+    return path
+
+
+def load_deployment(folder: Path, study: str) -> Record:
+    """Read the record of a scheduled study.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none, or the name is none, or the record is damaged.
+    """
+    if not _NAME.fullmatch(study):
+        raise ConfigurationError(
+            f"{study[:80]!r} can't name a study; use lower-case letters, digits and hyphens."
+        )
+    path = _path(folder, study)
+    try:
+        record = Record.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"No study '{study}' is scheduled on this machine; see 'consortium deploy'."
+        ) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+        raise ConfigurationError(f"{path} is damaged; deploy the study again.") from error
+    if record.name != study:
+        raise ConfigurationError(f"{path} is of another study; deploy '{study}' again.")
+    return record
+
+
+def not_covered(record: Record, today: date) -> list[str]:
+    """Say why the next run would not be opened, one sentence a site; empty if it would be.
+
+    Raises
+    ------
+    ConsortiumError
+        If a file or the exchange can't be used, or the study is not the one that was deployed.
+    """
+    signed, exchange = _signed(record), record.open_exchange()
+    study = signed.study
+    consents = read_consents(exchange, study, signed.keys)
+    runs = runs_joined(exchange, study)
+    return uncovered(study, consents, runs, study.privacy.epsilon, today)
+
+
+def unfinished(record: Record) -> Path | None:
+    """Output folder of a run that was opened and has neither ended nor been given up, or None.
+
+    Raises
+    ------
+    ConsortiumError
+        If its record or its last word is damaged.
+    """
+    numbered = _numbered(record.out)
+    if not numbered:
+        return None
+    folder = record.out / numbered[-1]
+    known = read_run(folder)
+    if known is None:
+        return None
+    signed = _signed(record)
+    message = record.open_exchange().get(Names(known.run).end(), MOST_NOTICE)
+    if message is None:
+        return folder if known.study == signed.study.digest else None
+    notice = unseal(message, signed.keys, run=known.run, kind=END, limit=MOST_NOTICE, sender=CENTRE)
+    complete = read_announcement(notice.body).get("outcome") == "complete"
+    return folder if complete and not (folder / _REPORT).exists() else None
+
+
+def fresh_folder(record: Record) -> Path:
+    """Output folder of the next new run, numbered after the last."""
+    numbered = _numbered(record.out)
+    return record.out / f"{int(numbered[-1]) + 1 if numbered else 1:04d}"
+
+
+def _signed(record: Record) -> SignedStudy:
+    signed = read_signed(record.study, read_roster(record.roster))
+    if signed.study.study != record.name:
+        raise ConfigurationError(
+            f"{record.study} is now the study '{signed.study.study}', not '{record.name}'; "
+            "deploy it under its new name."
+        )
+    return signed
+
+
+def _numbered(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir() if _NUMBER.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OutputError(f"{folder} can't be read ({error.strerror}); check --out.") from error
+
+
+def _path(folder: Path, study: str) -> Path:
+    return folder / "deployments" / f"{study}.yaml"

@@ -1,0 +1,41 @@
+"""A study with all its sites in one process, on data that one may see: the command ``simulate``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from consortium.coordinator.outputs import Publisher, RoundsBar
+from consortium.errors import StudyError
+from consortium.report.privacy_report import SEEDED, PrivacyReport
+from consortium.simulation.simulation import Simulation
+from consortium.space.study_space import study_space
+from consortium.study.spec import load_study
+from site_agent.loading.open import open_dataset
+
+
+def simulate_study(
+    study_path: Path, folders: Mapping[str, Path], out: Path, seed: int, console: Console
+) -> PrivacyReport:
+    """Run a study with all sites in this process.
+
+    Raises
+    ------
+    ConsortiumError
+        As a run would.
+    """
+    study = load_study(study_path)
+    missing = [site for site in study.sites if site not in folders]
+    if missing:
+        raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
+    space = study_space(study, study_path.parent)
+    data = [
+        open_dataset(folders[site], study, space, out / ".cache" / site) for site in study.sites
+    ]
+    simulation = Simulation(study, data, seed)
+    with RoundsBar(console) as bar:
+        result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
+    publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})")
+    return publisher.publish(simulation.plan, simulation.session.rounds, result)

@@ -1,0 +1,139 @@
+"""Where a run stands, site by site: who is awaited, since when, and until when."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from consortium.coordinator.run_folder import in_use
+from consortium.engine.names import MOST_NOTICE, Names
+from consortium.engine.wait_file import read_waiting
+from consortium.exchange.base import Exchange
+from consortium.study.spec import Study
+
+NEVER = "never"
+"""What stands for a site that nothing was heard of."""
+
+
+def moment(at: float) -> str:
+    """Write a Unix time down for people, in local time."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+@dataclass(frozen=True)
+class SiteStanding:
+    """What is known of a site in a run.
+
+    Parameters
+    ----------
+    name : str
+    heard : str
+        Its last message that lies on the exchange.
+    state : str
+        ``awaited``, ``answered``, ``missing`` (the run ended without it), ``refused``,
+        ``left out``.
+    since, until : float or None
+        Unix times: since when it is awaited, and until when.
+    """
+
+    name: str
+    heard: str
+    state: str
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    run, step : str
+    ended : bool
+    running : bool
+        Whether the centre is at work now.
+    sites : tuple of SiteStanding
+    """
+
+    run: str
+    step: str
+    ended: bool
+    running: bool
+    sites: tuple[SiteStanding, ...]
+
+
+def standing(exchange: Exchange, run: str, study: Study, folder: Path) -> Standing:
+    """Where a run stands, from what lies on the exchange and what its centre wrote down.
+
+    Raises
+    ------
+    ExchangeError
+        If the exchange can't be read.
+    OutputError
+        If the centre's note is damaged.
+    """
+    place, running = f"runs/{run}", in_use(folder)
+    waiting = read_waiting(folder) if running else None  # a dead centre's deadlines mean nothing
+    present = exchange.children(place)
+    ended = "end" in present
+    step, kind = _step(exchange, run, present)
+    there = exchange.children(kind) if kind else []
+    refused = exchange.children(Names(run).refusals())
+    started = _started(exchange, run, study)
+    sites = []
+    for name in study.sites:
+        heard = _heard(exchange, run, present, name)
+        state = "answered" if name in there else "awaited"
+        if ended:
+            state = "missing" if heard == NEVER else "answered"
+        state = "left out" if name not in started else state
+        state = "refused" if name in refused else state
+        if state == "awaited" and waiting is not None and name in waiting.sites:
+            sites.append(SiteStanding(name, heard, state, waiting.since, waiting.until))
+        else:
+            sites.append(SiteStanding(name, heard, state))
+    if ended:
+        step += _outcome(exchange, run)
+    return Standing(run, step, ended, running, tuple(sites))
+
+
+def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:
+    """Return a run's step in words, and where the messages that are due lie."""
+    place = f"runs/{run}"
+    if "end" in present:
+        return "ended", ""
+    rounds = [name for name in present if name.isdigit()]
+    if rounds:
+        last = f"{place}/{rounds[-1]}"
+        kind = "unmasking" if "unmask" in exchange.children(last) else "contribution"
+        return f"round {int(rounds[-1])} ({kind})", f"{last}/{kind}"
+    kind = "share" if "keys" in present else "advertise" if "start" in present else "present"
+    return f"set-up ({kind})", f"{place}/{kind}"
+
+
+def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
+    """A site's last message: in the last two rounds, or in the set-up."""
+    place = f"runs/{run}"
+    for number in [name for name in present if name.isdigit()][:-3:-1]:
+        for kind in ("unmasking", "contribution"):
+            if site in exchange.children(f"{place}/{number}/{kind}"):
+                return f"round {int(number)} ({kind})"
+    for kind in ("share", "advertise", "present"):
+        if site in exchange.children(f"{place}/{kind}"):
+            return f"set-up ({kind})"
+    return NEVER
+
+
+def _started(exchange: Exchange, run: str, study: Study) -> list[str]:
+    """Sites that the centre's word names, unchecked; all of them before it is there."""
+    message = exchange.get(Names(run).start(), MOST_NOTICE)
+    return [s for s in study.sites if message is None or json.dumps(s).encode() in message]
+
+
+def _outcome(exchange: Exchange, run: str) -> str:
+    """What the centre's last word says, unchecked: for people at the centre."""
+    message = exchange.get(Names(run).end(), MOST_NOTICE) or b""
+    return " (complete)" if b'"complete"' in message else " (given up)"

@@ -1,0 +1,106 @@
+"""What sites say to their neighbours, for algorithms that work without a centre.
+
+In a stage that hears, each site puts its protected answer on the exchange twice: sealed for the
+centre, as ever, and open for its neighbours, signed and bound to the same question. What a site
+computes its next answer from it takes from its neighbours' own words, so that a centre that
+alters or invents answers is not believed. Nothing is lost by the open copy: the stage releases
+each site's answer anyway, with noise enough to stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from consortium.algorithms.base import Array, Heard
+from consortium.errors import ProtocolError
+from consortium.privacy.mechanism import Mechanism
+from consortium.secagg.messages import Bytes32
+from consortium.study.plan import Plan, Stage
+
+BROADCAST = "broadcast"
+_FRAME = 128  # bytes of a broadcast beside its numbers, at most
+
+
+class _Broadcast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    context: Bytes32
+    vector: bytes
+
+
+def speaks(stage: Stage) -> bool:
+    """Whether the answers of a stage are told to neighbours."""
+    return bool(stage.release.hears) and stage.mechanism.each
+
+
+def encode_broadcast(context: bytes, vector: Array) -> bytes:
+    """Encode a site's protected answer.
+
+    Parameters
+    ----------
+    context : bytes
+        32-byte digest of the question.
+    vector : array of uint32 or uint64
+        As `Mechanism.protect` made it.
+    """
+    return msgspec.msgpack.encode(_Broadcast(context, vector.tobytes()))
+
+
+def broadcast_limit(stage: Stage) -> int:
+    """Most bytes of an encoded broadcast."""
+    return stage.message_bytes + _FRAME
+
+
+def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int) -> Array:
+    """Decode a neighbour's answer.
+
+    Returns
+    -------
+    array, shape (entries,)
+        In the statistic's units.
+
+    Raises
+    ------
+    ProtocolError
+        If it is malformed, or answers another question than ``context``.
+    """
+    try:
+        said = msgspec.msgpack.decode(body, type=_Broadcast)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError("A broadcast can't be read; update the site that sent it.") from error
+    if said.context != context:
+        raise ProtocolError(
+            "A broadcast answers another question than this site was asked; ask the coordinator "
+            "why sites are asked differently."
+        )
+    lattice = mechanism.lattice
+    if len(said.vector) != mechanism.entries * lattice.dtype.itemsize:
+        raise ProtocolError(
+            f"A broadcast has {len(said.vector)} bytes where {mechanism.entries} numbers are due; "
+            "update the site that sent it."
+        )
+    return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
+
+
+def hear(plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]) -> Heard:
+    """Put together what a site may know.
+
+    Parameters
+    ----------
+    plan : Plan
+    stage : Stage
+        One that hears.
+    site : int
+        Who listens.
+    rounds : sequence of mapping of int to array
+        For each round told to neighbours, the answers by site; of no neighbour is one used.
+    """
+    within = {site, *stage.release.hears[site]}
+    entries = next(s for s in plan.stages if speaks(s)).mechanism.entries
+    answers = np.zeros((len(rounds), len(plan.study.sites), entries))
+    for number, said in enumerate(rounds):
+        answers[number] = answers[max(number - 1, 0)]
+        for other in within & said.keys():
+            answers[number, other] = said[other]
+    return Heard(site, answers)

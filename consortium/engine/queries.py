@@ -1,0 +1,201 @@
+"""Queries and sizes as bytes: the application's own messages.
+
+A large public array (a basis, say) is named by its SHA-256 in the query and
+stored beside it once, however many rounds use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from consortium.algorithms.base import Argument, Array, Query
+from consortium.errors import ProtocolError
+from consortium.study.plan import Plan
+
+_INLINE = 16_384  # bytes; larger arrays are stored once and named by their digest
+MOST_ARRAY = 1 << 31
+MOST_QUERY = 1 << 20
+
+
+class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="array"):
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class _Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="named"):
+    shape: tuple[int, ...]
+    digest: str
+
+
+class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="plain"):
+    value: float | int | str
+
+
+class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    stage: str
+    statistic: str
+    arguments: dict[str, _Array | _Named | _Plain]
+
+
+class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A site's public sizes, attached to its signed advertisement.
+
+    ``grid`` is the digest of the study's mask and space as the site has them.
+    """
+
+    subjects: int
+    samples: int
+    grid: str
+    version: str
+
+
+def encode_note(note: SiteNote) -> bytes:
+    """Encode a site's sizes."""
+    return msgspec.msgpack.encode(note)
+
+
+def decode_note(data: bytes, site: str) -> SiteNote:
+    """Decode a site's sizes.
+
+    Raises
+    ------
+    ProtocolError
+        If they are malformed or not positive.
+    """
+    try:
+        note = msgspec.msgpack.decode(data, type=SiteNote)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"The sizes that {site} states can't be read; update it.") from error
+    if not 1 <= note.subjects <= note.samples < 1 << 40:
+        raise ProtocolError(
+            f"{site} states {note.subjects} subjects with {note.samples} volumes; both must be "
+            "positive, so check its data set."
+        )
+    return note
+
+
+def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
+    """Encode a query; returns its bytes and the arrays to store beside it, by digest."""
+    beside: dict[str, bytes] = {}
+    arguments: dict[str, _Array | _Named | _Plain] = {}
+    for name, value in sorted(query.arguments.items()):
+        if not isinstance(value, np.ndarray):
+            arguments[name] = _Plain(value)
+            continue
+        data = np.ascontiguousarray(value, dtype="<f8").tobytes()
+        if len(data) <= _INLINE:
+            arguments[name] = _Array(value.shape, data)
+        else:
+            digest = hashlib.sha256(data).hexdigest()
+            beside[digest] = data
+            arguments[name] = _Named(value.shape, digest)
+    return msgspec.msgpack.encode(_Query(query.stage, query.statistic, arguments)), beside
+
+
+def sketch_query(data: bytes) -> Query:
+    """Decode a query without its arrays, so that it can be judged before anything is fetched.
+
+    Every array has its shape, holds zeros and takes no memory.
+
+    Raises
+    ------
+    ProtocolError
+        If it is malformed.
+    """
+    body = _decode(data)
+    arguments = {
+        name: _plain(value, name)
+        if isinstance(value, _Plain)
+        else np.broadcast_to(np.float64(0.0), _sound_shape(value.shape))
+        for name, value in body.arguments.items()
+    }
+    return Query(body.stage, body.statistic, arguments)
+
+
+def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
+    """Decode a query.
+
+    Parameters
+    ----------
+    data : bytes
+    fetch : callable
+        Returns the array of a digest, given the digest and the number of bytes.
+
+    Raises
+    ------
+    ProtocolError
+        If it is malformed, or an array is not the one that was named.
+    """
+    body = _decode(data)
+    arguments: dict[str, Argument] = {}
+    for name, value in body.arguments.items():
+        if isinstance(value, _Plain):
+            arguments[name] = _plain(value, name)
+            continue
+        size = _size(value.shape)
+        content = value.data if isinstance(value, _Array) else fetch(value.digest, size)
+        if isinstance(value, _Named) and hashlib.sha256(content).hexdigest() != value.digest:
+            raise ProtocolError(f"The query's array '{name}' is not the one named; discard it.")
+        arguments[name] = _array(content, value.shape, name)
+    return Query(body.stage, body.statistic, arguments)
+
+
+def query_context(plan: Plan, number: int, data: bytes) -> bytes:
+    """32-byte digest of a question: study, round and all its arguments."""
+    label = f"consortium query 1|{plan.study.digest}|{number}|".encode()
+    return hashlib.sha256(label + data).digest()
+
+
+def _decode(data: bytes) -> _Query:
+    try:
+        return msgspec.msgpack.decode(data, type=_Query)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError("A query can't be read; update the site or the centre.") from error
+
+
+def _plain(argument: _Plain, name: str) -> float | int | str:
+    value = argument.value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ProtocolError(f"The query's '{name}' is no number; discard it.")
+    return value
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return 8 * math.prod(_sound_shape(shape))
+
+
+def _sound_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    size = 8 * math.prod(shape[:3])
+    if len(shape) > 3 or min(shape, default=1) < 1 or size > MOST_ARRAY:
+        raise ProtocolError(f"A query's array can't have the shape {shape[:4]}; discard it.")
+    return shape
+
+
+def _array(content: bytes, shape: tuple[int, ...], name: str) -> Array:
+    if len(content) != _size(shape):
+        raise ProtocolError(f"The query's array '{name}' has the wrong length; discard it.")
+    array: Array = np.frombuffer(content, dtype="<f8").reshape(shape)
+    if not bool(np.isfinite(array).all()):
+        raise ProtocolError(f"The query's array '{name}' holds no numbers; discard it.")
+    return array
+
+
+def read_announcement(body: bytes) -> Mapping[str, Any]:
+    """Parse the JSON object of an announcement.
+
+    Raises
+    ------
+    ProtocolError
+        If it is not one.
+    """
+    try:
+        value = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError("An announcement can't be read; update the centre.") from error
+    return value

@@ -1,0 +1,95 @@
+"""What a run is about, the same for the centre and every site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from consortium import __version__
+from consortium.algorithms.base import Extent
+from consortium.errors import ProtocolError
+from consortium.secagg import CENTRE, Roster
+from consortium.study.masking import plan_masking
+from consortium.study.spec import Study
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run is about.
+
+    Parameters
+    ----------
+    run : str
+        Name of the run on the exchange.
+    study : Study
+    keys : mapping of str to bytes
+        Ed25519 public keys of the centre and every site.
+    grid : str
+        Digest of the study's mask, atlas and space.
+    extent : Extent
+        Numbers of features and voxels.
+    file : str
+        SHA-256 of the study file that was signed, in hexadecimal.
+    """
+
+    run: str
+    study: Study
+    keys: Mapping[str, bytes]
+    grid: str
+    extent: Extent
+    file: str = ""
+
+    @cached_property
+    def roster(self) -> Roster:
+        """Who takes part and how many must stay."""
+        minimum = len(self.study.sites) - self.study.privacy.dropouts
+        masking = plan_masking(self.study)
+        return Roster(self.study.sites, self.keys, masking.threshold, minimum, masking.holders)
+
+    @property
+    def announcement(self) -> bytes:
+        """The study and the roster, as one JSON text."""
+        content = {
+            "study": self.study.model_dump(mode="json"),
+            "file": self.file,
+            "keys": {name: key.hex() for name, key in sorted(self.keys.items())},
+            "grid": self.grid,
+            "version": __version__,
+        }
+        return json.dumps(content, sort_keys=True).encode()
+
+    def started_with(self, sites: tuple[str, ...]) -> Setting:
+        """Return the setting of the run once it is known who is there.
+
+        Raises
+        ------
+        StudyError
+            If the study can't be carried out with these sites.
+        """
+        study = self.study.started_with(sites)
+        keys = {name: self.keys[name] for name in (*sites, CENTRE)}
+        return replace(self, study=study, keys=keys)
+
+
+def start_notice(sites: tuple[str, ...]) -> bytes:
+    """The centre's word which sites a run starts with, as JSON."""
+    return json.dumps({"sites": sites}).encode()
+
+
+def read_start(body: bytes) -> tuple[str, ...]:
+    """Read a `start_notice`.
+
+    Raises
+    ------
+    ProtocolError
+        If it is none.
+    """
+    try:
+        sites = json.loads(body)["sites"]
+        if not (isinstance(sites, list) and all(isinstance(site, str) for site in sites)):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ProtocolError("The centre's word who takes part can't be read.") from error
+    return tuple(sites)

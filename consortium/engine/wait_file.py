@@ -1,0 +1,97 @@
+"""What the centre waits for, written down for people: from whom, since when, until when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from consortium.errors import OutputError
+from consortium.files.atomic import DAMAGED, write_atomically
+
+WAITING = "waiting.json"
+_WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A wait.
+
+    Parameters
+    ----------
+    step : str
+        What is awaited, such as ``round 7 (contribution)``.
+    since, until : float
+        Unix times.
+    sites : mapping of str to str
+        The sites that are awaited, each with what else is known of it, which may be nothing.
+    """
+
+    step: str
+    since: float
+    until: float
+    sites: Mapping[str, str]
+
+
+class Noticeboard:
+    """Keeps the current wait in the output folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder.
+    wall : callable
+        Unix time.
+    """
+
+    def __init__(self, folder: Path, wall: Callable[[], float]) -> None:
+        self._path = folder / WAITING
+        self._wall = wall
+        self._shown: Waiting | None = None
+
+    def show(self, step: str, waited: float, left: float, sites: Mapping[str, str]) -> None:
+        """Write a wait down once it is worth telling, and whenever somebody else is awaited."""
+        known = self._shown
+        if waited < _WORTH_TELLING or (known and (known.step, known.sites) == (step, sites)):
+            return
+        now = self._wall()
+        self._shown = Waiting(step, now - waited, now + left, dict(sites))
+        write_atomically(self._path, json.dumps(asdict(self._shown)).encode())
+
+    def clear(self) -> None:
+        """Nobody is awaited; what an earlier process left goes, too.
+
+        Raises
+        ------
+        OutputError
+            If the note can't be removed.
+        """
+        self._shown = None
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"{self._path} can't be removed ({error.strerror}); check the folder's rights."
+            ) from error
+
+
+def read_waiting(folder: Path) -> Waiting | None:
+    """Return what the centre of an output folder waits for, or None.
+
+    Raises
+    ------
+    OutputError
+        If the note is damaged.
+    """
+    path = folder / WAITING
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        sites = {str(site): str(note) for site, note in content["sites"].items()}
+        return Waiting(
+            str(content["step"]), float(content["since"]), float(content["until"]), sites
+        )
+    except FileNotFoundError:
+        return None
+    except DAMAGED as error:
+        raise OutputError(f"{path} is damaged; remove it.") from error

@@ -1,0 +1,148 @@
+"""A connection to an SFTP server that is who it says, and that ends when it hangs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+from fsspec.implementations.sftp import SFTPFileSystem
+from pydantic import SecretStr
+
+from consortium.errors import ConfigurationError, ExchangeError
+from consortium.exchange.credentials import SftpCredentials, check_private
+from consortium.exchange.timeouts import allowance, drop_when_stuck
+
+LOST = (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError)
+_LOG = "consortium.exchange.sftp_connection"
+# paramiko writes tracebacks of every lost connection; without a handler they go to the terminal.
+logging.getLogger(_LOG).addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an SFTP server is and who logs in."""
+
+    user: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
+
+
+class CheckedFiles(SFTPFileSystem):  # type: ignore[misc]
+    """fsspec's SFTP, but only with a server whose key is in a file of known hosts.
+
+    fsspec's own takes any key at the first meeting, and keeps connections for other users.
+    """
+
+    cachable = False
+
+    def __init__(self, host: str, known_hosts: str, patience: float, **login: object) -> None:
+        self._known_hosts, self._patience = known_hosts, patience
+        super().__init__(host, **login)
+
+    def _connect(self) -> None:
+        self.client = paramiko.SSHClient()
+        self.client.set_log_channel(_LOG)
+        try:
+            self.client.load_system_host_keys(self._known_hosts)
+            self.client.set_missing_host_key_policy(paramiko.RejectPolicy())
+            self.client.connect(self.host, **self.ssh_kwargs)
+            self.ftp = self.client.open_sftp()
+        except BaseException:
+            self.client.close()
+            raise
+        self.ftp.get_channel().settimeout(self._patience)
+        drop_when_stuck(self.client.get_transport().sock, self._patience)
+
+    def refused(self, error: BaseException) -> bool:
+        """Whether an error is the server's answer, and not the loss of the connection."""
+        standing = self.client.get_transport().is_active() and not self.ftp.get_channel().closed
+        passing = isinstance(error, TimeoutError | ConnectionError)
+        return isinstance(error, OSError) and standing and not passing
+
+    @contextmanager
+    def deadline(self, size: int) -> Iterator[None]:
+        """Cut the connection if it takes much longer than so many bytes need on a slow link.
+
+        paramiko waits for ever when it can't send.
+        """
+        late = threading.Event()
+
+        def cut() -> None:
+            late.set()
+            self.client.close()
+
+        watch = threading.Timer(allowance(self._patience, size), cut)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        except LOST:
+            if late.is_set():
+                raise TimeoutError from None
+            raise
+        finally:
+            watch.cancel()
+
+
+def connect(address: Address, credentials: SftpCredentials, patience: float) -> CheckedFiles:
+    """Log in.
+
+    Raises
+    ------
+    ConfigurationError
+        If the private key can't be used.
+    ExchangeError
+        If the server can't be reached, is another than the known one, or does not let the user in.
+    """
+    login: dict[str, Any] = {"port": address.port, "username": address.user}
+    if credentials.key_file is not None:
+        login["pkey"] = _private_key(credentials.key_file, credentials.passphrase)
+    if credentials.password is not None:
+        login["password"] = credentials.password.get_secret_value()
+    waits = ("timeout", "banner_timeout", "auth_timeout", "channel_timeout")
+    login |= dict.fromkeys(waits, patience)
+    login |= {"allow_agent": False, "look_for_keys": False}  # only what the owner wrote down
+    try:
+        return CheckedFiles(address.host, str(credentials.known_hosts), patience, **login)
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        raise _trouble(address, credentials, error) from None
+
+
+def _private_key(path: Path, passphrase: SecretStr | None) -> paramiko.PKey:
+    """Read a private key; its passphrase is used here and nowhere else."""
+    check_private(path, path.stat())
+    opener = None if passphrase is None else passphrase.get_secret_value().encode()
+    try:
+        return paramiko.PKey.from_path(path, opener)
+    except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.UnknownKeyType):
+        raise ConfigurationError(
+            f"{path} can't be opened as a private key; check it and its passphrase."
+        ) from None
+
+
+def _trouble(address: Address, credentials: SftpCredentials, error: Exception) -> ExchangeError:
+    """Make one sentence of what went wrong; nothing of a key or a password is in it."""
+    if isinstance(error, paramiko.BadHostKeyException):
+        return ExchangeError(
+            f"{address} shows another host key than the one in {credentials.known_hosts}; "
+            "ask the server's owner before anything else."
+        )
+    if "not found in known_hosts" in str(error):
+        return ExchangeError(
+            f"{address} has no host key in {credentials.known_hosts}; add it with ssh-keyscan and "
+            "compare it with what the server's owner tells."
+        )
+    if isinstance(error, paramiko.AuthenticationException):
+        return ExchangeError(f"{address} does not let this user in; check key, password and user.")
+    return ExchangeError(
+        f"{address} can't be reached ({type(error).__name__}); check the server and the way to it."
+    )

@@ -1,0 +1,1 @@
+"""What touches the disk on behalf of everybody."""

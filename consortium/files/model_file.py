@@ -1,0 +1,91 @@
+"""A model as a YAML file that explains itself: every field stands below its description."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from consortium.errors import ConfigurationError, OutputError
+from consortium.files.atomic import write_atomically
+from consortium.files.strict_yaml import PlainYamlError, read_yaml
+
+_WIDTH = 92
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_model(path: Path, model: type[_Model]) -> _Model:
+    """Read a model from plain YAML: no aliases, no tags, no field twice; empty means defaults.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be read, or a field is unknown, missing or out of range; the message
+        names it.
+    """
+    try:
+        values = read_yaml(path)
+    except (OSError, ValueError) as error:
+        line = error.line if isinstance(error, PlainYamlError) else None
+        place = "" if line is None else f", line {line}"
+        raise ConfigurationError(
+            f"{path}{place} can't be read as plain YAML; correct its syntax, write each field "
+            "once, use neither aliases nor tags, and keep it to a page."
+        ) from error
+    try:
+        return model.model_validate({} if values is None else values)
+    except ValidationError as error:
+        raise ConfigurationError(f"{path}: {first_problem(error)}") from error
+
+
+def write_model(path: Path, model: BaseModel, title: str) -> None:
+    """Write a model with its fields' descriptions as comments; `read_model` gives it back.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be written.
+    """
+    text = "\n".join([*_comment(title, ""), *_lines(model, "")]) + "\n"
+    try:
+        write_atomically(path, text.encode())
+    except OutputError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _lines(model: BaseModel, indent: str) -> Iterator[str]:
+    plain = model.model_dump(mode="json", by_alias=True)
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        yield from [] if indent else [""]
+        yield from _comment(field.description or name, indent)
+        if isinstance(value, BaseModel):
+            yield f"{indent}{name}:"
+            yield from _lines(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {_flow(plain[field.alias or name])}"
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False)
+    return text.removesuffix("...\n").strip()
+
+
+def _comment(text: str, indent: str) -> Iterator[str]:
+    for line in textwrap.wrap(text, _WIDTH - len(indent)):
+        yield f"{indent}# {line}"
+
+
+def first_problem(error: ValidationError) -> str:
+    """Say in a sentence which field of a model is wrong."""
+    problems = error.errors(include_url=False, include_input=False)
+    problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
+    field = ".".join(map(str, problems[0]["loc"])) or "it"
+    message = problems[0]["msg"].removeprefix("Value error, ")
+    if problems[0]["type"] == "extra_forbidden":
+        return f"field '{field}' is unknown; remove it or correct its name."
+    return f"field '{field}': {message}; correct it."

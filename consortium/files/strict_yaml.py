@@ -1,0 +1,108 @@
+"""YAML files that people write: plain ones only, without what a reader may overlook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from consortium.files.atomic import write_atomically
+
+MOST_TEXT = 1_000_000
+"""Characters; whatever people write by hand is a page."""
+_MOST_VALUE = 10_000
+"""Characters of one value: YAML 1.1 reads 1:1:1 in base 60, in a time that grows as the square."""
+_MOST_NODES = 20_000
+"""Values of a file: the largest roster has 2,300, and half a million of them take ten seconds."""
+
+
+class PlainYamlError(ValueError):
+    """The text is not plain YAML; ``line`` is where, from 1, if known."""
+
+    def __init__(self, line: int | None) -> None:
+        super().__init__()
+        self.line = line
+
+
+class PlainLoader(yaml.SafeLoader):
+    """YAML without aliases, tags, merged fields and fields written twice."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuse aliases, few of which stand for billions of values, tags, and what is endless.
+
+        PyYAML meets some values of a tag with an error that is none of its own.
+        """
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        self.nodes += 1
+        long = isinstance(event, yaml.ScalarEvent) and len(event.value) > _MOST_VALUE
+        endless = long or self.nodes > _MOST_NODES
+        alias = isinstance(event, yaml.AliasEvent)
+        if alias or endless or getattr(event, "tag", None) is not None:
+            raise yaml.MarkedYAMLError(problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Refuse a field that is written twice, or merged: YAML would take one in silence."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and (key.value in seen or key.value == "<<"):
+                raise yaml.MarkedYAMLError(problem_mark=key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def parse_yaml(text: str) -> Any:
+    """Read plain YAML.
+
+    Raises
+    ------
+    PlainYamlError
+        If it is too long, not YAML, or not plain.
+    """
+    if len(text) > MOST_TEXT:
+        raise PlainYamlError(None)
+    try:
+        return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a stricter SafeLoader
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        raise PlainYamlError(None if line is None else line + 1) from error
+
+
+def read_limited(path: Path) -> bytes:
+    """Read a file that somebody else may have sent, and no more than a little above `MOST_TEXT`.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+    """
+    with path.open("rb") as file:
+        return file.read(4 * MOST_TEXT + 1)
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a plain YAML file.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read.
+    ValueError
+        If it is not text, or `parse_yaml` refuses it.
+    """
+    return parse_yaml(read_limited(path).decode("utf-8"))
+
+
+def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a YAML file whole.
+
+    Raises
+    ------
+    OutputError
+        If it can't be written.
+    """
+    write_atomically(path, yaml.safe_dump(dict(content), sort_keys=False).encode())

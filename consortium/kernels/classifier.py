@@ -1,0 +1,118 @@
+"""A fully connected classifier: its outputs, and gradients clipped person by person.
+
+The gradient of a person's loss in a layer is the outer product δ (a; 1)ᵀ of what comes back and
+what goes in, so that its norm is ‖δ‖ √(‖a‖² + 1) (Goodfellow 2015) and the clipped sum is one
+product of matrices: no person's gradient is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from consortium.privacy.clipping import clip_products
+
+Array = NDArray[Any]
+
+_CHUNK = 2048  # persons whose activations stay in the processor's cache
+
+
+def parameter_count(sizes: Sequence[int]) -> int:
+    """Weights and biases of layers with so many units, inputs first."""
+    return sum((before + 1) * units for before, units in pairwise(sizes))
+
+
+def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
+    """Views of a flat vector as one (bias | weights) matrix, D_l x (1 + D_{l-1}), a layer."""
+    found, start = [], 0
+    for before, units in pairwise(sizes):
+        stop = start + (before + 1) * units
+        found.append(parameters[start:stop].reshape(units, before + 1))
+        start = stop
+    return found
+
+
+def initial_parameters(sizes: Sequence[int], seed: int) -> Array:
+    """Random weights of variance 2/D_{l-1} (He et al. 2015) and no biases; public."""
+    generator = np.random.default_rng(seed)
+    parts = []
+    for before, units in pairwise(sizes):
+        weights = generator.standard_normal((units, before)) * np.sqrt(2.0 / before)
+        parts.append(np.hstack([np.zeros((units, 1)), weights]).ravel())
+    return np.concatenate(parts)
+
+
+def predict(parameters: Array, sizes: Sequence[int], inputs: Array) -> Array:
+    """Probabilities of the classes, D_L x N: of the second of two if D_L is 1.
+
+    Parameters
+    ----------
+    parameters : array
+        Flat, as `initial_parameters` gives them.
+    sizes : sequence of int
+        D_0, ..., D_L.
+    inputs : array, D_0 x N
+    """
+    return _forward(layers(parameters, sizes), inputs)[-1]
+
+
+def sum_clipped_gradients(
+    parameters: Array, sizes: Sequence[int], inputs: Array, labels: Array, bound: float
+) -> Array:
+    """Sum over persons of the gradient of cross-entropy, each clipped to norm ``bound``.
+
+    A person whose gradient overflowed counts as zero: an error would tell whoever chose the
+    parameters how large the data are.
+
+    Parameters
+    ----------
+    parameters, sizes
+        As in `predict`.
+    inputs : array, D_0 x N, float64
+    labels : array, D_L x N
+        From 0 to 1.
+    bound : float
+
+    Returns
+    -------
+    array
+        Flat, as the parameters.
+    """
+    matrices = layers(parameters, sizes)
+    totals = [np.zeros(matrix.shape) for matrix in matrices]
+    for start in range(0, inputs.shape[1], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pairs = list(_backward(matrices, inputs[:, part], labels[:, part]))
+        for total, (back, ahead) in zip(totals, clip_products(pairs, bound), strict=True):
+            total += back @ ahead.T
+    return np.concatenate([total.ravel() for total in totals])
+
+
+def _forward(matrices: Sequence[Array], inputs: Array) -> list[Array]:
+    """What goes into each layer, and what comes out of the last."""
+    values = [inputs]
+    for matrix in matrices:
+        sums = matrix[:, 1:] @ values[-1] + matrix[:, :1]
+        values.append(np.maximum(sums, 0.0))
+    values[-1] = expit(sums) if len(sums) == 1 else softmax(sums, axis=0)
+    return values
+
+
+def _backward(
+    matrices: Sequence[Array], inputs: Array, labels: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Per layer, first to last: δ (D_l x N) and a one over what went in ((1 + D_{l-1}) x N)."""
+    values = _forward(matrices, inputs)
+    back = values[-1] - labels
+    found = []
+    for index in reversed(range(len(matrices))):
+        found.append((back, np.vstack([np.ones((1, values[index].shape[1])), values[index]])))
+        if index:
+            back = (matrices[index][:, 1:].T @ back) * (values[index] > 0)
+    yield from reversed(found)

@@ -1,0 +1,182 @@
+"""Regularized logistic regression within a ball, to a certified precision.
+
+Newton's method for the cost
+
+    F(u) = mean over persons of log(1 + exp(-mᵀu - o)) + Λ/2 ‖u‖² - pᵀu,   ‖u‖ <= R,
+
+where m is a person's vector times its label, and o what the margin is at u = 0. Each step minimizes
+the quadratic model within the ball (Moré and Sorensen 1983), so that no iterate ever leaves it.
+F is Λ-strongly convex: with u on the ball's border or inside, ν >= 0 (0 inside) and
+‖∇F(u) + ν u‖ <= β, the minimizer is at most β/Λ away, because ⟨∇F(u), z - u⟩ >= -β ‖z - u‖ for
+every z of the ball.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from consortium.errors import PrivacyError
+from consortium.privacy.clipping import clip_vector
+
+Array = NDArray[Any]
+
+_STEPS = 2_000
+_HALVINGS = 40
+_ROUNDING = 1e-12  # of a cost's value
+_CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
+
+
+@dataclass(frozen=True)
+class LogisticCost:
+    """One site's cost.
+
+    Parameters
+    ----------
+    columns : array, D x N, float64
+        m, each person's vector times the label -1 or +1.
+    offsets : array, N
+        o, margins at u = 0.
+    curvature : float
+        Λ > 0.
+    pull : array, D
+        p.
+    """
+
+    columns: Array
+    offsets: Array
+    curvature: float
+    pull: Array
+
+    def value(self, point: Array) -> float:
+        """F(u)."""
+        loss = np.logaddexp(0.0, -self.margins(point)).mean()
+        return float(loss + (self.curvature / 2 * point - self.pull) @ point)
+
+    def fall(self, point: Array) -> float:
+        """F(0) - F(u), with at most |mᵀu| of each person however large o is and is rounded."""
+        moved = point @ self.columns
+        before, after = (np.logaddexp(0.0, -self.offsets - way) for way in (0.0, moved))
+        parts = np.clip(before - after, -np.abs(moved), np.abs(moved))
+        return float(parts.mean() - (self.curvature / 2 * point - self.pull) @ point)
+
+    def margins(self, point: Array) -> Array:
+        """mᵀu + o, one number per person."""
+        margins: Array = point @ self.columns + self.offsets
+        return margins
+
+    def slope(self, point: Array) -> Array:
+        """∇F(u)."""
+        weights = expit(-self.margins(point)) / len(self.offsets)
+        slope: Array = self.curvature * point - self.pull - self.columns @ weights
+        return slope
+
+    def hessian(self, point: Array) -> Array:
+        """∇²F(u), D x D."""
+        half = 1 / (
+            2 * len(self.offsets) ** 0.5 * np.cosh(np.clip(self.margins(point) / 2, -350, 350))
+        )
+        upper = dsyrk(1.0, (self.columns * half).T, trans=True)
+        found: Array = upper + np.triu(upper, 1).T
+        found[np.diag_indices_from(found)] += self.curvature
+        return found
+
+
+def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision: float) -> Array:
+    """Minimize F over the ball.
+
+    Parameters
+    ----------
+    cost : LogisticCost
+    radius : float
+        R.
+    start : array, D
+        Where to begin; if outside, the nearest point of the ball.
+    precision : float
+        β: the result is at most β/Λ from the minimizer.
+
+    Returns
+    -------
+    array, D
+
+    Raises
+    ------
+    PrivacyError
+        If that precision is not reached: what is charged for would not hold.
+    """
+    here, before = _place(cost, clip_vector(start, radius), radius), 0.0
+    hessian: Array = np.zeros(0)
+    for _ in range(_STEPS):
+        if here.residual <= precision:
+            break
+        if here.residual > _CHORD * before:  # else the last one is good enough
+            hessian = cost.hessian(here.point)
+        goal = _quadratic_in_ball(hessian, here.point, here.slope, radius)
+        before, here = here.residual, _advance(cost, here, goal, radius)
+    if not here.residual <= precision:
+        raise PrivacyError(
+            f"The local cost is minimized to a gradient of {here.residual:g} only, where "
+            f"{precision:g} is charged for; raise analysis.penalty."
+        )
+    return here.point
+
+
+@dataclass(frozen=True)
+class _Place:
+    point: Array
+    slope: Array
+    residual: float
+    """‖∇F + ν u‖ for the best multiplier ν, which is 0 off the border."""
+
+
+def _place(cost: LogisticCost, point: Array, radius: float) -> _Place:
+    slope, size = cost.slope(point), float(np.linalg.norm(point))
+    rest = slope
+    if size >= radius * (1 - 1e-14):
+        rest = slope + max(0.0, -float(point @ slope) / size**2) * point
+    return _Place(point, slope, float(np.linalg.norm(rest)))
+
+
+def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float) -> Array:
+    """Minimizer within the ball of the quadratic model at a point."""
+    right = hessian @ point - slope
+    found: Array = cho_solve(cho_factor(hessian, check_finite=False), right, check_finite=False)
+    if np.linalg.norm(found) <= radius:
+        return found
+    values, vectors = np.linalg.eigh(hessian)
+    turned = vectors.T @ right
+
+    def excess(multiplier: float) -> float:
+        return float(np.linalg.norm(turned / (values + multiplier))) / radius - 1
+
+    most = float(np.linalg.norm(turned)) / radius
+    multiplier = brentq(excess, 0.0, most, xtol=1e-16 * most, rtol=1e-14)
+    found = vectors @ (turned / (values + multiplier))
+    on_border: Array = found * (radius / np.linalg.norm(found))
+    return on_border
+
+
+def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _Place:
+    """Go the longest of the steps 1, 1/2, 1/4 ... that brings enough.
+
+    Enough is a fall of the cost in proportion to its slope (Armijo 1966), or half the residual
+    where rounding hides the cost's fall. Half the residual alone would let steps go round in
+    circles, for the cost may rise with them.
+    """
+    step = goal - here.point
+    before, fall = cost.value(here.point), 1e-4 * float(here.slope @ step)
+    hidden = _ROUNDING * (1.0 + abs(before))
+    for halving in range(_HALVINGS):
+        length = 0.5**halving
+        reached = _place(cost, clip_vector(here.point + length * step, radius), radius)
+        rise = cost.value(reached.point) - before
+        if rise <= length * fall or (rise <= hidden and reached.residual <= here.residual / 2):
+            break
+    return reached

@@ -1,0 +1,149 @@
+"""A site's signed request to be admitted, and how the coordinator takes it up.
+
+The request proves that the sender holds the key that it asks to be admitted
+with. A site that changes its key also signs with the one it had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import BaseModel, ConfigDict
+
+from consortium.errors import SignatureError, StudyError
+from consortium.files.strict_yaml import read_yaml, write_yaml
+from consortium.membership.roster import Key, Membership, Signature, fingerprint, verifies
+from consortium.secagg.crypto import pack
+from consortium.study.spec import Name
+
+_LABEL = "consortium join 1"
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    site: Name
+    key: Key
+    centre: Key
+    signature: Signature
+    replaces: Key | None = None
+    replaced_signature: Signature | None = None
+
+
+@dataclass(frozen=True)
+class JoinRequest:
+    """A request whose signatures were checked.
+
+    Parameters
+    ----------
+    site : str
+    key : bytes
+        Public key to be admitted with, 32 bytes.
+    centre : bytes
+        Key of the consortium that the site wants to join.
+    replaces : bytes or None
+        The site's earlier key, which has signed too.
+    """
+
+    site: str
+    key: bytes
+    centre: bytes
+    replaces: bytes | None = None
+
+    def signed(self) -> bytes:
+        """Bytes under the signatures."""
+        return pack(_LABEL, self.site, self.key, self.centre, self.replaces or b"")
+
+
+def write_request(
+    path: Path,
+    site: str,
+    centre: bytes,
+    key: Ed25519PrivateKey,
+    replaced: Ed25519PrivateKey | None = None,
+) -> JoinRequest:
+    """Sign a request and write it.
+
+    Raises
+    ------
+    OutputError
+        If the file can't be written.
+    """
+    before = replaced.public_key().public_bytes_raw() if replaced else None
+    request = JoinRequest(site, key.public_key().public_bytes_raw(), centre, before)
+    text = request.signed()
+    file = _File(
+        site=site,
+        key=request.key.hex(),
+        centre=centre.hex(),
+        signature=key.sign(text).hex(),
+        replaces=before.hex() if before else None,
+        replaced_signature=replaced.sign(text).hex() if replaced else None,
+    )
+    write_yaml(path, file.model_dump(exclude_none=True))
+    return request
+
+
+def read_request(path: Path) -> JoinRequest:
+    """Read a request and check its signatures.
+
+    Raises
+    ------
+    StudyError
+        If it is missing, or not a request.
+    SignatureError
+        If it was changed, or the sender doesn't hold the keys.
+    """
+    try:
+        file = _File.model_validate(read_yaml(path))
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"{path} is no request to join; ask the site for the file that 'site-agent join' wrote."
+        ) from error
+    replaces = bytes.fromhex(file.replaces) if file.replaces else None
+    request = JoinRequest(file.site, bytes.fromhex(file.key), bytes.fromhex(file.centre), replaces)
+    signatures = [(request.key, file.signature)]
+    if replaces is not None:
+        signatures.append((replaces, file.replaced_signature or ""))
+    for key, signature in signatures:
+        if not verifies(key, signature, request.signed()):
+            raise SignatureError(
+                f"{path} is not signed with the key {fingerprint(key)} that it names; ask "
+                f"{request.site} for a new request."
+            )
+    return request
+
+
+def admit(members: Membership, request: JoinRequest, *, lost_key: bool = False) -> Membership:
+    """Put a site on the roster, or give it the key that it asks for.
+
+    Parameters
+    ----------
+    members : Membership
+    request : JoinRequest
+    lost_key : bool
+        Whether a known site may change its key without its old key's signature; somebody must
+        then have made sure by other means who asks.
+
+    Raises
+    ------
+    StudyError
+        If the request is for another consortium, or the site is known under another key.
+    """
+    site, known = request.site, members.sites.get(request.site)
+    if not members.descends_from(request.centre):
+        raise StudyError(
+            f"{site} asks to join the consortium with the key {fingerprint(request.centre)}, which "
+            "is not this one's; give the site the right key."
+        )
+    if known == request.key:
+        return members
+    if known is not None and known != request.replaces and not lost_key:
+        raise StudyError(
+            f"{site} is on the roster with the key {fingerprint(known)}, which did not sign this "
+            "request; have it sign with that key, or admit it with --lost-key once you know that "
+            "it is them."
+        )
+    return members.with_site(site, request.key)

@@ -1,0 +1,238 @@
+"""A site's standing approval of a study: how often, how dearly and how long it may run.
+
+A site posts a signed consent on the exchange, and the coordinator's schedule opens a new run only
+while every site's consent covers it. What protects the site is its own approval and its own
+ledger; the consent lets the coordinator know beforehand, so that no run is opened in vain.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import ConsortiumError, ExchangeError, StudyError
+from consortium.exchange.base import Exchange
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.secagg import OVERHEAD, seal, unseal
+from consortium.study.spec import Study
+
+KIND = "consent"
+MOST_SERIAL = 4096
+"""Serials that are looked at: a site says yes or no a few times, whoever clutters says it often."""
+MOST_RUNS = 10_000
+"""Runs of one study that are looked at, the first ones."""
+_MOST = OVERHEAD + 1024
+_ROUNDING = 1e-9  # relative; ε survives the way to μ and back only so far
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What a site allows of one exact study.
+
+    Parameters
+    ----------
+    site : str
+    study_digest : str
+        `Study.digest`: another study of the same name is not covered.
+    runs : int
+        Runs that may ever cost something, those of before included; 0 withdraws.
+    epsilon : float or None
+        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
+    until : date or None
+        Last day (UTC) on which a run may be opened.
+
+    Raises
+    ------
+    StudyError
+        If a number is out of range.
+    """
+
+    site: str
+    study_digest: str
+    runs: int
+    epsilon: float | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs < 0:
+            raise StudyError(f"{self.site}: {self.runs} runs can't be allowed; give 0 or more.")
+        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
+            raise StudyError(f"{self.site}: ε = {self.epsilon} in all is no bound; give ε > 0.")
+
+
+def post_consent(
+    exchange: Exchange, identity_key: Ed25519PrivateKey, study_name: str, consent: Consent
+) -> str:
+    """Sign a consent and leave it on the exchange, where it replaces the site's earlier ones.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    identity_key : Ed25519PrivateKey
+        The site's.
+    study_name : str
+    consent : Consent
+
+    Returns
+    -------
+    str
+        Name of the message.
+
+    Raises
+    ------
+    ExchangeError
+        If the exchange can't be used, or holds so many names that none is left.
+    """
+    place = _place(study_name, consent.site)
+    keys = {consent.site: identity_key.public_key().public_bytes_raw()}
+    newest, _ = next(_genuine(exchange, study_name, consent.site, keys), (0, None))
+    taken = set(_serials(exchange, place))
+    serial = next((s for s in range(newest + 1, MOST_SERIAL + 1) if s not in taken), None)
+    if serial is None:
+        raise ExchangeError(
+            f"{place} has no serial left below {MOST_SERIAL}; have the exchange's owner remove "
+            "what isn't signed by the site, and post again."
+        )
+    name = f"{place}/{serial:06d}"
+    exchange.put(name, seal(identity_key, KIND, consent.site, KIND, serial, _body(consent)))
+    return name
+
+
+def withdraw(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study: Study) -> str:
+    """Take a site's consent back: a newer one for no run at all."""
+    return post_consent(exchange, identity_key, study.study, Consent(site, study.digest, 0))
+
+
+def read_consents(
+    exchange: Exchange, study: Study, keys: Mapping[str, bytes]
+) -> dict[str, Consent | None]:
+    """Return each site's newest consent to exactly this study; None if it gave none.
+
+    What is forged, damaged, too large or meant for another study is passed over.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    study : Study
+    keys : mapping of str to bytes
+        Public keys of the sites.
+
+    Raises
+    ------
+    ExchangeError
+        If the exchange can't be read.
+    """
+    return {site: _newest(exchange, study, site, keys) for site in study.sites}
+
+
+def runs_joined(exchange: Exchange, study: Study) -> dict[str, int]:
+    """Count for each site the runs in which it answered a round: those that cost it something."""
+    pattern = re.compile(re.escape(study.study) + "-[0-9]{4,9}")
+    runs = [run for run in exchange.children("runs") if pattern.fullmatch(run)][:MOST_RUNS]
+    counts = dict.fromkeys(study.sites, 0)
+    for run in runs:
+        for site in exchange.children(f"runs/{run}/00001/contribution"):
+            if site in counts:
+                counts[site] += 1
+    return counts
+
+
+def uncovered(
+    study: Study,
+    consents: Mapping[str, Consent | None],
+    runs_so_far: Mapping[str, int],
+    epsilon_per_run: float,
+    today: date,
+) -> list[str]:
+    """Say of each site whose consent does not cover one more run why not.
+
+    Parameters
+    ----------
+    study : Study
+    consents : mapping of str to Consent or None
+        As `read_consents` returns them.
+    runs_so_far : mapping of str to int
+        Runs that cost each site something already.
+    epsilon_per_run : float
+        ε of one run for the worst-placed site, at the study's δ.
+    today : date
+        In UTC.
+
+    Returns
+    -------
+    list of str
+        One sentence a site; empty if all are covered.
+    """
+    delta = study.privacy.delta
+    found = []
+    for site in study.sites:
+        runs = runs_so_far.get(site, 0) + 1
+        mu = compose([mu_of(epsilon_per_run, delta)] * runs)
+        reason = _reason(consents.get(site), runs, epsilon_of(mu, delta), today)
+        if reason:
+            found.append(f"{site} {reason}")
+    return found
+
+
+def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> str:
+    if consent is None:
+        return "has given no standing approval of this study; ask it for one."
+    if consent.runs == 0:
+        return "has withdrawn its approval; ask it for a new one."
+    if runs > consent.runs:
+        return f"has no run left of the {consent.runs} that it allowed; ask it for a new approval."
+    if consent.until is not None and today > consent.until:
+        return f"gave an approval that ended on {consent.until}; ask it for a new one."
+    if consent.epsilon is not None and epsilon > consent.epsilon * (1 + _ROUNDING):
+        return (
+            f"allows ε = {consent.epsilon:g} in all, and {runs} runs come to {epsilon:.4g}; "
+            "ask it for a new approval."
+        )
+    return ""
+
+
+def _newest(
+    exchange: Exchange, study: Study, site: str, keys: Mapping[str, bytes]
+) -> Consent | None:
+    for _, consent in _genuine(exchange, study.study, site, keys):
+        if consent.study_digest == study.digest:
+            return consent
+    return None
+
+
+def _genuine(
+    exchange: Exchange, study_name: str, site: str, keys: Mapping[str, bytes]
+) -> Iterator[tuple[int, Consent]]:
+    """Yield what the site has signed, with its serial, newest first."""
+    place = _place(study_name, site)
+    for serial in _serials(exchange, place):
+        try:
+            message = exchange.get(f"{place}/{serial:06d}", _MOST)
+            opened = unseal(
+                message or b"", keys, run=KIND, kind=KIND, limit=_MOST, sender=site, round=serial
+            )
+            consent = msgspec.json.decode(opened.body, type=Consent)
+        except (ConsortiumError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue  # anybody may write to the exchange; only a signature counts
+        if consent.site == site and _body(consent) == opened.body:
+            yield serial, consent
+
+
+def _serials(exchange: Exchange, place: str) -> list[int]:
+    """Serials in use, newest first, however many other names there are."""
+    names = (name for name in exchange.children(place) if re.fullmatch("[0-9]{6}", name))
+    return sorted((s for name in names if 0 < (s := int(name)) <= MOST_SERIAL), reverse=True)
+
+
+def _place(study_name: str, site: str) -> str:
+    return f"consent/{study_name}/{site}"
+
+
+def _body(consent: Consent) -> bytes:
+    return msgspec.json.encode(consent)

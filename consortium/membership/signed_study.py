@@ -1,0 +1,186 @@
+"""A study as a signed file: its exact bytes, its mask and its members, under the consortium's key.
+
+The signature lies beside the study as ``<study file>.sig``. A change of one
+character, of the mask, or of the roster needs a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import BaseModel, ConfigDict
+
+from consortium.errors import SignatureError, StudyError
+from consortium.files.atomic import beside
+from consortium.files.strict_yaml import read_limited, read_yaml, write_yaml
+from consortium.membership.roster import Key, Membership, Signature, verifies
+from consortium.membership.roster_file import keys_of
+from consortium.secagg.crypto import pack
+from consortium.study.spec import Study, parse_study
+from consortium.views.base import files_of
+
+_LABEL = "consortium study 1"
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    study: Key
+    mask: Key
+    members: Key
+    centre: Key
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class SignedStudy:
+    """A study whose signature was checked.
+
+    Parameters
+    ----------
+    study : Study
+    file : str
+        SHA-256 of the study file's bytes, in hexadecimal.
+    mask : str
+        SHA-256 of the mask's file, or of the word 'template'.
+    keys : dict of str to bytes
+        Keys of the study's sites and of the centre.
+    folder : Path
+        Where the study and its mask lie.
+    """
+
+    study: Study
+    file: str
+    mask: str
+    keys: dict[str, bytes]
+    folder: Path
+
+    def signed(self) -> bytes:
+        """Bytes under the signature."""
+        return pack(_LABEL, self.file, self.mask, members_digest(self.keys), self.keys["centre"])
+
+
+def members_digest(keys: dict[str, bytes]) -> str:
+    """SHA-256 of names and keys: of a study's own members, so that others may come and go."""
+    parts = [part for name, key in sorted(keys.items()) for part in (name, key)]
+    return hashlib.sha256(pack(*parts)).hexdigest()
+
+
+def signature_path(study: Path) -> Path:
+    """Where a study's signature lies."""
+    return study.with_name(f"{study.name}.sig")
+
+
+def sign_study(path: Path, members: Membership, key: Ed25519PrivateKey) -> SignedStudy:
+    """Sign a study for its sites and write the signature beside it.
+
+    Raises
+    ------
+    StudyError
+        If the study can't be used, or a site is not on the roster.
+    OutputError
+        If the signature can't be written.
+    """
+    found = _digests(path, members)
+    file = _File(
+        study=found.file,
+        mask=found.mask,
+        members=members_digest(found.keys),
+        centre=members.centre.hex(),
+        signature=key.sign(found.signed()).hex(),
+    )
+    write_yaml(signature_path(path), file.model_dump())
+    return found
+
+
+def read_signed(path: Path, members: Membership) -> SignedStudy:
+    """Read a study and check that the consortium's key signed exactly this.
+
+    Raises
+    ------
+    StudyError
+        If the study can't be used, or has no signature.
+    SignatureError
+        If study, mask or keys are not those that were signed.
+    """
+    found = _digests(path, members)
+    beside = signature_path(path)
+    try:
+        file = _File.model_validate(read_yaml(beside))
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"{path} has no sound signature beside it ({beside.name}); ask the coordinator for "
+            "both files, which 'consortium sign' leaves together."
+        ) from error
+    compared = (
+        ("consortium's key", members.centre.hex(), file.centre),
+        ("sites' keys", members_digest(found.keys), file.members),
+        ("study file", found.file, file.study),
+        ("mask or atlas" if found.study.data.atlas else "mask", found.mask, file.mask),
+    )
+    changed = [what for what, now, then in compared if now != then]
+    if changed:
+        raise SignatureError(
+            f"{path}: the {changed[0]} changed after the coordinator signed; ask for the study "
+            "as it was signed, or for a new signature with 'consortium sign'."
+        )
+    if not verifies(members.centre, file.signature, found.signed()):
+        raise SignatureError(
+            f"{beside} is not signed by the consortium's key of the roster; ask the coordinator."
+        )
+    return found
+
+
+def _digests(path: Path, members: Membership) -> SignedStudy:
+    try:
+        text = read_limited(path)
+        study = parse_study(text.decode("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+    mask = mask_digest(study, path.parent)
+    keys = keys_of(study, members.keys, "the roster")
+    return SignedStudy(study, _sha256(text), mask, keys, path.resolve().parent)
+
+
+def mask_digest(study: Study, folder: Path) -> str:
+    """SHA-256 of the mask's file beside a study, or of the word 'template', in hexadecimal.
+
+    A study that names more files has the SHA-256 of the mask's digest and theirs.
+
+    Raises
+    ------
+    StudyError
+        If the file can't be read, or lies elsewhere.
+    """
+    name, atlas = study.data.mask, study.data.atlas
+    others = [(atlas, "atlas")] if atlas else []
+    others += [(file, "component maps") for file in files_of(study.features)]
+    template = name == "template"
+    mask = _sha256(b"template") if template else _file_digest(study, folder, name, "mask")
+    if not others:
+        return mask
+    digests = [mask, *(_file_digest(study, folder, file, kind) for file, kind in others)]
+    return _sha256("|".join(digests).encode())
+
+
+def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
+    try:
+        with beside(folder, name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except ValueError as error:
+        raise StudyError(
+            f"The {kind} of '{study.study}', {name}, does not lie beside the study file; put it "
+            "there, and not a link to it."
+        ) from error
+    except OSError as error:
+        raise StudyError(
+            f"{folder / name}, the {kind} of '{study.study}', can't be read ({error.strerror}); "
+            "put it beside the study file."
+        ) from error
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

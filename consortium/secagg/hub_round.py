@@ -1,0 +1,157 @@
+"""One round at the hub: its running sum, who contributed, and who answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from consortium.errors import ProtocolError, ThresholdError
+from consortium.secagg import messages
+from consortium.secagg.contribution import Vectors
+from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.participants import Roster
+from consortium.secagg.states import HUB_ROUND, HubRound, advance
+
+
+@dataclass
+class Tally:
+    """Mutable record of a round. A method that raises has changed nothing.
+
+    Parameters
+    ----------
+    roster : Roster
+    number : int
+        Round.
+    context : bytes
+        Digest of the round's question, 32 bytes.
+    entries, opened_entries : int
+        Lengths of the two vectors that each site sends; either may be 0 for none.
+    bits : int
+        32 or 64.
+    """
+
+    roster: Roster
+    number: int
+    context: bytes
+    entries: int
+    bits: int
+    opened_entries: int
+    state: HubRound = HubRound.GATHERING
+    opened: dict[str, Ring | None] = field(default_factory=dict)
+    survivors: tuple[str, ...] | None = None
+    """Sites of the request that was posted, once it is known."""
+    request: bytes = b""
+    answers: dict[str, messages.Unmasking] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.total: Ring = np.zeros(self.entries, RINGS[self.bits])
+
+    @property
+    def nbytes(self) -> int:
+        """Size of one site's vectors."""
+        return (self.entries + self.opened_entries) * self.bits // 8
+
+    def after(self, event: str) -> HubRound:
+        """Next state, if the event is legal now."""
+        return advance(HUB_ROUND, self.state, event, f"The centre's round {self.number}")
+
+    def lost(self) -> tuple[str, ...]:
+        """Sites that have contributed nothing."""
+        return self.roster.ordered(set(self.roster.sites) - set(self.opened))
+
+    def add(self, sender: str, body: Vectors) -> None:
+        """Count a contribution.
+
+        Raises
+        ------
+        ProtocolError
+            If the sender is counted already or was posted as lost, or the vectors are not those
+            of this round.
+        """
+        if sender in self.opened:
+            raise ProtocolError(
+                f"The contribution of {sender} to round {self.number} has arrived before; "
+                "discard this one."
+            )
+        if self.survivors is not None and sender not in self.survivors:
+            raise ProtocolError(
+                f"{sender} was posted as lost in round {self.number}; discard its contribution."
+            )
+        masked, opened = self._vectors(sender, body)
+        self.total += masked
+        self.opened[sender] = opened
+
+    def _vectors(self, sender: str, body: Vectors) -> tuple[Ring, Ring | None]:
+        what = f"The contribution of {sender} to round {self.number}"
+        if body.context != self.context or body.bits != self.bits:
+            raise ProtocolError(
+                f"{what} answers another question or has {body.bits} bits instead of {self.bits}; "
+                "discard it."
+            )
+        if (body.opened is None) != (self.opened_entries == 0):
+            raise ProtocolError(
+                f"{what} must have {self.opened_entries} opened entries; discard it."
+            )
+        masked = messages.ring_of(body.masked, self.bits, self.entries, what)
+        if body.opened is None:
+            return masked, None
+        return masked, messages.ring_of(body.opened, self.bits, self.opened_entries, what)
+
+    def close(self, event: str) -> tuple[HubRound, tuple[str, ...]]:
+        """Survivors with whom the round can go on, and its state then.
+
+        Raises
+        ------
+        ThresholdError
+            If they are fewer than the minimum, or than those posted before a crash.
+        """
+        after = self.after(event)
+        survivors = self.roster.ordered(self.opened)
+        due = self.survivors or ()
+        if len(survivors) < self.roster.minimum or not set(due) <= set(survivors):
+            raise ThresholdError(
+                f"Round {self.number} has the vectors of {len(survivors)} sites and needs "
+                f"{max(self.roster.minimum, len(due))}; missing: {', '.join(self.lost())}; "
+                "wait for them or give up the round."
+            )
+        return after, survivors
+
+    def answer(
+        self, sender: str, body: messages.Unmasking, owners: Sequence[str] | None = None
+    ) -> None:
+        """Keep a site's answer to the request.
+
+        Parameters
+        ----------
+        sender : str
+        body : messages.Unmasking
+        owners : sequence of str, optional
+            Sites whose shares the sender holds, in roster order; everybody's if left out.
+
+        Raises
+        ------
+        ProtocolError
+            If the sender isn't a survivor, has answered before, or answers another request.
+        """
+        survivors = self.survivors or ()
+        if sender not in survivors or sender in self.answers:
+            raise ProtocolError(
+                f"No answer of {sender} to the unmask request of round {self.number} is due; "
+                "discard it."
+            )
+        due = tuple(map(len, self.held(self.roster.sites if owners is None else owners)))
+        same = body.request == hashlib.sha256(self.request).digest()
+        if not same or due != (len(body.survivors), len(body.lost)):
+            raise ProtocolError(
+                f"{sender} answers another unmask request of round {self.number}; discard it."
+            )
+        self.answers[sender] = body
+
+    def held(self, owners: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Survivors and lost sites among those whose shares a site holds, as it lists them."""
+        alive = set(self.survivors or ())
+        survivors = tuple(site for site in owners if site in alive)
+        return survivors, tuple(site for site in owners if site not in alive)

@@ -1,0 +1,102 @@
+"""The key schedule: every secret that is derived from another, with its label, in one place.
+
+Labels differ for every purpose and the names, round and session are part of each, so that no two
+derivations of a run, or of two runs, give the same key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from consortium.secagg import crypto, keystream, shamir
+from consortium.secagg.graph import LOT_BYTES
+
+
+def public_bytes(private: X25519PrivateKey) -> bytes:
+    """Encode the public key, 32 bytes."""
+    return private.public_key().public_bytes_raw()
+
+
+@dataclass(frozen=True)
+class OwnKeys:
+    """What one party derives from its secret before it has heard of anybody.
+
+    Parameters
+    ----------
+    session : bytes
+        `Roster.session`.
+    name : str
+    secret : bytes
+        32 uniform bytes, drawn for this run and kept until it ends.
+    """
+
+    session: bytes
+    name: str
+    secret: bytes
+
+    def channel(self) -> X25519PrivateKey:
+        """Private key of the party's encrypted channels."""
+        return X25519PrivateKey.from_private_bytes(self._derive("channel", 0))
+
+    def mask_seed(self, number: int) -> bytes:
+        """31-byte seed of the key pair of round ``number``; shared, for the case of a loss."""
+        return self._derive("mask seed", number, shamir.SECRET_BYTES)
+
+    def self_seed(self, number: int) -> bytes:
+        """31-byte seed of the self-mask of round ``number``; shared, for the other case."""
+        return self._derive("self seed", number, shamir.SECRET_BYTES)
+
+    def lots(self, count: int) -> bytes:
+        """One lot for each of ``count`` sites, by which the party draws its holders."""
+        return keystream.key_stream(self._derive("lots", 0), LOT_BYTES * count)
+
+    def polynomial(self, purpose: str, number: int, length: int) -> bytes:
+        """Random bytes for the coefficients of one sharing."""
+        return keystream.key_stream(self._derive(f"{purpose} polynomial", number), length)
+
+    def _derive(self, purpose: str, number: int, length: int = crypto.KEY_BYTES) -> bytes:
+        return crypto.derive(self.secret, purpose, self.session, self.name, number, length=length)
+
+
+def mask_private(session: bytes, site: str, number: int, seed: bytes) -> X25519PrivateKey:
+    """Private key of a site's pair masks in one round, from its seed."""
+    key = crypto.derive(seed, "mask key", session, site, number)
+    return X25519PrivateKey.from_private_bytes(key)
+
+
+def commitment(session: bytes, site: str, number: int, seed: bytes) -> bytes:
+    """Bind a site to its self-mask seed; 248 uniform bits keep it hidden."""
+    return crypto.derive(seed, "self commitment", session, site, number)
+
+
+@dataclass(frozen=True)
+class PairKeys:
+    """Keys and masks of a run whose set-up is known.
+
+    Parameters
+    ----------
+    transcript : bytes
+        Digest of the `keys` bundle. Sites that were shown different bundles share no mask, so
+        that their sum is noise.
+    """
+
+    transcript: bytes
+
+    def channel(self, shared: bytes, sender: str, receiver: str, kind: str, number: int) -> bytes:
+        """Key of one message, from the agreement of the two channels."""
+        return self._derive(shared, "message", sender, receiver, kind, number)
+
+    def pair_mask(
+        self, shared: bytes, number: int, context: bytes, first: str, second: str
+    ) -> bytes:
+        """Stream key of the mask that two sites (in roster order) have in common."""
+        return self._derive(shared, "pair mask", number, context, first, second)
+
+    def self_mask(self, seed: bytes, number: int, context: bytes, site: str) -> bytes:
+        """Stream key of a site's own mask."""
+        return self._derive(seed, "self mask", number, context, site)
+
+    def _derive(self, key: bytes, purpose: str, *info: str | int | bytes) -> bytes:
+        return crypto.derive(key, purpose, self.transcript, *info)

@@ -1,0 +1,128 @@
+"""All sites in one process, through the same noise and the same secure aggregation.
+
+Deterministic: every secret comes from the seed. For planning and for
+benchmarks; a simulation protects nobody, and its seed must never be used for a
+real run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Result, Shape, SiteData
+from consortium.engine.neighbour_answers import hear, speaks
+from consortium.engine.queries import encode_query, query_context
+from consortium.engine.session import Round, Session, own_answers
+from consortium.privacy.noise import GaussianSampler
+from consortium.secagg import CENTRE, Hub, Party, Roster
+from consortium.study.plan import Plan, make_plan
+from consortium.study.spec import Study
+
+
+class Simulation:
+    """A consortium in memory.
+
+    Parameters
+    ----------
+    study : Study
+    data : sequence of SiteData
+        One per site, in the study's order.
+    seed : int
+    """
+
+    def __init__(self, study: Study, data: Sequence[SiteData], seed: int) -> None:
+        self.plan: Plan = make_plan(study, _shape(study, data))
+        self.session = Session(self.plan)
+        self._data = data
+        self._seed = seed
+        self._hub, self._parties = self._meet()
+
+    def run(self, watch: Callable[[Round], None] = lambda _: None) -> Result:
+        """Run all rounds; ``watch`` sees each one when it is finished."""
+        while self.session.pending is not None:
+            watch(self.step())
+        assert self.session.result is not None  # noqa: S101 - nothing is pending
+        return self.session.result
+
+    def step(self) -> Round:
+        """Run one round: statistics, noise, masks, unmasking, release."""
+        session, number = self.session, self.session.number
+        assert session.pending is not None  # noqa: S101 - for the type checker
+        stage, query = session.stage, session.pending
+        mechanism, local = stage.mechanism, REGISTRY[self.plan.study.algorithm].statistics
+        body, _ = encode_query(query)
+        context = query_context(self.plan, number, body)
+        masked, opened = mechanism.masked_entries, mechanism.opened_entries
+        self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
+        told = self._told() if stage.release.hears else []
+        for index, party in enumerate(self._parties):
+            if stage.release.hears:
+                query = replace(query, heard=hear(self.plan, stage, index, told))
+            statistic = local[query.statistic](self._data[index], query, mechanism.bound)
+            sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
+            share = mechanism.protect(index, statistic, sampler)
+            self._hub.receive_contribution(
+                party.contribute(number, context, share.masked, share.opened if opened else None)
+            )
+        if masked:
+            request = self._hub.request(number)
+            for party in self._parties:
+                self._hub.receive_unmasking(party.unmask(number, request))
+        total = self._hub.sum(number)
+        values = mechanism.release(total.sum, list(total.opened.values()))
+        return session.accept(values, range(len(self._parties)))
+
+    def _told(self) -> list[Mapping[int, Array]]:
+        """What the sites told their neighbours, round by round."""
+        rounds: list[Mapping[int, Array]] = []
+        for done in self.session.rounds:
+            stage = self.plan.stage(done.stage)
+            if speaks(stage):
+                rounds.append(own_answers(stage.mechanism, done.values, done.survivors))
+        return rounds
+
+    def _meet(self) -> tuple[Hub, list[Party]]:
+        study, rounds = self.plan.study, self.plan.rounds
+        names = (*study.sites, CENTRE)
+        keys = {n: Ed25519PrivateKey.from_private_bytes(self._secret(f"key {n}")) for n in names}
+        public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
+        masking, minimum = self.plan.masking, self.plan.minimum
+        roster = Roster(study.sites, public, masking.threshold, minimum, masking.holders)
+        run, secret = f"simulation-{study.study}", self._secret
+        hub = Hub(
+            run=run, roster=roster, rounds=rounds, identity=keys[CENTRE], secret=secret("hub")
+        )
+        parties = [
+            Party(
+                run=run,
+                name=name,
+                roster=roster,
+                rounds=rounds,
+                identity=keys[name],
+                secret=secret(f"party {name}"),
+            )
+            for name in study.sites
+        ]
+        for party in parties:
+            hub.receive_advertisement(party.advertise(b""))
+        for party in parties:
+            hub.receive_share(party.receive_keys(hub.keys()))
+        for party in parties:
+            party.receive_shares(hub.shares())
+        return hub, parties
+
+    def _secret(self, purpose: str) -> bytes:
+        return hashlib.sha256(f"simulation {self._seed} {purpose}".encode()).digest()
+
+
+def _shape(study: Study, data: Sequence[SiteData]) -> Shape:
+    return data[0].extent.shape(
+        [len(site.lengths) for site in data],
+        [sum(site.lengths) for site in data],
+        study.privacy.unit,
+    )

@@ -1,0 +1,1 @@
+"""Where a study looks: grid, atlas, images."""

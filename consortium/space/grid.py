@@ -1,0 +1,212 @@
+"""The study's grid: which voxels, in which order, make up a column of data.
+
+Centre and sites build it from the study file alone, so it is public. A vector over the grid
+holds the voxels of the mask in C order, the order of ``image[mask]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from nibabel.affines import apply_affine
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.files.atomic import beside
+from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.study.spec import DataSection
+
+TEMPLATE = "template"
+TEMPLATE_THRESHOLD = 0.2
+"""Part of the template's largest intensity above which a voxel is brain (nilearn's default)."""
+FINEST = 0.5
+"""Finest grid of the template in mm; it has eighty million voxels, and half the edge eight times
+as many."""
+MNI_CODE = 4
+"""NIfTI's sform and qform code of the MNI152 space."""
+LARGEST_CONDITION = 1e6
+"""A grid whose affine is worse conditioned than this has a collapsed axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Voxels of a study.
+
+    Parameters
+    ----------
+    mask : array of bool, shape (I, J, K)
+        True for the D voxels of the study.
+    affine : array, shape (4, 4)
+        Voxel indices to millimetres in the study's space.
+
+    Raises
+    ------
+    DataError
+        If the mask is not 3-D or is empty, or the affine can't be inverted.
+    """
+
+    mask: NDArray[np.bool_]
+    affine: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.mask.ndim != 3 or self.mask.dtype != np.bool_:
+            msg = f"The study's mask has shape {self.mask.shape}; give a 3-D image of 0 and 1."
+            raise DataError(msg)
+        if not self.mask.any():
+            raise DataError("The study's mask is empty; give one with at least one voxel in it.")
+        if not is_invertible(self.affine):
+            raise DataError("The affine of the study's mask is singular; correct its header.")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Voxels along each axis."""
+        first, second, third = self.mask.shape
+        return first, second, third
+
+    @cached_property
+    def features(self) -> int:
+        """D, voxels in the mask."""
+        return int(np.count_nonzero(self.mask))
+
+    @cached_property
+    def coordinates(self) -> NDArray[np.float64]:
+        """Centres of the voxels in mm, shape (D, 3)."""
+        return np.asarray(apply_affine(self.affine, np.argwhere(self.mask)))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of mask and affine: two parties that agree on it mean the same voxels."""
+        content = hashlib.sha256(repr(self.shape).encode())
+        content.update(np.packbits(self.mask).tobytes())
+        content.update((np.round(self.affine, 4) + 0.0).astype("<f8").tobytes())
+        return content.hexdigest()
+
+    def image(self, values: NDArray[Any]) -> nib.Nifti1Image:
+        """Put values back in their places; voxels outside the mask are zero.
+
+        Parameters
+        ----------
+        values : array, shape (D,) or (D, K)
+            One volume, or K of them.
+
+        Returns
+        -------
+        nibabel.Nifti1Image
+            3-D or 4-D, float32, in mm of the MNI152 space.
+
+        Raises
+        ------
+        DataError
+            If the first axis is not D long.
+        """
+        if values.ndim not in (1, 2) or values.shape[0] != self.features:
+            msg = f"Values of shape {values.shape} don't fit a grid of {self.features} voxels; "
+            raise DataError(msg + "give one row for each voxel of the mask.")
+        volume = np.zeros(self.shape + values.shape[1:], dtype=np.float32)
+        volume[self.mask] = values
+        image = nib.Nifti1Image(volume, self.affine)
+        image.header.set_xyzt_units(xyz="mm")
+        image.set_sform(self.affine, code=MNI_CODE)
+        image.set_qform(self.affine, code=MNI_CODE)
+        return image
+
+
+def study_grid(data: DataSection, folder: Path) -> Grid:
+    """Grid that a study's data section asks for.
+
+    Parameters
+    ----------
+    data : DataSection
+        Its ``mask`` and ``resolution``; a mask file brings its own grid and ``resolution`` is
+        then not used.
+    folder : Path
+        Folder of the study file, which a mask file lies beside.
+
+    Returns
+    -------
+    Grid
+        The same at every site for the same study and mask file; compare ``digest`` to be sure.
+
+    Raises
+    ------
+    DataError
+        If the mask file is outside ``folder``, is missing or can't be used.
+    """
+    if data.mask == TEMPLATE:
+        return template_grid(data.resolution)
+    # The study file comes from the centre: it must not be able to point at a site's other files.
+    try:
+        path = beside(folder, data.mask)
+    except ValueError as error:
+        msg = f"The study's mask {data.mask} is not beside the study file; give a relative path."
+        raise DataError(msg) from error
+    return mask_grid(path)
+
+
+@lru_cache(maxsize=4)  # a public constant that takes a fifth of a second
+def template_grid(resolution: float) -> Grid:
+    """Brain mask of the MNI152 template that nilearn carries.
+
+    Parameters
+    ----------
+    resolution : float
+        Edge of a voxel in mm.
+
+    Raises
+    ------
+    DataError
+        If it is below `FINEST`.
+    """
+    if resolution < FINEST:
+        raise DataError(
+            f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm; ask for a "
+            "coarser grid."
+        )
+    # Importing nilearn costs seconds, which only those who need the template should pay.
+    from nilearn.datasets import load_mni152_template
+    from nilearn.image import resample_img
+
+    template = load_mni152_template(resolution=1)
+    if resolution != 1:
+        # nilearn's own loader takes whole millimetres only; this is what it does with them.
+        template = resample_img(template, np.eye(3) * resolution)
+    mask = np.asarray(template.dataobj) > TEMPLATE_THRESHOLD
+    return Grid(mask, np.asarray(template.affine, dtype=np.float64))
+
+
+def mask_grid(path: Path) -> Grid:
+    """Grid of a 3-D NIfTI mask; voxels that are neither zero nor NaN belong to it.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, is no NIfTI of real numbers, is not 3-D or holds no voxel.
+    """
+    try:
+        image = load_nifti(path)
+        values = np.asarray(image.dataobj)
+    except UNREADABLE as error:
+        msg = f"The mask {path} can't be read; give a whole 3-D NIfTI file."
+        raise DataError(msg) from error
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"The mask {path} does not hold real numbers; save it as 0 and 1.")
+    try:
+        return Grid((values != 0) & np.isfinite(values), np.asarray(image.affine, np.float64))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def is_invertible(affine: NDArray[np.float64]) -> bool:
+    """Whether an affine (4 x 4) maps voxels to millimetres one to one."""
+    if not np.isfinite(affine).all():
+        return False
+    linear = affine[:3, :3]
+    lengths = np.linalg.norm(linear, axis=0)
+    # Columns are scaled first: anisotropic voxels are sound, parallel axes are not.
+    return bool((lengths > 0).all() and np.linalg.cond(linear / lengths) < LARGEST_CONDITION)

@@ -1,0 +1,193 @@
+"""The study's two spaces: the features that are analysed, and the voxels that maps are drawn on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Extent
+from consortium.errors import DataError
+from consortium.files.atomic import beside
+from consortium.space.atlas import Regions, read_maps, read_regions
+from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.study.spec import DataSection, Study
+from consortium.views.base import EegView, FmriView, TableView
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """What a study's numbers stand for.
+
+    Parameters
+    ----------
+    grid : Grid
+        Voxels that images are sampled on.
+    regions : Regions, optional
+        An atlas over these voxels; its regions are then the features, and the voxels otherwise.
+    fine : Grid, optional
+        Voxels of full-resolution maps; by default those of ``grid``.
+    views : tuple of ViewSpace
+        Of a study of feature vectors, whose features are their entries.
+    """
+
+    grid: Grid
+    regions: Regions | None = None
+    fine: Grid | None = None
+    views: tuple[ViewSpace, ...] = ()
+
+    @property
+    def image_features(self) -> int:
+        """Rows of a person's image series: regions, or else voxels."""
+        return self.regions.features if self.regions else self.grid.features
+
+    @property
+    def features(self) -> int:
+        """D, what is analysed."""
+        return sum(view.size for view in self.views) if self.views else self.image_features
+
+    @property
+    def extent(self) -> Extent:
+        """Its numbers of features and voxels."""
+        views = tuple((view.name, view.size) for view in self.views)
+        return Extent(self.features, 0 if views else self.voxels, views)
+
+    @property
+    def maps(self) -> Grid:
+        """Voxels of full-resolution maps."""
+        return self.fine or self.grid
+
+    @property
+    def voxels(self) -> int:
+        """V, rows of a full-resolution map."""
+        return self.maps.features
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it; without atlas and finer maps that of the grid."""
+        parts = [self.grid.digest]
+        if self.regions:
+            parts.append(f"regions {self.regions.digest}")
+        if self.fine:
+            parts.append(f"fine {self.fine.digest}")
+        parts += [f"view {view.digest}" for view in self.views]
+        return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
+
+    def paint(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the features (D x K) as values of the grid's voxels."""
+        return self.regions.paint(values) if self.regions else values
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSpace:
+    """What the entries of a view stand for.
+
+    Parameters
+    ----------
+    view : TableView, FmriView or EegView
+    size : int
+        Entries of the view.
+    components : array of float32, shape (D, K), optional
+        Public component maps over the rows of the images, for a view that measures these.
+    """
+
+    view: TableView | FmriView | EegView
+    size: int
+    components: NDArray[np.float32] | None = None
+
+    @property
+    def name(self) -> str:
+        """The view's name."""
+        return self.view.name
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the entries; numbers where they are places in an image."""
+        if isinstance(self.view, FmriView):
+            return [str(row + 1) for row in range(self.size)]
+        return self.view.labels
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the view and of what it needs beside the study file."""
+        content = hashlib.sha256(self.view.model_dump_json().encode())
+        if self.components is not None:
+            content.update(np.ascontiguousarray(self.components).tobytes())
+        return content.hexdigest()
+
+
+def study_space(study: Study, folder: Path) -> Space:
+    """Space that a study asks for.
+
+    Parameters
+    ----------
+    study : Study
+        Its views, and of its data section ``mask``, ``resolution``, ``atlas`` and
+        ``maps_resolution``.
+    folder : Path
+        Folder of the study file, which all files that it names lie beside.
+
+    Raises
+    ------
+    DataError
+        If a file is outside ``folder``, is missing or can't be used.
+    """
+    images = image_space(study.data, folder)
+    views = tuple(_view_space(view, images, folder) for view in study.features)
+    return replace(images, views=views)
+
+
+def _view_space(view: TableView | FmriView | EegView, images: Space, folder: Path) -> ViewSpace:
+    if not isinstance(view, FmriView):
+        return ViewSpace(view, len(view.labels))
+    if view.components is None:
+        return ViewSpace(view, images.image_features)
+    maps = read_maps(_beside(folder, view.components, "component maps"), images.grid)
+    if images.regions:
+        maps = np.asarray(images.regions.weights @ maps, dtype=np.float32)
+    return ViewSpace(view, maps.shape[1], maps)
+
+
+def image_space(data: DataSection, folder: Path) -> Space:
+    """Space of a study's images: its grid, its atlas and the voxels of its maps.
+
+    Raises
+    ------
+    DataError
+        As `study_space`.
+    """
+    grid = study_grid(data, folder)
+    regions = read_regions(_beside(folder, data.atlas, "atlas"), grid) if data.atlas else None
+    finer = data.maps_resolution
+    return Space(grid, regions, _finer(data, grid, finer) if finer else None)
+
+
+def _beside(folder: Path, name: str, what: str) -> Path:
+    try:
+        return beside(folder, name)
+    except ValueError as error:
+        raise DataError(
+            f"The study's {what} {name} is not beside the study file; give a relative path."
+        ) from error
+
+
+def _finer(data: DataSection, grid: Grid, resolution: float) -> Grid:
+    """The same brain on voxels of another size."""
+    if data.mask == TEMPLATE:
+        return template_grid(resolution)
+    from nilearn.image import resample_img  # costs seconds, which few should pay
+
+    image = resample_img(
+        grid.image(np.ones(grid.features)),
+        np.eye(3) * resolution,
+        interpolation="nearest",
+        force_resample=True,
+        copy_header=True,
+    )
+    return Grid(np.asarray(image.dataobj) > 0, np.asarray(image.affine, dtype=np.float64))

@@ -1,0 +1,1 @@
+"""A study: its file, its model, and its plan."""

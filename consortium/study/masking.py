@@ -1,0 +1,74 @@
+"""Who masks with whom in a study: all sites with all, or each with a few that it draws.
+
+Up to 32 sites, or where a graph would cost more than it saves, masks and shares go between all
+sites. Beyond that a graph is drawn (see `consortium.secagg.graph_size`), and the study's promise
+is planned for what a graph may hide and for the probability that it fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consortium.secagg.graph_size import Neighbourhood, plan_neighbourhood
+from consortium.secagg.threshold import threshold
+from consortium.study.spec import Study
+
+MOST_OF_DELTA = 1e-3
+"""Largest part of the study's δ that the graph's failure may take; most studies give it 1e-7."""
+
+
+@dataclass(frozen=True)
+class Masking:
+    """How a study's secure sums are masked.
+
+    Parameters
+    ----------
+    threshold : int
+        Shares that open a seed; 0 if nothing is masked.
+    holders : int
+        Sites that each site draws to hold its shares; 0 for all.
+    hidden : int
+        Honest sites that may be missing from a sum without anybody's noticing, beside the
+        drop-outs that the study allows.
+    failure : float
+        Probability, over the draws, that more is learnt than was promised: a part of δ.
+    """
+
+    threshold: int
+    holders: int = 0
+    hidden: int = 0
+    failure: float = 0.0
+
+
+def plan_graph(study: Study) -> Neighbourhood | None:
+    """The graph that a study draws, or None if all sites mask with all or nothing is masked."""
+    privacy, sites = study.privacy, len(study.sites)
+    if privacy.scheme in ("local", "none"):
+        return None
+    graph = plan_neighbourhood(sites, privacy.colluding_sites, privacy.dropouts)
+    affordable = graph is not None and graph.failure <= MOST_OF_DELTA * privacy.delta
+    return graph if affordable else None
+
+
+def plan_masking(study: Study) -> Masking:
+    """Choose between all sites and a graph; every party of a run comes to the same.
+
+    Raises
+    ------
+    StudyError
+        If the study's numbers of colluding sites and drop-outs are unsafe together.
+    """
+    privacy, sites = study.privacy, len(study.sites)
+    if privacy.scheme in ("local", "none"):
+        return Masking(0)
+    needed = threshold(sites, privacy.colluding_sites, privacy.dropouts)
+    graph = plan_graph(study)
+    if graph is None:
+        return Masking(needed)
+    return Masking(graph.threshold, graph.holders, graph.hidden, graph.failure)
+
+
+def delta_left(study: Study) -> float:
+    """The part of the study's δ that the noise must keep to, once the graph's failure is off."""
+    graph = plan_graph(study)
+    return study.privacy.delta - (graph.failure if graph else 0.0)

@@ -1,0 +1,268 @@
+"""What a study will cost, worked out before any data is read.
+
+A plan is a pure function of the study file and of the sites' public sizes, so
+that the centre and every site compute the same one and nobody has to believe
+another. The budget, as μ², is split over the stages by their shares and evenly
+over a stage's rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Extent, PlannedRelease, Shape
+from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.privacy.accountant import Budget
+from consortium.privacy.calibrate import calibrate
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.privacy.loss import Floats
+from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.study.masking import Masking, delta_left, plan_masking
+from consortium.study.spec import Study
+
+_LARGEST = 1e30
+"""Of clipping bounds: squares of squares still fit a double."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Equal rounds of one statistic.
+
+    Parameters
+    ----------
+    release : PlannedRelease
+    mechanism : Mechanism
+    """
+
+    release: PlannedRelease
+    mechanism: Mechanism
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.release.stage
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes of a site's contribution to one round, without envelope."""
+        vectors = 2 if self.mechanism.scheme == "cape" else 1
+        return vectors * self.release.entries * self.mechanism.lattice.bits // 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is fixed before the first round.
+
+    Parameters
+    ----------
+    study : Study
+    shape : Shape
+    stages : tuple of Stage
+    """
+
+    study: Study
+    shape: Shape
+    stages: tuple[Stage, ...]
+
+    @property
+    def rounds(self) -> int:
+        """Most rounds that the study can have."""
+        return sum(stage.release.rounds for stage in self.stages)
+
+    @property
+    def minimum(self) -> int:
+        """Fewest sites that a round may end with."""
+        return len(self.study.sites) - self.study.privacy.dropouts
+
+    @cached_property
+    def losses(self) -> tuple[tuple[float, ...], ...]:
+        """Planned μ of each round (rows) for each site, against the worst coalition."""
+        return self._by_round(lambda mechanism: mechanism.coalition())
+
+    @cached_property
+    def outsider_losses(self) -> tuple[tuple[float, ...], ...]:
+        """The same against who sees only what is released."""
+        return self._by_round(lambda mechanism: mechanism.outsider())
+
+    def _by_round(self, loss: Callable[[Mechanism], Floats]) -> tuple[tuple[float, ...], ...]:
+        rows: list[tuple[float, ...]] = []
+        for stage in self.stages:
+            row = tuple(float(mu) for mu in loss(stage.mechanism))
+            rows += [row] * stage.release.rounds
+        return tuple(rows)
+
+    def site_loss(self, site: int) -> float:
+        """μ of the whole study for one site, at the worst."""
+        return compose(row[site] for row in self.losses)
+
+    @property
+    def promised_mu(self) -> float:
+        """μ that the study file allows; infinite without privacy."""
+        return promised_mu(self.study)
+
+    @property
+    def mu(self) -> float:
+        """μ of the whole study for the worst site, at the worst."""
+        return max(self.site_loss(site) for site in range(len(self.study.sites)))
+
+    @property
+    def epsilon(self) -> float:
+        """ε against the coalition at the study's δ."""
+        return epsilon_of(self.mu, self.delta)
+
+    @cached_property
+    def masking(self) -> Masking:
+        """Who masks with whom."""
+        return plan_masking(self.study)
+
+    @property
+    def delta(self) -> float:
+        """The study's δ without the graph's failure: what μ is turned into ε at."""
+        return self.study.privacy.delta - self.masking.failure
+
+    def site_outsider_loss(self, site: int) -> float:
+        """μ of the whole study for one site against who sees only what is released."""
+        return compose(row[site] for row in self.outsider_losses)
+
+    @property
+    def outsider_mu(self) -> float:
+        """μ of the whole study for the worst site against who sees only what is released."""
+        return max(self.site_outsider_loss(site) for site in range(len(self.study.sites)))
+
+    def stage(self, name: str) -> Stage:
+        """Look a stage up by name.
+
+        Raises
+        ------
+        PrivacyError
+            If the plan has no such stage.
+        """
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise PrivacyError(f"The plan has no stage '{name}'; an unplanned release is refused.")
+
+
+def promised_mu(study: Study) -> float:
+    """μ of a study's ε and δ (less a graph's failure); infinite for the scheme ``none``."""
+    privacy = study.privacy
+    return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, delta_left(study))
+
+
+def make_plan(study: Study, shape: Shape) -> Plan:
+    """Plan a study.
+
+    Raises
+    ------
+    StudyError
+        If the parameters don't fit the data's sizes or the number of drop-outs is unsafe.
+    BudgetError
+        If the releases can't be made within the promised ε.
+    """
+    if len(shape.units) != len(study.sites):
+        raise StudyError(
+            f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
+            "wait for all, or correct the list of sites."
+        )
+    shape = replace(shape, sites=study.sites)
+    plan_masking(study.started_with(study.sites[: study.fewest]))
+    masking = plan_masking(study)
+    limit = promised_mu(study)
+    shape = replace(shape, noise=_whole_noise(study, limit, masking.hidden))
+    stages = []
+    budget = Budget(limit)
+    for release in planned_releases(study, shape):
+        stage = _plan_stage(study, shape, release, limit, masking.hidden)
+        stages.append(stage)
+        for number in range(release.rounds if math.isfinite(limit) else 0):
+            mu = float(stage.mechanism.coalition().max())
+            budget = budget.charge(mu, f"{study.study}: round {number + 1} of '{stage.name}'")
+    return Plan(study, shape, tuple(stages))
+
+
+def _whole_noise(study: Study, limit: float, hidden: int) -> float:
+    """Noise over sensitivity of one release with the whole budget, over equal sites."""
+    privacy, count = study.privacy, len(study.sites)
+    if not math.isfinite(limit):
+        return 0.0
+    try:
+        noise = calibrate(
+            privacy.scheme,
+            [1.0] * count,
+            [limit] * count,
+            colluding=privacy.colluding_sites,
+            dropouts=max(privacy.dropouts, hidden),
+            boost=privacy.boost,
+        )
+    except PrivacyError as error:
+        raise BudgetError(
+            f"field 'privacy.epsilon': {privacy.epsilon} is too small ({error}); raise epsilon."
+        ) from error
+    return float(noise.aggregate())
+
+
+def count_rounds(study: Study, extent: Extent) -> int:
+    """Most rounds of a study, whatever the sites' sizes: those that it has without noise."""
+    ones = (1,) * len(study.sites)
+    shape = replace(extent.shape(ones, ones, study.privacy.unit), sites=study.sites)
+    return sum(release.rounds for release in planned_releases(study, shape))
+
+
+def planned_releases(study: Study, shape: Shape) -> tuple[PlannedRelease, ...]:
+    """Every release that a study's analysis may make.
+
+    Raises
+    ------
+    StudyError
+        If the parameters don't fit the sizes, or are too small or large to be computed with.
+    """
+    try:
+        releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
+    except ArithmeticError as error:
+        raise _out_of_range(study) from error
+    for release in releases:
+        if not all(
+            1 / _LARGEST <= b <= _LARGEST for b in (release.bound.norm, release.bound.spread)
+        ):
+            raise _out_of_range(study)
+    return releases
+
+
+def _out_of_range(study: Study) -> StudyError:
+    return StudyError(
+        f"field 'analysis': {study.algorithm} can't compute with numbers this small or large; "
+        f"keep every bound, and what follows from it, between {1 / _LARGEST:g} and {_LARGEST:g}."
+    )
+
+
+def _plan_stage(
+    study: Study, shape: Shape, release: PlannedRelease, limit: float, hidden: int
+) -> Stage:
+    privacy = study.privacy
+    target = limit * math.sqrt(release.share / release.rounds)
+    try:
+        mechanism = plan_mechanism(
+            privacy.scheme,
+            entries=release.entries,
+            bound=release.bound,
+            units=shape.units,
+            target=target if math.isfinite(target) else 1.0,
+            colluding=privacy.colluding_sites,
+            dropouts=privacy.dropouts,
+            hidden=hidden,
+            boost=privacy.boost,
+            each=release.to == "each",
+        )
+    except BudgetError:
+        raise
+    except PrivacyError as error:
+        raise BudgetError(
+            f"field 'privacy.epsilon': {privacy.epsilon} is too small for {release.rounds} rounds "
+            f"of '{release.stage}' over {sum(shape.units)} units ({error}); raise epsilon, ask "
+            "for fewer rounds or bring more data."
+        ) from error
+    return Stage(release, mechanism)

@@ -1,0 +1,370 @@
+"""The study file: everything that a consortium agrees on before any data is read."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import NamesSites
+from consortium.errors import StudyError
+from consortium.files.strict_yaml import MOST_TEXT, PlainYamlError, parse_yaml, read_limited
+from consortium.views.base import FmriView, View
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+"""Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
+
+
+class Section(BaseModel):
+    """A part of the study file: frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class DataSection(Section):
+    """What every site loads, and how."""
+
+    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+        default="rest", description="BIDS task label of the functional images to load."
+    )
+    space: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+        default="MNI152NLin2009cAsym",
+        description="Name of the template space that the sites' images are aligned to.",
+    )
+    resolution: float = Field(
+        default=12.0,
+        gt=0,
+        le=30,
+        description="Edge of a voxel of the study's grid in mm; images are resampled to it. A "
+        "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
+        "grid: 12 to 16 mm for some hundred subjects.",
+    )
+    mask: str = Field(
+        default="template",
+        description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
+        "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
+    )
+    atlas: str | None = Field(
+        default=None,
+        description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
+        "regions' mean courses, over the voxels of the grid, are then analysed instead of voxels.",
+    )
+    maps_resolution: float | None = Field(
+        default=None,
+        gt=0,
+        le=30,
+        description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
+        "the grid's own.",
+    )
+    maps_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        le=40,
+        description="Gaussian smoothing of the maps after their release, FWHM in mm: it takes the "
+        "noise of privacy down and costs no privacy.",
+    )
+    smoothing: float = Field(
+        default=0.0, ge=0, le=40, description="Gaussian smoothing of every volume, FWHM in mm."
+    )
+    detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
+        default="linear",
+        description="Polynomial trend taken out of each voxel's course, subject by subject.",
+    )
+    confounds: tuple[str, ...] = Field(
+        default=(),
+        description="Columns of each subject's confounds TSV to regress out; a name ending in * "
+        "stands for all columns that begin so.",
+    )
+    standardize: Literal["none", "subject", "voxel"] = Field(
+        default="subject",
+        description="'subject': one factor per subject, so that the mean squared norm of its "
+        "volumes is 1; 'voxel': also unit variance per voxel first; 'none': values as they are, "
+        "times scale.",
+    )
+    scale: float = Field(
+        default=1.0, gt=0, description="Public factor applied last, for standardize: none."
+    )
+    minimum_volumes: int = Field(
+        default=20, ge=2, description="A subject with fewer volumes is left out."
+    )
+    volumes: int | None = Field(
+        default=None,
+        ge=2,
+        description="If given, every subject must have exactly this many volumes.",
+    )
+
+
+class PrivacySection(Section):
+    """The promise."""
+
+    unit: Literal["subject", "timepoint"] = Field(
+        default="subject",
+        description="What one neighbouring data set may replace: a person or one volume.",
+    )
+    epsilon: float = Field(
+        gt=0, le=100, description="Largest total ε against the coalition, over all releases."
+    )
+    delta: float = Field(gt=0, lt=0.5, description="δ that belongs to epsilon.")
+    scheme: Literal["cape", "secure-sum", "local", "none"] = Field(
+        default="cape",
+        description="How noise is shared among the sites; 'none' runs in a simulation only.",
+    )
+    boost: float = Field(
+        default=10_000.0,
+        gt=0,
+        description="κ, variance of the correlated noise over that of a site's whole noise.",
+    )
+    colluding_sites: int = Field(
+        ge=0, description="S_C, sites that may join the centre against the others."
+    )
+    dropouts: int = Field(
+        default=0,
+        ge=0,
+        description="Sites that may be missing from a round without breaking the promise.",
+    )
+
+
+class TimingSection(Section):
+    """Nothing waits without a deadline."""
+
+    join: float = Field(
+        default=600.0, gt=0, description="Seconds that the centre waits for every site to join."
+    )
+    answer: float = Field(
+        default=600.0, gt=0, description="Seconds that a site may take to answer one round."
+    )
+    late: float = Field(
+        default=10.0,
+        gt=0,
+        description="Seconds that a site which missed a round is waited for in the next ones, "
+        "until it answers again.",
+    )
+
+
+class Study(Section):
+    """A study file as a value.
+
+    ``analysis`` is kept as its algorithm's own parameter model.
+    """
+
+    study: Name = Field(description="Short name; part of the output's file names.")
+    title: str = Field(default="", max_length=200, description="A line for people.")
+    sites: tuple[Name, ...] = Field(
+        min_length=1, max_length=1024, description="Names of the sites, as in the roster."
+    )
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="Fewest sites that a run may start with; all of them if not given. Sites that "
+        "are not there when `timing.join` has passed are left out of the run and told so.",
+    )
+    data: DataSection = Field(default_factory=DataSection, description=DataSection.__doc__)
+    features: tuple[View, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Views: feature vectors of each person, for analyses of persons instead of "
+        "image series. Only who has all of them takes part.",
+    )
+    privacy: PrivacySection = Field(description=PrivacySection.__doc__)
+    algorithm: str = Field(description="Name of the analysis.")
+    analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
+    timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
+
+    @field_validator("title")
+    @classmethod
+    def _printable(cls, title: str) -> str:
+        if not title.isprintable():
+            raise ValueError("a title is one line of printable characters; correct it")
+        return title
+
+    @field_validator("sites")
+    @classmethod
+    def _distinct(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(sites)) != len(sites):
+            raise ValueError("a site is named twice; name each site once")
+        return sites
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_analysis(cls, values: Any) -> Any:
+        return {"analysis": {}, **values} if isinstance(values, dict) else values
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in REGISTRY:
+            known = ", ".join(sorted(REGISTRY))
+            raise ValueError(f"{name[:40]!r} is not known; choose one of {known}")
+        return name
+
+    @field_validator("analysis", mode="before")
+    @classmethod
+    def _typed(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.data.get("algorithm")  # missing if it was refused, which is then reported
+        if isinstance(value, dict) and name is not None:
+            promise = {"privacy": info.data.get("privacy")}
+            return REGISTRY[name].Parameters.model_validate(value, context=promise)
+        return value
+
+    @model_validator(mode="after")
+    def _sound(self) -> Study:
+        privacy, data = self.privacy, self.data
+        if self.fewest > len(self.sites):
+            raise ValueError(
+                f"quorum: {self.quorum} sites can't be there of {len(self.sites)}; lower it"
+            )
+        missing = privacy.colluding_sites + privacy.dropouts
+        if privacy.scheme != "none" and missing >= self.fewest:
+            raise ValueError(
+                f"privacy: {privacy.colluding_sites} colluding and {privacy.dropouts} missing "
+                f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
+                "quorum"
+            )
+        self._check_views()
+        if isinstance(self.analysis, NamesSites):
+            self.analysis.check_sites(self.sites)
+        if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
+            raise ValueError(
+                f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
+                f"{self.algorithm} asks for; set detrend: none"
+            )
+        temporal = data.detrend != "none" or data.confounds or data.standardize != "none"
+        if privacy.unit == "timepoint" and temporal:
+            raise ValueError(
+                "data: detrend, confounds and standardize mix a subject's volumes, so that "
+                "replacing one volume changes all of them; for unit timepoint set detrend: none, "
+                "standardize: none and no confounds, or protect unit subject"
+            )
+        return self
+
+    def _check_views(self) -> None:
+        takes = REGISTRY[self.algorithm].takes
+        if takes == "series" and self.features:
+            raise ValueError(
+                f"features: {self.algorithm} works on image series, not on feature vectors; leave "
+                "features out"
+            )
+        if takes == "features" and not self.features:
+            raise ValueError(
+                f"features: {self.algorithm} works on feature vectors of persons; name at least "
+                "one view"
+            )
+        if self.features and self.privacy.unit != "subject":
+            raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
+        spread = [v for v in self.features if isinstance(v, FmriView) and v.measure == "amplitude"]
+        if spread and self.data.standardize == "voxel" and not self.data.atlas:
+            raise ValueError(
+                "data.standardize: 'voxel' makes every amplitude one; set subject or none"
+            )
+        names = [view.name for view in self.features]
+        if len(set(names)) < len(names):
+            raise ValueError("features: two views have one name; name each differently")
+
+    @property
+    def fewest(self) -> int:
+        """Fewest sites that a run may start with."""
+        return len(self.sites) if self.quorum is None else self.quorum
+
+    def started_with(self, sites: tuple[str, ...]) -> Study:
+        """Return the study of a run that starts with some of the sites.
+
+        Raises
+        ------
+        StudyError
+            If they are too few, or not the study's in the study's order.
+        """
+        if len(sites) < self.fewest or sites != tuple(s for s in self.sites if s in sites):
+            raise StudyError(
+                f"A run of '{self.study}' can't start with {', '.join(sites) or 'no site'}; it "
+                f"needs {self.fewest} of {', '.join(self.sites)}."
+            )
+        return self.model_copy(update={"sites": sites})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+def parse_study(text: str, where: str = "study") -> Study:
+    """Read a study from YAML text.
+
+    Raises
+    ------
+    StudyError
+        If the text is not YAML, or a field is unknown, missing or out of range; the message
+        names the field.
+    """
+    if len(text) > MOST_TEXT:
+        raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
+    try:
+        values = parse_yaml(text)
+    except PlainYamlError as error:
+        place = f", line {error.line}" if error.line is not None else ""
+        raise StudyError(
+            f"{where}{place} is not plain YAML; correct its syntax, write each field once, and "
+            "use neither aliases nor tags."
+        ) from error
+    if not isinstance(values, dict):
+        raise StudyError(f"{where} holds no fields; write it as 'name: value' lines.")
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        raise StudyError(f"{where}: {_first_problem(error)}") from error
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing or `parse_study` refuses its text.
+    """
+    try:
+        text = read_limited(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+    return parse_study(text, str(path))
+
+
+def study_schema() -> dict[str, Any]:
+    """JSON schema of the study file, with every analysis's own parameters."""
+    schema = Study.model_json_schema()
+    schema["$defs"].pop("BaseModel", None)
+    schema["properties"].pop("analysis")
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"algorithm": {"const": name}}},
+            "then": {"properties": {"analysis": algorithm.Parameters.model_json_schema()}},
+        }
+        for name, algorithm in sorted(REGISTRY.items())
+    ]
+    return schema
+
+
+def _first_problem(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False)
+    problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
+    problem = problems[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    kind = problem["type"]
+    if kind == "extra_forbidden":
+        return f"field '{field}' is unknown; remove it or correct its name."
+    if kind == "missing":
+        return f"field '{field}' is missing; add it."
+    text = problem["msg"].removeprefix("Value error, ")
+    return f"field '{field}': {text}." if field else f"{text}."

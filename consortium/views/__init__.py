@@ -1,0 +1,1 @@
+"""Views: what is measured of a person, and how it is told."""

@@ -1,0 +1,1 @@
+"""What a site's people have said yes to."""

@@ -1,0 +1,137 @@
+"""A site's people say yes to one exact study file with one exact set of keys, or take it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from consortium.errors import ConsortiumError, StudyError
+from consortium.exchange.base import Exchange
+from consortium.membership.consent import read_consents, withdraw
+from consortium.membership.keys import Identity, load_identity
+from consortium.membership.roster_file import fingerprint, read_roster
+from consortium.membership.signed_study import SignedStudy, read_signed
+from site_agent.approval.record import APPROVED, Approval, Terms, approvals, forget, keep, withdrawn
+from site_agent.config import SiteConfig
+from site_agent.enrolment.pinned_consortium import check_members, pin
+
+__all__ = [
+    "APPROVED",
+    "Approval",
+    "Terms",
+    "approvals",
+    "approve",
+    "read_for",
+    "take_back",
+    "tell_withdrawn",
+]
+
+
+def read_for(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> SignedStudy:
+    """Read a study as a site does before it says yes: signed, by its consortium, with its key.
+
+    Raises
+    ------
+    StudyError, SignatureError
+        If a file can't be used or is not what it must be, or the study protects nobody.
+    """
+    members = read_roster(roster)
+    check_members(folder, members)
+    signed = read_signed(study, members)
+    if signed.study.privacy.scheme == "none":
+        raise StudyError(
+            f"{study}: field 'privacy.scheme': 'none' protects nobody and is for simulations; "
+            "ask for a study with cape, secure-sum or local."
+        )
+    if name in signed.keys and signed.keys[name] != own_key:
+        raise StudyError(
+            f"{roster} has {fingerprint(signed.keys[name])} as the key of '{name}', and this "
+            f"site's is {fingerprint(own_key)}; send the coordinator a request of 'site-agent "
+            "join'."
+        )
+    return signed
+
+
+def approve(
+    folder: Path,
+    name: str,
+    identity: Identity,
+    study: Path,
+    roster: Path,
+    terms: Terms,
+) -> Approval:
+    """Record a signed yes to a study and its keys, in the place of any earlier yes to it.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    name : str
+        The site's.
+    identity : Identity
+    study, roster : Path
+    terms : Terms
+
+    Raises
+    ------
+    StudyError, SignatureError
+        As `read_for`.
+    ConfigurationError
+        If the record can't be written.
+    """
+    signed = read_for(folder, name, identity.public, study, roster)
+    approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
+    members = read_roster(roster)
+    keep(folder, identity, approval)
+    pin(folder, check_members(folder, members))
+    return approval
+
+
+def take_back(folder: Path, study: str) -> ConsortiumError | None:
+    """Take a yes back; a running agent reserves nothing for the study from now on.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    study : str
+        The study's name.
+
+    Returns
+    -------
+    ConsortiumError or None
+        Why the coordinator could not be told.
+
+    Raises
+    ------
+    StudyError
+        If the study is not approved.
+    ConfigurationError
+        If the site's folder can't be used.
+    """
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    forget(folder, study)
+    try:
+        tell_withdrawn(folder, identity, config.name, config.open_exchange())
+    except ConsortiumError as error:
+        return error
+    return None
+
+
+def tell_withdrawn(folder: Path, identity: Identity, name: str, exchange: Exchange) -> None:
+    """Take back what lies on the exchange of yeses that don't count any more.
+
+    Raises
+    ------
+    ConfigurationError
+        If a record of what is approved can't be read.
+    ExchangeError
+        If the exchange can't be used.
+    """
+    valid = {approval.study.digest for approval in approvals(folder, identity)}
+    for approval in withdrawn(folder, identity):
+        study = approval.study
+        if study.digest in valid or name not in study.sites:
+            continue
+        told = read_consents(exchange, study, {name: identity.public})[name]
+        if told is not None and told.runs > 0:
+            withdraw(exchange, identity.key, name, study)

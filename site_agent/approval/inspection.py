@@ -1,0 +1,228 @@
+"""A study held against a site before its people say yes: what it would load, ask and cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from consortium.errors import ConsortiumError, DataError
+from consortium.formatting import count
+from consortium.membership.consent import post_consent
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import SignedStudy
+from consortium.privacy.gdp import epsilon_of
+from consortium.space.study_space import study_space
+from consortium.study.plan import Plan, make_plan
+from site_agent.agent import CACHE
+from site_agent.approval.approval import Approval, Terms, approve, read_for, tell_withdrawn
+from site_agent.config import SiteConfig
+from site_agent.data.bids import Skipped
+from site_agent.enrolment.pinned_consortium import check_members
+from site_agent.images.series import SiteDataset
+from site_agent.ledger.ledger import Ledger
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.loading.open import open_dataset
+from site_agent.policy.policy import Policy, Spent, spent_in
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a study would mean for a site.
+
+    Parameters
+    ----------
+    signed : SignedStudy
+    lengths : tuple of int
+        Volumes of every person who qualifies.
+    skipped : tuple of Skipped
+        Who doesn't, and why.
+    plan : Plan or None
+        As if every site had as many persons and volumes as this one.
+    policy : Policy
+    spent : Spent
+        What the ledger holds, as μ.
+    price : float
+        μ of one run.
+    outsiders : tuple of float
+        μ against outsiders: what the ledger holds, and one run.
+    problems : tuple of str
+        Why the site would refuse; none if it would not.
+    """
+
+    signed: SignedStudy
+    lengths: tuple[int, ...]
+    skipped: tuple[Skipped, ...]
+    plan: Plan | None
+    policy: Policy
+    spent: Spent
+    price: float
+    outsiders: tuple[float, float]
+    problems: tuple[str, ...]
+
+    def show(self, out: Console) -> None:
+        """Print it for the site's people."""
+        out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
+        out.print(f"{len(self.lengths)} persons qualify{self._of_them()}.", soft_wrap=True)
+        for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
+            out.print(f"{many} left out: {reason}")
+        for each in self.skipped:
+            out.print(f"  {each.label}: {each.detail}", soft_wrap=True)
+        if self.plan is not None:
+            self._show_releases(self.plan, out)
+            self._show_price(self.plan, out)
+        for problem in self.problems:
+            out.print(f"REFUSED: {problem}", soft_wrap=True)
+        if not self.problems:
+            out.print(
+                "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
+            )
+
+    def _of_them(self) -> str:
+        """What those who qualify have."""
+        views = ", ".join(view.name for view in self.signed.study.features)
+        return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
+
+    def _show_releases(self, plan: Plan, out: Console) -> None:
+        table = Table("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
+        for stage in plan.stages:
+            release, sigma = stage.release, stage.mechanism.noise.aggregate()
+            table.add_row(
+                *(release.stage, release.statistic, str(release.rounds), str(release.entries)),
+                *(f"{release.bound.norm:.3g}", f"{sigma:.3g}"),
+            )
+        out.print(table)
+
+    def _show_price(self, plan: Plan, out: Console) -> None:
+        privacy, delta = self.signed.study.privacy, self.policy.delta
+        total = self.policy.allowance(privacy.unit).total
+        before, after = _before_after(self.spent.total, self.price, delta)
+        outside = _before_after(*self.outsiders, delta)
+        colluders = count(privacy.colluding_sites, "colluding site")
+        outsiders = epsilon_of(plan.outsider_mu, privacy.delta)
+        out.print(
+            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {colluders}, and "
+            f"ε ≤ {outsiders:.4g} against outsiders (δ = {privacy.delta:g}, "
+            f"unit {privacy.unit}, sites of equal size).",
+            soft_wrap=True,
+        )
+        out.print(
+            f"The ledger holds ε = {before} before and ε = {after} after one run against the "
+            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
+            f"before and ε = {outside[1]} after.",
+            soft_wrap=True,
+        )
+
+
+def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
+    """Load what a study would load, and hold the study against the site's rules and ledger.
+
+    Raises
+    ------
+    ConsortiumError
+        If the study is not signed, not of this site's consortium, or a file can't be used.
+    """
+    config, policy = SiteConfig.load(folder), Policy.load(folder)
+    identity = load_identity(folder)
+    signed = read_for(folder, config.name, identity.public, study, roster)
+    asked = signed.study
+    space = study_space(asked, signed.folder)
+    data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers)
+    survey, problems = data.survey, _load(data)
+    plan = None
+    if survey.lengths:
+        people, volumes = len(survey.lengths), sum(survey.lengths)
+        count, unit = len(asked.sites), asked.privacy.unit
+        sizes = (people,) * count, (volumes,) * count
+        shape = space.extent.shape(*sizes, unit)
+        try:
+            plan = make_plan(asked, shape)
+        except ConsortiumError as error:
+            problems.append(str(error))
+    else:
+        problems.append(
+            f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
+            "see above why each is left out."
+        )
+    ledger = Ledger(config.ledger)
+    centres = check_members(folder, read_roster(roster)).centres
+    spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres)
+    problems += policy.problems(asked, plan, site=config.name, spent=spent)
+    return Inspection(
+        signed,
+        survey.lengths,
+        survey.skipped,
+        plan,
+        policy,
+        spent,
+        price=plan.site_loss(0) if plan else 0.0,
+        outsiders=(
+            ledger.outsider_total(str(config.dataset.resolve()), asked.privacy.unit),
+            plan.site_outsider_loss(0) if plan else 0.0,
+        ),
+        problems=tuple(problems),
+    )
+
+
+def say_yes(
+    folder: Path,
+    study: Path,
+    roster: Path,
+    *,
+    runs: int,
+    until: date | None,
+    epsilon: float | None,
+) -> tuple[Approval, ConsortiumError | None]:
+    """Approve a study for so many runs from now on, and tell the coordinator.
+
+    Returns
+    -------
+    approval : Approval
+    trouble : ConsortiumError or None
+        Why the coordinator could not be told.
+
+    Raises
+    ------
+    ConsortiumError
+        If the site's policy refuses the study, or a file can't be used.
+    """
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    signed = read_for(folder, config.name, identity.public, study, roster)
+    ledger, name = Ledger(config.ledger), signed.study.study
+    centres = check_members(folder, read_roster(roster)).centres
+    spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres)
+    allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
+    terms = Terms(runs, epsilon, until)
+    Policy.load(folder).check(signed.study, None, site=config.name, spent=spent, runs=allowed)
+    had = len(ledger.runs(name, centres))
+    terms = replace(terms, runs=runs + had)
+    approval = approve(folder, config.name, identity, study, roster, terms)
+    try:
+        exchange = config.open_exchange()
+        post_consent(exchange, identity.key, name, approval.consent(config.name))
+        tell_withdrawn(folder, identity, config.name, exchange)
+    except ConsortiumError as error:
+        return approval, error
+    return approval, None
+
+
+def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
+    """ε of what was spent, without and with another price; all losses are given as μ."""
+    return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
+
+
+def _load(data: SiteDataset | FeatureDataset) -> list[str]:
+    """Load every person's series, as the first round would; returns what went wrong."""
+    try:
+        for _ in track(data.blocks(), "Loading", total=len(data.survey.lengths), transient=True):
+            pass
+    except DataError as error:
+        return [str(error)]
+    return []

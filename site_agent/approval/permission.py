@@ -1,0 +1,137 @@
+"""What a site's people allow of a study now: asked when a run begins and at every round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.membership.keys import Identity
+from consortium.membership.signed_study import mask_digest
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.study.plan import promised_mu
+from site_agent.approval.record import Approval, approvals
+from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.ledger.limits import no_run_left
+from site_agent.policy.policy import Policy
+
+_ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Permission:
+    """The newest approval of a study.
+
+    Parameters
+    ----------
+    approval : Approval
+    centres : frozenset of str
+        Public keys that its consortium has or had, in hexadecimal.
+    today : date
+    """
+
+    approval: Approval
+    centres: frozenset[str]
+    today: date
+
+    def limits(self, policy: Policy, run: float) -> Limits:
+        """Return what the ledger holds a round against.
+
+        Parameters
+        ----------
+        policy : Policy
+        run : float
+            μ of the whole run as planned.
+        """
+        study, terms = self.approval.study, self.approval.terms
+        approved = math.inf
+        if terms.epsilon is not None:
+            approved = mu_of(terms.epsilon, study.privacy.delta)
+        return Limits(
+            totals=policy.totals(),
+            study=policy.study_limit(study.privacy.unit),
+            approved=approved,
+            runs=terms.runs,
+            run=run,
+            centres=self.centres,
+            ended=self._ended(),
+        )
+
+    def check_new_run(self, ledger: Ledger, dataset: str) -> None:
+        """Refuse another run than those that were approved, before an image is opened.
+
+        Raises
+        ------
+        StudyError
+            If the mask is not the one that was approved.
+        PrivacyError
+            If the approved runs are used up, or the approval has ended.
+        BudgetError
+            If one more run could cost more than was approved.
+        """
+        approval, study, terms = self.approval, self.approval.study, self.approval.terms
+        if mask_digest(study, approval.folder) != approval.mask:
+            raise StudyError(
+                f"The mask of '{study.study}' in {approval.folder} is not the one that was "
+                "approved; restore it, or approve the study again if you agree."
+            )
+        if len(ledger.runs(study.study, self.centres)) >= terms.runs:
+            raise no_run_left(study.study, terms.runs)
+        if self._ended():
+            raise PrivacyError(self._ended())
+        if terms.epsilon is not None:
+            spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
+            asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
+            if not asked <= terms.epsilon * _ROUNDING:
+                raise BudgetError(
+                    f"'{study.study}' was approved for ε = {terms.epsilon:g} in all, and another "
+                    f"run could make it {asked:.4g}; approve it again if you agree."
+                )
+
+    def _ended(self) -> str:
+        until, name = self.approval.terms.until, self.approval.study.study
+        if until is None or self.today <= until:
+            return ""
+        return f"The approval of '{name}' ended on {until}; approve it again if you agree."
+
+
+def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Permission:
+    """Return what is allowed now of a study that was approved when its run began.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    identity : Identity
+    begun : Approval
+        Which the run was set up with.
+    today : date
+
+    Raises
+    ------
+    PrivacyError
+        If the approval was taken back, or another study, mask or set of keys was approved.
+    StudyError
+        If one of its keys was replaced since.
+    ConfigurationError
+        If a record can't be read.
+    """
+    name, trust = begun.study.study, read_trust(folder)
+    newest = _newest(folder, identity, name)
+    if newest is None or trust is None:
+        raise PrivacyError(f"The approval of '{name}' was taken back; approve it if you agree.")
+    if any(getattr(newest, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
+        raise PrivacyError(
+            f"'{name}' was approved anew, with another file, mask or keys than this run has; "
+            "the run goes on without this site."
+        )
+    trust.check_keys(name, newest.keys)
+    return Permission(newest, trust.centres, today)
+
+
+def _newest(folder: Path, identity: Identity, study: str) -> Approval | None:
+    found = (each for each in approvals(folder, identity) if each.study.study == study)
+    return next(found, None)

@@ -1,0 +1,215 @@
+"""What a site's people have said yes to: values, and their signed records on the site's own disk.
+
+There is one record a study, the newest. An older one, and one that was taken back, is
+kept aside, where it counts for nothing but to tell the coordinator so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+
+from consortium.errors import ConfigurationError, OutputError, StudyError
+from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.membership.consent import Consent
+from consortium.membership.keys import Identity
+from consortium.study.spec import Study
+
+APPROVED, WITHDRAWN = "approved", "withdrawn"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How often, how dearly and how long an approved study may run.
+
+    Parameters
+    ----------
+    runs : int
+        Runs that may ever cost something, those of before included.
+    epsilon : float or None
+        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
+    until : date or None
+        Last day on which a run may begin.
+
+    Raises
+    ------
+    StudyError
+        If a number allows nothing, or is none.
+    """
+
+    runs: int = 1
+    epsilon: float | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise StudyError(f"An approval of {self.runs} runs allows nothing; give --runs 1.")
+        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
+            raise StudyError(
+                f"ε = {self.epsilon:g} in all is no bound; give --epsilon a number above 0."
+            )
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An approved study.
+
+    Parameters
+    ----------
+    study : Study
+    file, mask : str
+        SHA-256 of the study file and of its mask, in hexadecimal.
+    keys : mapping of str to bytes
+    folder : Path
+        Where the study's mask is looked for.
+    terms : Terms
+    """
+
+    study: Study
+    file: str
+    mask: str
+    keys: Mapping[str, bytes]
+    folder: Path
+    terms: Terms
+
+    def consent(self, site: str) -> Consent:
+        """Return what the coordinator is told."""
+        terms = self.terms
+        return Consent(site, self.study.digest, terms.runs, terms.epsilon, terms.until)
+
+
+def approvals(folder: Path, identity: Identity) -> list[Approval]:
+    """Every study that a site has approved.
+
+    Raises
+    ------
+    ConfigurationError
+        If a record is damaged, not signed with the site's present key, or not where the
+        newest yes to its study is kept.
+    """
+    found = []
+    for path in sorted((folder / APPROVED).glob("*.json")):
+        approval = _read(path, identity)
+        if path != _path_of(folder, approval):
+            raise ConfigurationError(
+                f"{path} is not where the newest yes to '{approval.study.study}' is kept; remove "
+                "it, and approve the study again if you agree."
+            )
+        found.append(approval)
+    return found
+
+
+def withdrawn(folder: Path, identity: Identity) -> Iterator[Approval]:
+    """Yield what was approved before and is not any more; what can't be read is passed over."""
+    for path in sorted((folder / APPROVED / WITHDRAWN).glob("*.json")):
+        try:
+            yield _read(path, identity)
+        except ConfigurationError:
+            continue  # it allows nothing, and there is nothing to tell of it
+
+
+def keep(folder: Path, identity: Identity, approval: Approval) -> None:
+    """Write a signed record in the place of the study's earlier one.
+
+    Raises
+    ------
+    ConfigurationError
+        If it can't be written.
+    """
+    content = _content(approval)
+    signature = identity.key.sign(_canonical(content)).hex()
+    record = json.dumps({**content, "signature": signature}, indent=1)
+    path = _path_of(folder, approval)
+    try:
+        if path.exists():
+            _put_aside(path)
+        write_atomically(path, record.encode())
+    except (OSError, OutputError) as error:
+        raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
+
+
+def forget(folder: Path, study: str) -> None:
+    """Put a study's record aside: it is approved no more.
+
+    Raises
+    ------
+    StudyError
+        If the study is not approved.
+    ConfigurationError
+        If the record can't be put aside.
+    """
+    known = {path.stem: path for path in (folder / APPROVED).glob("*.json")}
+    if study not in known:
+        names = ", ".join(sorted(known)) or "no study"
+        raise StudyError(f"'{study}' is not approved here, where {names} is; correct the name.")
+    try:
+        _put_aside(known[study])
+        known[study].unlink()
+    except (OSError, OutputError) as error:
+        raise ConfigurationError(
+            f"{known[study]} can't be put aside ({error}); remove it by hand."
+        ) from error
+
+
+def _put_aside(path: Path) -> None:
+    """Copy a record, so that a reader of the first place always finds one there."""
+    content = path.read_bytes()
+    name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}.json"
+    write_atomically(path.parent / WITHDRAWN / name, content)
+
+
+def _path_of(folder: Path, approval: Approval) -> Path:
+    return folder / APPROVED / f"{approval.study.study}.json"
+
+
+def _read(path: Path, identity: Identity) -> Approval:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        signature = bytes.fromhex(record.pop("signature"))
+        identity.key.public_key().verify(signature, _canonical(record))
+        terms, until = record["terms"], record["terms"]["until"]
+        return Approval(
+            Study.model_validate(record["study"]),
+            str(record["file"]),
+            str(record["mask"]),
+            {name: bytes.fromhex(text) for name, text in record["keys"].items()},
+            Path(record["folder"]),
+            Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
+        )
+    except InvalidSignature as error:
+        raise ConfigurationError(
+            f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
+            "and approve the study again."
+        ) from error
+    except DAMAGED as error:
+        raise ConfigurationError(
+            f"{path} is damaged; remove it and approve the study again."
+        ) from error
+
+
+def _content(approval: Approval) -> dict[str, Any]:
+    terms = approval.terms
+    return {
+        "study": approval.study.model_dump(mode="json"),
+        "file": approval.file,
+        "mask": approval.mask,
+        "keys": {name: key.hex() for name, key in sorted(approval.keys.items())},
+        "folder": str(approval.folder),
+        "terms": {
+            "runs": terms.runs,
+            "epsilon": terms.epsilon,
+            "until": terms.until.isoformat() if terms.until else None,
+        },
+    }
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    return b"consortium approval 1\n" + json.dumps(content, sort_keys=True).encode()

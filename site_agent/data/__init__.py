@@ -1,0 +1,1 @@
+"""A site's data set: files, tables, cache."""

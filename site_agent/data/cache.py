@@ -1,0 +1,195 @@
+"""Preprocessed blocks on the site's own disk, so that later rounds don't preprocess again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import ConfigurationError, DataError
+from consortium.space.atlas import Regions
+from consortium.space.grid import Grid
+from consortium.study.spec import DataSection
+from site_agent.data.bids import Subject
+
+Block = NDArray[np.float32]
+_Stamp = tuple[int, int, int]
+
+VERSION = 1
+"""Raise it when preprocessing changes, so that older blocks are not taken for new ones."""
+DIGEST_BYTES = 32
+
+
+class BlockCache:
+    """A folder of ``.npy`` files, each followed by the SHA-256 of its array.
+
+    Names are hashes, so that a listing shows nobody's label. The folder and its files can be
+    read by their owner only, for they hold subjects' data.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when the first block is stored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
+
+    def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
+        """Return a block of a known shape, made and stored first if it isn't there or is damaged.
+
+        Parameters
+        ----------
+        key : str
+            From `block_key`.
+        shape : (int, int)
+            D, T.
+        make : callable
+            Returns the block; its own errors pass through.
+
+        Returns
+        -------
+        array, shape (D, T), float32, in Fortran order
+            Mapped from the file and not to be written to, unless it was made just now.
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder can't be written.
+        DataError
+            If the block has another shape: its files changed since they were counted.
+        """
+        stored = self.find(key, shape)
+        if stored is not None:
+            return stored
+        block = make()
+        if block.shape != shape:
+            msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
+            raise DataError(msg + "leave the data set alone while a study runs, and start again.")
+        self.store(key, block)
+        return block
+
+    def find(self, key: str, shape: tuple[int, int]) -> Block | None:
+        """Return a stored block of a known shape, or None if there is no sound one."""
+        return self._read(key, self.folder / f"{key}.npy", shape)
+
+    def store(self, key: str, block: Block) -> None:
+        """Store a block.
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder can't be written.
+        """
+        try:
+            self._write(self.folder / f"{key}.npy", block)
+        except OSError as error:
+            msg = f"The cache folder {self.folder} can't be written; free space or choose another."
+            raise ConfigurationError(msg) from error
+
+    def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:
+        """Map a block, or None if it is missing or not what was written.
+
+        Its digest is compared once, and again when the file was touched.
+        """
+        expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
+        try:
+            # The size is checked first: a damaged header must not ask for all the memory.
+            stamp = _stamp(path)
+            if not expected < stamp[0] <= expected + 4096:
+                return None
+            block = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+            if block.shape != shape or block.dtype != np.float32:
+                return None
+            if self._sound.get(key) != stamp and _stored_digest(path) != _digest(block):
+                return None
+        except (OSError, ValueError, EOFError, MemoryError):
+            return None
+        self._sound[key] = stamp
+        return block
+
+    def _write(self, path: Path, block: Block) -> None:
+        """Write aside, then rename: a crash leaves no half block under its name."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Readable by the owner only: that is how tempfile makes files.
+        with tempfile.NamedTemporaryFile(
+            dir=self.folder, prefix=".", suffix=".part", delete=False
+        ) as file:
+            try:
+                np.save(file, np.asfortranarray(block), allow_pickle=False)
+                file.write(_digest(block))
+                file.close()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+
+def block_key(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> str:
+    """Name a block by all that it depends on: files by name, size and time, settings, space.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal; a file that is touched gets a new one.
+
+    Raises
+    ------
+    DataError
+        If a file is gone.
+    """
+    files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
+    facts = [_facts(path) for path in files]
+    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution", "maps_smoothing"})
+    space = [grid.digest, *([regions.digest] if regions else [])]
+    content = json.dumps([VERSION, facts, settings, space])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def vector_key(files: Iterable[Path], settings: str) -> str:
+    """Name one person's vector by the files and settings that it depends on.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal.
+
+    Raises
+    ------
+    DataError
+        If a file is gone.
+    """
+    content = json.dumps([VERSION, [_facts(path) for path in files], settings])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _facts(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(f"{path} is gone since the data were counted; put it back.") from error
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _stored_digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-DIGEST_BYTES, os.SEEK_END)
+        return file.read()
+
+
+def _digest(block: Block) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(block.T).data).digest()

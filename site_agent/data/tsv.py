@@ -1,0 +1,110 @@
+"""Tables of persons: tab-separated, one line each, as BIDS keeps participants and phenotypes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.files.atomic import beside
+from consortium.views.base import Column, TableView
+
+IDENTIFIER = "participant_id"
+MOST_BYTES = 200_000_000
+"""Of a table; a hundred thousand persons with two hundred columns take about this."""
+
+Vector = NDArray[np.float64]
+
+
+def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, str]]:
+    """Read a view's vectors from its table.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's data set.
+    view : TableView
+
+    Returns
+    -------
+    vectors : dict of str to array, shape (D_view,)
+        By person's label, without ``sub-``.
+    lacking : dict of str to str
+        Persons of the table who lack a value, each with a sentence for the site's own people.
+
+    Raises
+    ------
+    DataError
+        If the table is not there, can't be read, or lacks a column.
+    """
+    path = _path(folder, view.file)
+    vectors: dict[str, Vector] = {}
+    lacking: dict[str, str] = {}
+    columns = view.single_columns
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{path} is larger than {MOST_BYTES} bytes; split it.")
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            _check_header(path, rows.fieldnames, [name for name, _ in columns])
+            for row in rows:
+                label = (row[IDENTIFIER] or "").strip().removeprefix("sub-")
+                if not label or label in vectors or label in lacking:
+                    raise DataError(
+                        f"{path}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; give "
+                        "each person one line."
+                    )
+                values = [encode(row[name], column) for name, column in columns]
+                if None in values:
+                    name, _ = columns[values.index(None)]
+                    lacking[label] = f"{path}: no usable value in column {name}."
+                else:
+                    vectors[label] = np.array([x for value in values for x in value or ()])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
+    return vectors, lacking
+
+
+def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
+    """Entries of a value between -1 and 1; None if there is no usable value.
+
+    Only the person's own value and the public limits go into it.
+    """
+    value = (text or "").strip()
+    if column.levels:
+        if value not in column.levels:
+            return None
+        place = column.levels.index(value)
+        if len(column.levels) == 2:
+            return (2.0 * place - 1.0,)
+        return tuple(float(place == k) for k in range(len(column.levels)))
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    low, high = column.low, column.high
+    if math.isnan(number) or low is None or high is None:
+        return None
+    return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
+
+
+def _path(folder: Path, name: str) -> Path:
+    # The study file comes from the coordinator: it must not point at the site's other files.
+    try:
+        return beside(folder, name)
+    except ValueError as error:
+        raise DataError(
+            f"The study's table {name} is not in the site's data set; give a relative path."
+        ) from error
+
+
+def _check_header(path: Path, header: object, wanted: list[str]) -> None:
+    there = list(header) if isinstance(header, (list, tuple)) else []
+    for name in (IDENTIFIER, *wanted):
+        if there.count(name) != 1:
+            many = "no" if name not in there else "more than one"
+            raise DataError(f"{path} has {many} column '{name}'; correct the table or the study.")

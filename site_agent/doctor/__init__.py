@@ -1,0 +1,1 @@
+"""Whether a site is ready, and what to mend."""

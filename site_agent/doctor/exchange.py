@@ -1,0 +1,144 @@
+"""The doctor's look at the exchange, and at what it tells of clock, ledger and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from consortium import __version__
+from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
+from consortium.engine.queries import read_announcement
+from consortium.errors import ExchangeError, ProtocolError
+from consortium.exchange import Exchange
+from consortium.formatting import count
+from consortium.membership.keys import load_identity
+from consortium.secagg import CENTRE, OVERHEAD, unseal
+from site_agent.approval.approval import Approval
+from site_agent.config import SiteConfig
+from site_agent.doctor.finding import Check
+from site_agent.enrolment.request import open_witness
+from site_agent.ledger.ledger import Ledger
+
+SLOW, WRONG = 60.0, 600.0
+"""Seconds by which a clock may differ before it is told, and before it is a fault."""
+_MOST_RUNS = 20  # that are read for the centre's version
+
+
+def probe(config: SiteConfig, token: str) -> Check:
+    """Put, list and fetch a probe, and see that it can't be written over."""
+    exchange, remedy = config.open_exchange(), "Ask whoever runs the exchange."
+    place, data = f"probes/{config.name}", token.encode()
+    exchange.put(f"{place}/{token}", data)
+    if exchange.get(f"{place}/{token}", len(data)) != data:
+        return Check("exchange", "fail", "A probe came back altered or not at all.", remedy)
+    if token not in exchange.children(place):
+        return Check("exchange", "fail", "A probe is there and not listed.", remedy)
+    try:
+        exchange.put(f"{place}/{token}", data[::-1] + b"!")
+    except ExchangeError:
+        return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
+    return Check("exchange", "fail", "A message can be written over by another.", remedy)
+
+
+def clock(
+    config: SiteConfig,
+    token: str,
+    now: Callable[[], float],
+    arrival: Callable[[str], float] | None,
+) -> Check:
+    """Compare the clock with the exchange's and with the ledger's last line."""
+    remedy = "Set the clock, best by a time service."
+    last = _last_entry(config)
+    if last is not None and last > now() + SLOW:
+        says = f"The clock is {last - now():.0f} s before the ledger's last line."
+        return Check("clock", "fail", says, remedy)
+    arrival = arrival or _arrival(config)
+    if arrival is None:
+        says = "This kind of exchange does not tell its time, so there is nothing to compare with."
+        return Check("clock", "warn", says, "Compare the clock with another one.")
+    name, before = f"probes/{config.name}/{token}-clock", now()
+    config.open_exchange().put(name, token.encode())
+    stored, after = arrival(name), now()
+    off = max(before - stored, stored - after, 0.0)
+    state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
+    says = f"The clock and the exchange's differ by {off:.0f} s."
+    return Check("clock", state, says, "" if state == "ok" else remedy)  # type: ignore[arg-type]
+
+
+def witness(config: SiteConfig, folder: Path) -> Check:
+    """Compare the ledger with the heads that the site signed."""
+    exchange = config.open_exchange()
+    if not config.ledger.exists():  # it is not the doctor who makes one
+        if not exchange.children(f"ledgers/{config.name}"):
+            return Check("witness", "ok", "Nothing was spent, and nothing says otherwise.")
+        says = f"{config.ledger} is missing, and the exchange says that there was one."
+        return Check("witness", "warn", says, "Restore the ledger if this site had one.")
+    ledger = Ledger(config.ledger)
+    agreeing = open_witness(folder, config, load_identity(folder)).check()
+    if ledger.head().seq and not agreeing:
+        says = "The exchange holds none of this site's signed heads of its ledger."
+        return Check("witness", "warn", says, "It will after the next round, if none was deleted.")
+    return Check("witness", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
+
+
+def announced(exchange: Exchange, known: list[Approval]) -> Check:
+    """Compare the version with the one that the centre of an approved study announced last."""
+    found = next(_versions(exchange, known), None)
+    if found is None:
+        return Check("version", "ok", f"This is {__version__}; no approved run says the centre's.")
+    if found == __version__:
+        return Check("version", "ok", f"The centre runs {found}, too.")
+    says = f"The centre runs {found[:40]} and this site {__version__}."
+    return Check("version", "warn", says, "Install the centre's version.")
+
+
+def _versions(exchange: Exchange, known: list[Approval]) -> Iterator[str]:
+    """Yield versions from the announcements of approved studies, newest numbers first."""
+    names = {approval.study.study for approval in known}
+    runs = [run for run in exchange.children("runs") if run.rpartition("-")[0] in names]
+    for run in runs[: -_MOST_RUNS - 1 : -1]:
+        try:
+            message = exchange.get(Names(run).study(), MOST_ANNOUNCEMENT + OVERHEAD)
+        except ExchangeError:
+            continue
+        for approval in known if message else []:
+            version = _version(message or b"", approval, run)
+            if version:
+                yield version
+
+
+def _version(message: bytes, approval: Approval, run: str) -> str:
+    try:
+        opened = unseal(
+            message,
+            approval.keys,
+            run=run,
+            kind=ANNOUNCEMENT,
+            limit=MOST_ANNOUNCEMENT + OVERHEAD,
+            sender=CENTRE,
+        )
+        return str(read_announcement(opened.body).get("version", ""))
+    except ProtocolError:  # another consortium's, or forged
+        return ""
+
+
+def _last_entry(config: SiteConfig) -> float | None:
+    """When the ledger's last line was written, in seconds since 1970, if it says so."""
+    if not config.ledger.exists():
+        return None
+    entries = Ledger(config.ledger).entries()
+    try:
+        return datetime.fromisoformat(entries[-1].at).timestamp() if entries else None
+    except ValueError:
+        return None
+
+
+def _arrival(config: SiteConfig) -> Callable[[str], float] | None:
+    """How to learn when a directory's file was made, by the clock of the disk's host."""
+    url = urlsplit(config.exchange)
+    if "://" in config.exchange and url.scheme != "file":
+        return None
+    root = Path(unquote(url.path) if "://" in config.exchange else config.exchange)
+    return lambda name: (root / name).stat().st_mtime

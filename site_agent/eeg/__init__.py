@@ -1,0 +1,1 @@
+"""EEG recordings of a person."""

@@ -1,0 +1,146 @@
+"""A person's EEG as one vector: the mean of epochs, or band power, per channel.
+
+Nothing goes into a person's vector but that person's recordings and the study file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.views.base import EegView
+from site_agent.data.bids import Skipped
+from site_agent.data.cache import BlockCache, vector_key
+from site_agent.data.scaling import Vector, finish
+from site_agent.eeg.epochs import WINDOW, cut_epochs
+from site_agent.eeg.files import find_recordings, read_recording
+from site_agent.eeg.recording import Signals
+
+FAINTEST = 1e-6
+"""µV²/Hz that power is raised to before its logarithm; no amplifier is as quiet."""
+
+
+def read_recordings(
+    folder: Path, view: EegView, cache: Path
+) -> tuple[dict[str, Vector], list[Skipped]]:
+    """Read a view's vectors from a data set's EEG recordings.
+
+    Epochs of all of a person's runs are pooled. A person without recording, without the study's
+    channels or events, or with too few sound epochs is left out; a damaged recording must be
+    mended first.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's data set.
+    view : EegView
+    cache : Path
+        The site's folder for what was worked out; a file that is touched is read again.
+
+    Returns
+    -------
+    vectors : dict of str to array, shape (D_view,)
+        By person's label, without ``sub-``; channel by channel.
+    skipped : list of Skipped
+        Everybody else, ``no-view`` or ``unusable``.
+
+    Raises
+    ------
+    DataError
+        If nobody has a recording of the task.
+    ConfigurationError
+        If MNE is not installed, or the cache can't be written.
+    """
+    reader = _Reader(folder, view, BlockCache(cache))
+    vectors: dict[str, Vector] = {}
+    skipped: list[Skipped] = []
+    for label, paths in find_recordings(folder, view.task).items():
+        outcome = reader.person(label, paths)
+        if isinstance(outcome, Skipped):
+            skipped.append(outcome)
+        else:
+            vectors[label] = outcome
+    return vectors, skipped
+
+
+def erp(epochs: Signals) -> Vector:
+    """Mean over epochs (E, C, T), channel by channel, shape (C * T,)."""
+    return np.asarray(epochs.mean(axis=0).ravel())
+
+
+def band_power(epochs: Signals, view: EegView) -> Vector:
+    """Mean power density of every band and channel, in dB of µV²/Hz, shape (C * bands,).
+
+    Parameters
+    ----------
+    epochs : array, shape (E, C, T)
+        In µV, at the view's rate.
+    view : EegView
+
+    Notes
+    -----
+    Welch's estimate: epochs are freed of their mean, tapered by a Hann window, and their
+    periodograms averaged (P. D. Welch, IEEE Trans. Audio Electroacoust. 15, 1967). Epochs shorter
+    than `WINDOW` are padded to it.
+    """
+    from scipy.signal import periodogram
+
+    points = max(epochs.shape[2], int(np.ceil(WINDOW * view.rate)))
+    frequencies, density = periodogram(epochs, view.rate, window="hann", nfft=points, axis=2)
+    mean: NDArray[np.float64] = density.mean(axis=0)
+    powers = []
+    for low, high in view.bands.values():
+        inside = (frequencies >= low - 1e-9) & (frequencies <= high + 1e-9)
+        powers.append(mean[:, inside].mean(axis=1))
+    return np.asarray(10.0 * np.log10(np.maximum(np.stack(powers, axis=1), FAINTEST)).ravel())
+
+
+class _Reader:
+    """Reads persons, and keeps their values so that later runs need not."""
+
+    def __init__(self, folder: Path, view: EegView, cache: BlockCache) -> None:
+        self.folder = folder
+        self.view = view
+        self.cache = cache
+
+    def person(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
+        """One person's vector, or why there is none."""
+        view = self.view
+        if not paths:
+            lack = f"{self.folder}: sub-{label} has no EEG of task-{view.task}."
+            return Skipped(label, "no-view", lack)
+        try:
+            values = self._values(label, paths)
+            if isinstance(values, Skipped):
+                return values
+            return finish(values, view.scale, view.center, view.normalize, paths[0])
+        except DataError as error:
+            return Skipped(label, "unusable", str(error))
+
+    def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | Skipped:
+        # A recording is several files, which lie together with its tables.
+        files = sorted({f for path in paths for f in path.parent.iterdir() if f.is_file()})
+        key = vector_key(files, self.view.model_dump_json())
+        stored = self.cache.find(key, (len(self.view.labels), 1))
+        if stored is not None:
+            return stored[:, 0]
+        values = self._read(label, paths)
+        if isinstance(values, Skipped):
+            return values
+        narrow = values.astype(np.float32)
+        self.cache.store(key, narrow[:, None])
+        return narrow
+
+    def _read(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
+        view = self.view
+        runs = [cut_epochs(read_recording(path, view.channels), view) for path in paths]
+        sound = sum(len(run.values) for run in runs)
+        if sound < view.minimum_epochs:
+            why = min(runs, key=lambda run: len(run.values)).complaint
+            needed = f"; a person needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
+            return Skipped(label, "no-view", f"{why}{needed}.")
+        epochs = np.concatenate([run.values for run in runs if len(run.values)])
+        return erp(epochs) if view.measure == "erp" else band_power(epochs, view)

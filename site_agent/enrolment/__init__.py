@@ -1,0 +1,1 @@
+"""How a site joins a consortium, and which one it trusts."""

@@ -1,0 +1,154 @@
+"""Which consortium a site has joined: its keys, and the newest roster that was seen.
+
+The key is pinned when the site joins, or at the first approval; afterwards only a
+roster counts that this key signed, or a key that it handed over to. The keys before
+it are remembered, since what they asked for was asked by the same consortium, and so
+is everybody's key on the newest roster, since no other is trusted any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
+from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.membership.roster_file import Membership, fingerprint
+from consortium.secagg import CENTRE
+
+TRUST = "consortium.json"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A pinned consortium.
+
+    Parameters
+    ----------
+    centre : bytes
+        Public key, 32 bytes.
+    serial : int
+        Of the newest roster that was seen; 0 for none.
+    roster : str
+        That roster's digest, or empty.
+    sites : mapping of str to bytes
+        Public keys on that roster.
+    earlier : tuple of bytes
+        Public keys that the consortium had before, oldest first.
+    """
+
+    centre: bytes
+    serial: int = 0
+    roster: str = ""
+    sites: Mapping[str, bytes] = field(default_factory=dict)
+    earlier: tuple[bytes, ...] = ()
+
+    @property
+    def centres(self) -> frozenset[str]:
+        """Every key that the consortium has or had, in hexadecimal."""
+        return frozenset(key.hex() for key in (*self.earlier, self.centre))
+
+    def check_keys(self, study: str, keys: Mapping[str, bytes]) -> None:
+        """Refuse a study's keys unless they are those of the newest roster.
+
+        Parameters
+        ----------
+        study : str
+            The study's name.
+        keys : mapping of str to bytes
+            Public keys of its sites and of the centre, as they were approved.
+
+        Raises
+        ------
+        StudyError
+            If a key was replaced, or its owner is no member any more.
+        """
+        newest = {**self.sites, CENTRE: self.centre}
+        replaced = [name for name, key in sorted(keys.items()) if newest.get(name) != key]
+        if replaced:
+            raise StudyError(
+                f"'{study}' was approved with a key of {', '.join(replaced)} that the newest "
+                f"roster seen here, number {self.serial}, does not have; approve the study again "
+                "with the newest roster."
+            )
+
+
+def read_trust(folder: Path) -> Trust | None:
+    """Return the pinned consortium, or None.
+
+    Raises
+    ------
+    ConfigurationError
+        If the record is damaged.
+    """
+    path = folder / TRUST
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        centre, serial = bytes.fromhex(content["centre"]), int(content["serial"])
+        sites = {name: bytes.fromhex(key) for name, key in content.get("sites", {}).items()}
+        earlier = tuple(bytes.fromhex(key) for key in content.get("earlier", ()))
+        trust = Trust(centre, serial, str(content["roster"]), sites, earlier)
+        if serial < 0 or any(len(key) != 32 for key in (centre, *sites.values(), *earlier)):
+            raise ValueError(content)
+    except FileNotFoundError:
+        return None
+    except DAMAGED as error:
+        raise ConfigurationError(
+            f"{path} is damaged; restore it, or remove it and join the consortium again."
+        ) from error
+    return trust
+
+
+def pin(folder: Path, trust: Trust) -> None:
+    """Remember a consortium.
+
+    Raises
+    ------
+    ConfigurationError
+        If it can't be written.
+    """
+    content = {
+        "centre": trust.centre.hex(),
+        "serial": trust.serial,
+        "roster": trust.roster,
+        "sites": {name: key.hex() for name, key in sorted(trust.sites.items())},
+        "earlier": [key.hex() for key in trust.earlier],
+    }
+    try:
+        write_atomically(folder / TRUST, json.dumps(content).encode())
+    except OutputError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def check_members(folder: Path, members: Membership) -> Trust:
+    """Hold a roster against the pinned consortium; returns what to pin next.
+
+    Raises
+    ------
+    SignatureError
+        If another consortium signed it, or it gave two rosters the same number.
+    StudyError
+        If it is older than one that was seen.
+    """
+    known = read_trust(folder)
+    if known is not None and not members.descends_from(known.centre):
+        raise SignatureError(
+            f"The roster is signed by {fingerprint(members.centre)}, and this site has joined the "
+            f"consortium of {fingerprint(known.centre)}; ask the coordinator, and if the change "
+            f"is meant remove {folder / TRUST} and join again."
+        )
+    if known is not None and members.serial < known.serial:
+        raise StudyError(
+            f"The roster has the serial number {members.serial}, and this site has seen "
+            f"{known.serial}; ask the coordinator for the newest."
+        )
+    if known is not None and members.serial == known.serial and members.digest != known.roster:
+        raise SignatureError(
+            f"The roster has the serial number {members.serial}, under which this site has seen "
+            "another one; ask the coordinator which is right, and for one with a new number."
+        )
+    before = (*(known.earlier if known else ()), *members.succession[:-1])
+    earlier = tuple(key for key in dict.fromkeys(before) if key != members.centre)
+    return Trust(members.centre, members.serial, members.digest, members.sites, earlier)

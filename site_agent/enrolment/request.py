@@ -1,0 +1,177 @@
+"""A site's request to be admitted, and the change of its key."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import ConfigurationError, ConsortiumError
+from consortium.membership.admission import JoinRequest, write_request
+from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
+from consortium.membership.roster_file import fingerprint
+from site_agent.approval.approval import APPROVED
+from site_agent.config import SiteConfig
+from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
+from site_agent.ledger.anchor import Witness
+from site_agent.ledger.ledger import Ledger
+
+_OLD = "keys.old"
+_SET_ASIDE = "approved-before"
+
+
+def join_consortium(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
+    """Pin a consortium's key and write a signed request to be admitted.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    name : str
+        The site's.
+    centre : str
+        The consortium's key, 64 hexadecimal digits; may be empty if it is pinned already.
+
+    Returns
+    -------
+    path : Path
+        The request, for the coordinator.
+    request : JoinRequest
+
+    Raises
+    ------
+    ConfigurationError
+        If the key is malformed or another than the pinned one, or a file can't be used.
+    """
+    trust = _settle(folder, centre)
+    path = folder / f"{name}.join.yaml"
+    old = _old_key(folder)
+    identity = load_identity(folder)
+    request = write_request(path, name, trust.centre, identity.key, old)
+    pin(folder, trust)
+    return path, request
+
+
+def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]:
+    """Draw new keys, keep the old ones as ``keys.old``, and write a request that both sign.
+
+    What was approved with the old key is set aside: the new one's roster needs a new yes.
+    Called again after a crash in the middle, it goes on where it stopped.
+
+    Raises
+    ------
+    ConfigurationError
+        As `join_consortium`, and if an earlier change is not finished.
+    """
+    _settle(folder, centre)
+    if (folder / KEYS).exists() or not (folder / _OLD).exists():
+        _retire(folder)
+    create_identity(folder, secrets.token_bytes(64))
+    return join_consortium(folder, name, centre)
+
+
+def earlier_key(folder: Path) -> bytes | None:
+    """Public key before the last change, as long as ``keys.old`` is kept.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be used.
+    """
+    return load_identity(folder, _OLD).public if (folder / _OLD).exists() else None
+
+
+def open_witness(folder: Path, config: SiteConfig, identity: Identity) -> Witness:
+    """Return the witness of a site's ledger on its exchange.
+
+    Raises
+    ------
+    ConfigurationError, ExchangeError, LedgerError
+        If a file or the exchange can't be used.
+    """
+    exchange, ledger = config.open_exchange(), Ledger(config.ledger)
+    return Witness(exchange, identity, config.name, ledger, earlier_key(folder))
+
+
+def change_key(
+    folder: Path, config: SiteConfig, centre: str
+) -> tuple[Path, JoinRequest, ConsortiumError | None]:
+    """Change a site's key, and leave the ledger's head on the exchange under the new one.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's folder.
+    config : SiteConfig
+    centre : str
+        As in `rotate_key`.
+
+    Returns
+    -------
+    path, request
+        As `rotate_key` returns them.
+    trouble : ConsortiumError or None
+        Why the head could not be left; the agent does so when it starts.
+
+    Raises
+    ------
+    LedgerError, ExchangeError
+        If the ledger is not the newest, or the exchange can't tell; then no key is changed.
+    ConfigurationError
+        As `rotate_key`.
+    """
+    if (folder / KEYS).exists():
+        open_witness(folder, config, load_identity(folder)).check()
+    path, request = rotate_key(folder, config.name, centre)
+    return path, request, open_witness(folder, config, load_identity(folder)).post()
+
+
+def _retire(folder: Path) -> None:
+    """Put the keys, and what they signed, where they can still be found."""
+    identity = load_identity(folder)  # unreadable keys must not be put aside
+    old = folder / _OLD
+    if old.exists():
+        raise ConfigurationError(
+            f"{old} exists: the key was changed before; remove it once the coordinator has "
+            "admitted that change, then change the key again."
+        )
+    approved = folder / APPROVED
+    try:
+        if approved.exists():
+            approved.rename(folder / f"{_SET_ASIDE}-{fingerprint(identity.public)}")
+        (folder / KEYS).rename(old)  # a crash leaves one of the two, never none
+    except OSError as error:
+        raise ConfigurationError(
+            f"The keys in {folder} can't be renamed ({error.strerror}); check the folder's rights."
+        ) from error
+
+
+def _old_key(folder: Path) -> Ed25519PrivateKey | None:
+    return load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
+
+
+def _settle(folder: Path, centre: str) -> Trust:
+    known = read_trust(folder)
+    if not centre:
+        if known is None:
+            raise ConfigurationError(
+                "The consortium's key is not known here; name it with --centre, as its "
+                "coordinator reads it out."
+            )
+        return known
+    try:
+        key = bytes.fromhex(centre)
+        if len(key) != 32:
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            "--centre is not a key of 64 hexadecimal digits; ask the coordinator for it."
+        ) from error
+    if known is not None and known.centre != key:
+        raise ConfigurationError(
+            f"This site has joined the consortium of {fingerprint(known.centre)}, and --centre has "
+            f"the fingerprint {fingerprint(key)}; make another folder with 'site-agent init' for "
+            "that one, and let both share the ledger."
+        )
+    return known or Trust(key)

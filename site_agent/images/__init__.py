@@ -1,0 +1,1 @@
+"""Image series and volumes of a person."""

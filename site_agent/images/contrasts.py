@@ -1,0 +1,111 @@
+"""One 3-D image per person, such as a contrast of a first-level analysis, on the study's grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from nibabel.affines import apply_affine
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from consortium.errors import DataError
+from consortium.space.grid import Grid
+from consortium.space.study_space import Space
+from consortium.study.spec import DataSection
+from site_agent.data.bids import ENDINGS, Skipped, entities, misplaced
+from site_agent.images.nifti import COVERAGE, open_volume, read_whole
+
+Values = NDArray[np.float64]
+
+
+def read_contrasts(
+    source: Path, data: DataSection, space: Space, ending: str
+) -> tuple[dict[str, Values], list[Skipped]]:
+    """Read every person's image whose name ends as the study says.
+
+    Parameters
+    ----------
+    source : Path
+        A BIDS data set.
+    data : DataSection
+        Its ``space``: an image that names another is not taken.
+    space : Space
+        The study's.
+    ending : str
+        Before ``.nii`` or ``.nii.gz``.
+
+    Returns
+    -------
+    vectors : dict of str to array, shape (D,)
+        Values of the regions, or else voxels, by person's label.
+    skipped : list of Skipped
+
+    Raises
+    ------
+    DataError
+        If nobody has one.
+    """
+    vectors: dict[str, Values] = {}
+    skipped: list[Skipped] = []
+    for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
+        label = home.name.removeprefix("sub-")
+        found = [path for path in sorted(home.rglob(f"*{ending}.nii*")) if _fits(path, data)]
+        found = [path for path in found if path.name.split(".nii")[0].endswith(f"_{ending}")]
+        strange = misplaced(home, found)
+        if strange is not None:
+            skipped.append(Skipped(label, "unusable", strange))
+        elif len(found) == 1:
+            outcome = _read(found[0], label, space)
+            if isinstance(outcome, Skipped):
+                skipped.append(outcome)
+            else:
+                vectors[label] = outcome
+        elif found:
+            detail = f"{home} holds {len(found)} images *_{ending}; name more of the end."
+            skipped.append(Skipped(label, "unusable", detail))
+        else:
+            skipped.append(Skipped(label, "no-view", f"{home} holds no image *_{ending}."))
+    if not vectors and all(each.reason == "no-view" for each in skipped):
+        raise DataError(f"{source} holds no sub-*_{ending}.nii[.gz]; check path and name.")
+    return vectors, skipped
+
+
+def read_volume(path: Path, grid: Grid) -> Values:
+    """Read a 3-D image at the study's voxels, interpolated linearly, shape (D,).
+
+    What is not finite counts as missing, as first-level analyses write NaN outside their mask:
+    it becomes 0, unless too much of the study's mask is missing.
+
+    Raises
+    ------
+    DataError
+        If the image can't be used, or has finite values in less than `COVERAGE` of the mask.
+    """
+    image = open_volume(path, grid)
+    volume = read_whole(path, image).reshape(image.shape[:3])
+    places = apply_affine(np.linalg.inv(image.affine), grid.coordinates).T
+    there = np.isfinite(volume)
+    shown = ndimage.map_coordinates(there.astype(np.float32), places, order=0).mean()
+    if shown < COVERAGE:
+        raise DataError(
+            f"{path} has finite values in {shown:.0%} of the study's mask and must have them in "
+            f"{COVERAGE:.0%}; recompute it in the study's space."
+        )
+    values = ndimage.map_coordinates(np.where(there, volume, 0.0), places, order=1)
+    if not values.any():
+        raise DataError(f"{path} is zero in the study's mask; check image and mask.")
+    return np.asarray(values)
+
+
+def _read(path: Path, label: str, space: Space) -> Values | Skipped:
+    try:
+        values = read_volume(path, space.grid)
+    except DataError as error:
+        return Skipped(label, "unusable", str(error))
+    return values if space.regions is None else np.asarray(space.regions.weights @ values)
+
+
+def _fits(path: Path, data: DataSection) -> bool:
+    named = entities(path).get("space", data.space)
+    return path.name.endswith(ENDINGS) and named == data.space

@@ -1,0 +1,173 @@
+"""A person's functional images as one vector: how strongly each voxel, region or network varies.
+
+Nothing goes into a person's vector but that person's images and the study's public maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.spec import Study
+from consortium.views.base import FmriView
+from site_agent.data.bids import Skipped, Subject
+from site_agent.data.scaling import Vector, finish
+from site_agent.images.contrasts import read_contrasts
+from site_agent.images.nifti import open_series, repetition_time
+from site_agent.images.series import SiteDataset
+
+Courses = NDArray[np.floating[Any]]
+Outcome = Vector | Skipped
+
+
+def measure_images(
+    source: Path, study: Study, space: Space, view: ViewSpace, cache: Path
+) -> tuple[dict[str, Vector], list[Skipped]]:
+    """Work out a view's vectors from a data set's images.
+
+    Parameters
+    ----------
+    source : Path
+        The site's data set.
+    study : Study
+        Its ``data`` says how series are prepared.
+    space : Space
+        The study's.
+    view : ViewSpace
+        Of one of its fMRI views.
+    cache : Path
+        The site's folder for preprocessed blocks.
+
+    Returns
+    -------
+    vectors : dict of str to array, shape (D_view,)
+        By person's label, without ``sub-``.
+    skipped : list of Skipped
+        Everybody else.
+
+    Raises
+    ------
+    DataError
+        If nobody has an image, or the component maps are not independent.
+    """
+    settings = view.view
+    assert isinstance(settings, FmriView)  # noqa: S101 - what its caller sends here
+    if settings.measure == "image":
+        vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
+        return _finished(vectors, skipped, settings, source)
+    data = SiteDataset(source, study.data, space, "subject", cache)
+    unmix = _unmixing(view) if view.components is not None else None
+    survey, skipped = data.survey, list(data.survey.skipped)
+    vectors = {}
+    for subject, length in zip(survey.subjects, survey.lengths, strict=True):
+        outcome = _measured(data, subject, length, settings, unmix)
+        if isinstance(outcome, Skipped):
+            skipped.append(outcome)
+        else:
+            vectors[subject.label] = outcome
+    return _finished(vectors, skipped, settings, source)
+
+
+def amplitude(courses: Courses) -> Vector:
+    """Mean square around the mean of each course (D x T): its variance over time, shape (D,)."""
+    return np.asarray(courses.var(axis=1, dtype=np.float64))
+
+
+def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vector:
+    """Part of each course's variance that lies in a band of frequencies, shape (D,).
+
+    By Parseval's theorem the parts of all frequencies add up to the variance. The square root is
+    the amplitude of low-frequency fluctuations of Y.-F. Zang et al., Brain Dev. 29, 2007, up to
+    their factor for the number of frequencies.
+
+    Parameters
+    ----------
+    courses : array, shape (D, T)
+    step : float
+        Seconds from volume to volume.
+    band : (float, float)
+        Lowest and highest frequency in Hz, both included.
+    """
+    volumes = courses.shape[1]
+    frequencies = np.fft.rfftfreq(volumes, step)
+    weights = np.full(len(frequencies), 2.0)
+    weights[0] = 0.0  # the mean is no fluctuation
+    if volumes % 2 == 0:
+        weights[-1] = 1.0
+    inside = (frequencies >= band[0]) & (frequencies <= band[1])
+    spectrum = np.abs(np.fft.rfft(courses, axis=1)[:, inside]) ** 2
+    return np.asarray(spectrum @ weights[inside] / volumes**2)
+
+
+def _measured(
+    data: SiteDataset,
+    subject: Subject,
+    length: int,
+    view: FmriView,
+    unmix: NDArray[np.float64] | None,
+) -> Outcome:
+    """Root of a measure's mean over a person's runs, which are not joined: each has its mean."""
+    try:
+        lengths = [int(open_series(run.bold, data.grid).shape[3]) for run in subject.runs]
+        measures: list[Callable[[Courses], Vector]] = [amplitude] * len(lengths)
+        if view.measure == "alff":
+            steps = [repetition_time(run.bold) for run in subject.runs]
+            measures = [partial(band_energy, step=step, band=view.band) for step in steps]
+            lacking = _out_of_band(subject, lengths, steps, view.band)
+            if lacking is not None:
+                return lacking
+        block = data.block(subject, length)
+        courses: Courses = block if unmix is None else unmix @ block
+        pieces = np.split(courses, np.cumsum(lengths)[:-1], axis=1)
+        energies = [measure(piece) for measure, piece in zip(measures, pieces, strict=True)]
+        return np.asarray(np.sqrt(np.average(energies, axis=0, weights=lengths)))
+    except DataError as error:
+        return Skipped(subject.label, "unusable", str(error))
+
+
+def _out_of_band(
+    subject: Subject, lengths: Sequence[int], steps: Sequence[float], band: tuple[float, float]
+) -> Skipped | None:
+    """Say so if a run is too short, or too slow, to tell anything of the band."""
+    for run, length, step in zip(subject.runs, lengths, steps, strict=True):
+        where = f"{run.bold} has {length} volumes, {step:g} s apart"
+        if band[1] > 0.5 / step:
+            detail = f"{where}, too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+            return Skipped(subject.label, "unusable", detail)
+        frequencies = np.fft.rfftfreq(length, step)[1:]
+        if not ((frequencies >= band[0]) & (frequencies <= band[1])).any():
+            detail = f"{where}, too short for the band of {band[0]:g} to {band[1]:g} Hz."
+            return Skipped(subject.label, "too-few-volumes", detail)
+    return None
+
+
+def _unmixing(view: ViewSpace) -> NDArray[np.float64]:
+    """Least squares: what the courses of all maps are of an image, shape (K, D)."""
+    maps = np.asarray(view.components, dtype=np.float64)
+    scaled = maps / np.maximum(np.linalg.norm(maps, axis=0), np.finfo(float).tiny)
+    if np.linalg.matrix_rank(scaled, tol=1e-6) < maps.shape[1]:
+        raise DataError(
+            f"The component maps of view '{view.name}' depend on each other in the study's mask; "
+            "leave one out."
+        )
+    return np.asarray(np.linalg.pinv(maps))
+
+
+def _finished(
+    vectors: dict[str, Vector], skipped: list[Skipped], view: FmriView, source: Path
+) -> tuple[dict[str, Vector], list[Skipped]]:
+    done: dict[str, Vector] = {}
+    for label, vector in vectors.items():
+        try:
+            where = source / f"sub-{label}"
+            done[label] = finish(vector, 1.0, view.center, view.normalize, where)
+        except DataError as error:
+            skipped.append(Skipped(label, "unusable", str(error)))
+    return done, skipped

@@ -1,0 +1,157 @@
+"""Opening a site's images, and saying in one sentence what is wrong with one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from nibabel.affines import apply_affine
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.files.atomic import DAMAGED
+from consortium.space.grid import Grid, is_invertible
+from consortium.space.nifti import UNREADABLE, load_nifti
+
+COVERAGE = 0.8
+"""Part of the study's voxels that an image's field of view must contain."""
+CHUNK = 1 << 20
+"""Bytes that are unpacked at a time."""
+_SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
+"""By NIfTI's code of the unit of time."""
+
+
+def open_nifti(path: Path) -> nib.Nifti1Image:
+    """Open any image of real numbers; no voxel is read.
+
+    Raises
+    ------
+    DataError
+        If it is not a NIfTI file, not of real numbers, or cut short.
+    """
+    try:
+        image = load_nifti(path)
+    except UNREADABLE as error:
+        raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
+    if not isinstance(image, nib.Nifti1Image):
+        raise DataError(f"{path} is not a NIfTI image; convert it to .nii or .nii.gz.")
+    if image.get_data_dtype().kind not in "iuf":
+        raise DataError(f"{path} does not hold real numbers; convert it to int16 or float32.")
+    _check_size(path, image)
+    return image
+
+
+def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
+    """Open a 4-D image and check all that its header tells; no voxel is read.
+
+    Parameters
+    ----------
+    path : Path
+    grid : Grid
+        The study's.
+
+    Returns
+    -------
+    nibabel.Nifti1Image
+        Of shape (I, J, K, T), not loaded.
+
+    Raises
+    ------
+    DataError
+        If it is not a NIfTI file, not 4-D, not of real numbers, cut short, has a singular affine
+        or shows less than `COVERAGE` of the study's voxels.
+    """
+    image = open_nifti(path)
+    if len(image.shape) != 4:
+        axes = len(image.shape)
+        raise DataError(f"{path} has {axes} axes; give a 4-D series of volumes.")
+    _check_place(path, image, grid)
+    return image
+
+
+def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
+    """Open a 3-D image; otherwise as `open_series`.
+
+    A fourth axis of length one is let pass.
+
+    Raises
+    ------
+    DataError
+        As `open_series`.
+    """
+    image = open_nifti(path)
+    if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
+        raise DataError(f"{path} has shape {image.shape}; give one 3-D image per person.")
+    _check_place(path, image, grid)
+    return image
+
+
+def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
+    """Read all values of an image, in the shape of its header.
+
+    Gzip's own checksum is compared, which nibabel leaves alone.
+
+    Raises
+    ------
+    DataError
+        If the file is cut short or damaged.
+    """
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as file:
+                while file.read(CHUNK):
+                    pass
+        with np.errstate(all="ignore"):  # what a scaling makes infinite is found later
+            return np.asarray(image.dataobj, dtype=np.float64)
+    except UNREADABLE as error:
+        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+
+
+def repetition_time(path: Path) -> float:
+    """Seconds from volume to volume, from the JSON beside a series or its header.
+
+    Raises
+    ------
+    DataError
+        If neither tells it.
+    """
+    sidecar = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".json")
+    try:
+        told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
+        step = float(told["RepetitionTime"])
+    except DAMAGED:
+        header = open_nifti(path).header
+        # Without a unit the number is whatever the writer left there, most often 1.
+        unit = _SECONDS.get(int(header["xyzt_units"]) & 0x38, 0.0)
+        step = unit * float(header["pixdim"][4])
+    if not 0.01 <= step <= 60:
+        raise DataError(f"{path} tells no RepetitionTime; write it, in s, into {sidecar.name}.")
+    return step
+
+
+def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
+    """Whether an image's voxels are the study's, to a thousandth of a millimetre."""
+    return image.shape[:3] == grid.shape and np.allclose(image.affine, grid.affine, atol=1e-3)
+
+
+def _check_size(path: Path, image: nib.Nifti1Image) -> None:
+    """Refuse an uncompressed file whose size shows that it was cut short."""
+    needed = image.dataobj.offset + math.prod(image.shape) * image.get_data_dtype().itemsize
+    if path.suffix == ".nii" and path.stat().st_size < needed:
+        raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
+
+
+def _check_place(path: Path, image: nib.Nifti1Image, grid: Grid) -> None:
+    """Refuse an image that lies elsewhere than the study's mask."""
+    if not is_invertible(image.affine):
+        raise DataError(f"{path} has a singular or infinite affine; repair its sform and qform.")
+    places = apply_affine(np.linalg.inv(image.affine), grid.coordinates)
+    inside = ((places >= -0.5) & (places <= np.array(image.shape[:3]) - 0.5)).all(axis=1).mean()
+    if inside < COVERAGE:
+        msg = f"{path} shows {inside:.0%} of the study's mask and must show {COVERAGE:.0%}; "
+        raise DataError(msg + "normalise it to the study's space or correct its affine.")

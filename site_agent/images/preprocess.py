@@ -1,0 +1,234 @@
+"""From a subject's files to a D x T block, as the study's data section says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from nibabel.affines import apply_affine
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from consortium.errors import DataError
+from consortium.space.atlas import Regions
+from consortium.space.grid import Grid
+from consortium.study.spec import DataSection
+from site_agent.data.bids import Run, Subject
+from site_agent.images.confounds import read_confounds
+from site_agent.images.nifti import open_series, same_grid
+from site_agent.images.volumes import iterate_volumes, stored_places
+
+Block = NDArray[np.float32]
+
+DEGREES = {"none": -1, "constant": 0, "linear": 1, "quadratic": 2}
+FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
+DEPENDENT = 1e-8
+"""Share of its size, or of the largest singular value, below which a regressor adds nothing."""
+CONSTANT = 1e-6
+"""Standard deviation over largest value below which a course is float32's rounding only."""
+
+
+def preprocess(
+    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
+) -> Block:
+    """Load one person.
+
+    Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
+    its own; runs are then put one after the other, averaged over the regions if there are any,
+    and standardized together.
+
+    Parameters
+    ----------
+    subject : Subject
+    data : DataSection
+    grid : Grid
+    regions : Regions, optional
+        Of an atlas, over the voxels of the grid.
+
+    Returns
+    -------
+    array, shape (D, T), float32
+        Volumes are contiguous in memory (Fortran order).
+
+    Raises
+    ------
+    DataError
+        If an image or table can't be used; the message names the file.
+    """
+    runs = [preprocess_run(run, data, grid) for run in subject.runs]
+    series = runs[0] if len(runs) == 1 else np.vstack(runs)
+    if regions is not None:
+        series = regions.average(series)
+    standardize(series, data, subject.runs[0].bold)
+    return series.T
+
+
+def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
+    """Load one run: all steps but standardization; shape (T, D)."""
+    series = read_series(run.bold, data.smoothing, grid)
+    peaks = _peaks(series)
+    regressors = _confounds(run, data, len(series))
+    project_out(series, design(len(series), DEGREES[data.detrend], regressors), run.bold)
+    # A course that was nothing but trend must not be blown up to unit variance later.
+    series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
+    if not series.any():
+        msg = f"{run.bold} is zero or constant in the study's mask; check image and mask."
+        raise DataError(msg)
+    return series
+
+
+def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
+    """Read the study's voxels of an image, volume by volume.
+
+    Parameters
+    ----------
+    path : Path
+    smoothing : float
+        FWHM in mm; done on the image's own grid, so that it comes before a coarser one.
+    grid : Grid
+
+    Returns
+    -------
+    array, shape (T, D), float32
+
+    Raises
+    ------
+    DataError
+        If the image can't be used, or a value in the mask is not finite.
+    """
+    image = open_series(path, grid)
+    same = same_grid(image, grid)
+    kept = stored_places(grid.mask) if same and not smoothing else None
+    series = np.empty((image.shape[3], grid.features), dtype=np.float32)
+    if kept is not None:
+        volumes = iterate_volumes(path, image, kept)
+        for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
+            row[:] = voxels
+            _check_finite(path, number, row)
+    else:
+        sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
+        index = None if same else _places(image, grid)
+        volumes = iterate_volumes(path, image)
+        for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
+            smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
+            row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
+            _check_finite(path, number, row)
+    return series
+
+
+def _check_finite(path: Path, number: int, row: NDArray[np.float32]) -> None:
+    """Refuse a volume while it is still in the processor's cache."""
+    if not np.isfinite(row).all():
+        msg = f"{path} has a value that is not finite in volume {number}; "
+        raise DataError(msg + "repair it, or write 0 outside the brain.")
+
+
+def design(
+    volumes: int, degree: int, confounds: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Build an orthonormal basis of all that is to be taken out at once.
+
+    Taking trends and confounds out one after the other would bring part of the first back.
+
+    Parameters
+    ----------
+    volumes : int
+        T.
+    degree : int
+        Of the polynomial in time; -1 for none, and then the mean stays as it is.
+    confounds : array, shape (T, C), optional
+
+    Returns
+    -------
+    array, shape (T, P)
+        P is the rank of trends and confounds together.
+    """
+    time = np.linspace(-1.0, 1.0, volumes)
+    columns = np.polynomial.legendre.legvander(time, max(degree, 0))[:, : degree + 1]
+    sizes = np.linalg.norm(columns, axis=0)
+    if confounds is not None:
+        columns = np.hstack([columns, confounds - confounds.mean(axis=0)])
+        sizes = np.concatenate([sizes, np.linalg.norm(confounds, axis=0)])
+    norms = np.linalg.norm(columns, axis=0)
+    # What centring leaves of a constant confound is rounding, and must not become a regressor.
+    varies = norms > DEPENDENT * sizes
+    columns = columns[:, varies] / norms[varies]
+    if not columns.size:
+        return np.zeros((volumes, 0))
+    left, values, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, values > DEPENDENT * values[0]])
+
+
+def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
+    """Subtract, in place, a series' (T x D) projection on an orthonormal basis (T x P).
+
+    Raises
+    ------
+    DataError
+        If the basis leaves no degree of freedom.
+    """
+    volumes, rank = basis.shape
+    if rank >= volumes:
+        msg = f"{where} has {volumes} volumes, no more than trends and confounds ({rank}); "
+        raise DataError(msg + "regress fewer confounds out.")
+    if not rank:
+        return
+    # Rounding is relative to what is subtracted: the mean is large and goes first.
+    mean_part = basis @ (basis.T @ np.ones(volumes))
+    if np.allclose(mean_part, 1.0):
+        series -= series.mean(axis=0, dtype=np.float64).astype(np.float32)
+    narrow = basis.astype(np.float32)
+    series -= narrow @ (narrow.T @ series)
+
+
+def standardize(series: Block, data: DataSection, where: Path) -> None:
+    """Scale a series (T x D) in place.
+
+    'voxel' gives every course unit variance, or makes it zero if it is constant; it and
+    'subject' then make the mean of the volumes' squared norms 1, the trace of the subject's
+    second moment.
+
+    Raises
+    ------
+    DataError
+        If 'voxel' finds constant courses only.
+    """
+    if data.standardize == "none":
+        series *= np.float32(data.scale)
+        return
+    if data.standardize == "voxel":
+        spread = series.std(axis=0, dtype=np.float64)
+        varies = spread > CONSTANT * _peaks(series)
+        factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        series *= factor.astype(np.float32)
+    energy = sum(float(np.vdot(volume, volume)) for volume in series)
+    if not energy:
+        raise DataError(f"{where} is constant in the study's mask; check image and mask.")
+    series *= np.float32(np.sqrt(len(series) / energy))
+
+
+def _peaks(series: Block) -> Block:
+    """Largest absolute value of every course, without a copy of the series."""
+    return np.asarray(np.maximum(series.max(axis=0), -series.min(axis=0)))
+
+
+def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64] | None:
+    if not data.confounds:
+        return None
+    if run.confounds is None:
+        msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
+        raise DataError(msg)
+    return read_confounds(run.confounds, data.confounds, volumes)
+
+
+def _places(image: nib.Nifti1Image, grid: Grid) -> NDArray[Any]:
+    """Locate the study's voxels in an image, in its own indices, shape (3, D)."""
+    inverse = np.linalg.inv(image.affine)
+    return np.asarray(apply_affine(inverse, grid.coordinates).T)
+
+
+def _sample(volume: Block, places: NDArray[Any]) -> Block:
+    """Interpolate with cubic splines, as nilearn does; nothing outside the image."""
+    return np.asarray(ndimage.map_coordinates(volume, places, order=3, mode="constant"))

@@ -1,0 +1,274 @@
+"""A site's subjects as the blocks that algorithms ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Extent
+from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
+from consortium.space.atlas import Regions
+from consortium.space.grid import Grid
+from consortium.space.study_space import Space
+from consortium.study.spec import DataSection
+from site_agent.data.bids import Skipped, Subject, find_subjects
+from site_agent.data.cache import BlockCache, block_key
+from site_agent.data.parallel import map_ahead
+from site_agent.images.nifti import open_series
+from site_agent.images.preprocess import preprocess
+
+Block = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the headers of all images tell.
+
+    Parameters
+    ----------
+    subjects : tuple of Subject
+        Who takes part.
+    lengths : tuple of int
+        Volumes of each of them, over all runs.
+    skipped : tuple of Skipped
+        Who does not, and why.
+    """
+
+    subjects: tuple[Subject, ...]
+    lengths: tuple[int, ...]
+    skipped: tuple[Skipped, ...]
+
+    def sound(self, nobody: str) -> Survey:
+        """Return the survey itself, if a study can be run on it.
+
+        Parameters
+        ----------
+        nobody : str
+            What to say if nobody takes part.
+
+        Raises
+        ------
+        DataError
+            If somebody's data are unusable, or nobody takes part.
+        """
+        for skipped in self.skipped:
+            if skipped.reason == "unusable":
+                raise DataError(skipped.detail)
+        if not self.lengths:
+            raise DataError(nobody)
+        return self
+
+
+class SiteDataset:
+    """A site's data; fits `consortium.algorithms.base.SiteData`.
+
+    Nothing is read when it is made. Counting reads headers; a block is preprocessed when it is
+    first asked for, and comes from the cache later.
+
+    Parameters
+    ----------
+    source : Path or sequence of Path
+        A BIDS data set, or NIfTI files.
+    data : DataSection
+        The study's.
+    space : Space
+        The study's.
+    unit : {'subject', 'timepoint'}
+        The study's unit of privacy.
+    cache : Path
+        The site's folder for preprocessed blocks.
+    workers : int
+        Subjects that are loaded at the same time, and held.
+    """
+
+    def __init__(
+        self,
+        source: Path | Sequence[Path],
+        data: DataSection,
+        space: Space,
+        unit: Unit,
+        cache: Path,
+        workers: int = 1,
+    ) -> None:
+        self.source = source
+        self.data = data
+        self.space = space
+        self.grid = space.grid
+        self.unit = unit
+        self.cache = BlockCache(cache)
+        self.workers = workers
+        self._last: tuple[NDArray[Any], Block] | None = None
+
+    @property
+    def features(self) -> int:
+        """D, voxels of the study's mask, or regions of its atlas."""
+        return self.space.features
+
+    @property
+    def extent(self) -> Extent:
+        """Numbers of features and voxels."""
+        return self.space.extent
+
+    @property
+    def voxels(self) -> int:
+        """V, voxels of the study's full-resolution maps."""
+        return self.space.voxels
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Volumes of each subject, from headers alone.
+
+        Raises
+        ------
+        DataError
+            If nobody can take part, or anybody's image is unusable.
+        """
+        return self.sound.lengths
+
+    @cached_property
+    def survey(self) -> Survey:
+        """All that the headers tell; problems of single images are told, not raised.
+
+        Raises
+        ------
+        DataError
+            If the data set itself isn't there.
+        """
+        found, skipped = find_subjects(self.source, self.data)
+        outcomes = [self._measure(subject) for subject in found]
+        return Survey(
+            tuple(s for s, o in zip(found, outcomes, strict=True) if isinstance(o, int)),
+            tuple(outcome for outcome in outcomes if isinstance(outcome, int)),
+            skipped + tuple(outcome for outcome in outcomes if isinstance(outcome, Skipped)),
+        )
+
+    @cached_property
+    def sound(self) -> Survey:
+        """The survey, if the study can be run on it.
+
+        Raises
+        ------
+        DataError
+            As `lengths`.
+        """
+        return self.survey.sound(
+            f"All {len(self.survey.skipped)} subjects have fewer volumes than minimum_volumes "
+            f"({self.data.minimum_volumes}); lower it."
+        )
+
+    def check(self) -> list[Skipped]:
+        """List who is left out or unusable, as far as headers tell; for the site's own eyes."""
+        return list(self.survey.skipped)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield one D x T_m array per subject, in the order of their labels.
+
+        No more than the block that was yielded last is held here, or as many as there are
+        workers.
+
+        Raises
+        ------
+        DataError
+            If an image or table can't be used; the message names the file.
+        """
+        yield from self._blocks(self.grid, self.space.regions)
+
+    def block(self, subject: Subject, length: int) -> Block:
+        """One subject's D x T_m array.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        return self._block(subject, length, self.grid, self.space.regions)
+
+    def table(self) -> NDArray[Any]:
+        """Raise: a study of series has no feature vectors.
+
+        Raises
+        ------
+        DataError
+            Always.
+        """
+        raise DataError("The study has image series and no feature vectors; name its features.")
+
+    def fine_blocks(self) -> Iterator[Block]:
+        """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
+        yield from self._blocks(self.space.maps, None)
+
+    def prepare(self, number: int) -> None:
+        """Bring one subject's blocks into the cache.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        subject, length = self.sound.subjects[number], self.sound.lengths[number]
+        self._block(subject, length, self.grid, self.space.regions)
+        if self.space.fine is not None:
+            self._block(subject, length, self.space.fine, None)
+
+    def reduced(self, basis: NDArray[Any]) -> Block:
+        """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
+
+        Parameters
+        ----------
+        basis : array, shape (D, R)
+
+        Returns
+        -------
+        array, shape (R, N_s), float32
+            Not to be written to.
+        """
+        if self._last is None or not np.array_equal(basis, self._last[0]):
+            self._last = None
+            self._last = np.array(basis), self._reduce(np.asarray(basis, dtype=np.float32))
+        return self._last[1]
+
+    def _reduce(self, basis: Block) -> Block:
+        reduced = np.empty((basis.shape[1], sum(self.lengths)), dtype=np.float32)
+        start = 0
+        for block in self.blocks():
+            stop = start + block.shape[1]
+            np.matmul(basis.T, block, out=reduced[:, start:stop])
+            start = stop
+        reduced.flags.writeable = False
+        return reduced
+
+    def _blocks(self, grid: Grid, regions: Regions | None) -> Iterator[Block]:
+        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
+        return map_ahead(lambda one: self._block(*one, grid, regions), people, self.workers)
+
+    def _block(self, subject: Subject, length: int, grid: Grid, regions: Regions | None) -> Block:
+        key = block_key(subject, self.data, grid, regions)
+        shape = (regions.features if regions else grid.features, length)
+        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, grid, regions))
+
+    def _measure(self, subject: Subject) -> int | Skipped:
+        """Count a subject's volumes, or say why they can't be used."""
+        try:
+            length = sum(int(open_series(run.bold, self.grid).shape[3]) for run in subject.runs)
+        except DataError as error:
+            return Skipped(subject.label, "unusable", str(error))
+        first, data = subject.runs[0].bold, self.data
+        if data.volumes is not None and length != data.volumes:
+            detail = f"{first} has {length} volumes, the study asks for {data.volumes}; cut it."
+            return Skipped(subject.label, "unusable", detail)
+        if length < data.minimum_volumes:
+            detail = f"{first} has {length} volumes of at least {data.minimum_volumes}; left out."
+            return Skipped(subject.label, "too-few-volumes", detail)
+        if data.confounds and any(run.confounds is None for run in subject.runs):
+            detail = (
+                f"{first} has a run without confounds table; add *_desc-confounds_timeseries.tsv."
+            )
+            return Skipped(subject.label, "unusable", detail)
+        return length

@@ -1,0 +1,1 @@
+"""What a site's data have cost, across all studies."""

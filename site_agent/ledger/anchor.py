@@ -1,0 +1,209 @@
+"""A site's signed word on the exchange of how far its ledger had come.
+
+A ledger that is restored from a backup has forgotten what was spent since, and
+nothing in the file shows it. So the site puts the ledger's head, signed by its own
+key, where a backup of its disk does not reach, and compares before it answers.
+
+An agent that has answered and finds none of its heads there stops, too, until the
+site's people have accepted the ledger as it is (`Witness.accept`).
+
+What this can't do: whoever runs the exchange can delete the newest of these messages or
+bury them under others, and a ledger that several agents share is guarded by each as far as
+its own messages go; an agent that finds an older ledger closes it for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from consortium.errors import (
+    ExchangeError,
+    LedgerError,
+    OversizedError,
+    ProtocolError,
+    TakenError,
+)
+from consortium.exchange.base import Exchange
+from consortium.membership.keys import Identity
+from consortium.secagg import OVERHEAD, seal, unseal
+from site_agent.ledger.entries import EMPTY, Head
+from site_agent.ledger.ledger import Ledger
+
+RUN, KIND = "(ledger)", "ledger head"
+"""No run has such a name, so that no message of a run is a head and no head one of a run."""
+MOST_READ = 16
+"""Messages that are read on either side of the ledger's head, at most."""
+_MOST_BYTES = 256
+_SEQ = re.compile(r"[0-9]{9}")
+
+
+class Witness:
+    """One site's heads on one exchange.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Not trusted: only what verifies under the site's own key counts.
+    identity : Identity
+    name : str
+        The site's.
+    ledger : Ledger
+    earlier : bytes or None
+        The site's public key before its last change, whose heads count, too.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        identity: Identity,
+        name: str,
+        ledger: Ledger,
+        earlier: bytes | None = None,
+    ) -> None:
+        self._exchange, self._identity, self._name = exchange, identity, name
+        self._keys = (identity.public,) if earlier is None else (identity.public, earlier)
+        self._ledger = ledger
+        self._place = f"ledgers/{name}"
+
+    def post(self) -> ExchangeError | None:
+        """Put the ledger's head on the exchange; the same head again changes nothing.
+
+        Returns
+        -------
+        ExchangeError or None
+            What kept it from there. It is for the log: the next head says all that this one
+            would have said, and no answer waits for it.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger can't be read, or this site signed another line of this number before:
+            as in `check`.
+        """
+        head = self._ledger.head()
+        if head == EMPTY:
+            return None
+        first = self._ledger.digest_at(1)
+        body = json.dumps([first, head.digest]).encode()
+        message = seal(self._identity.key, RUN, self._name, KIND, head.seq, body)
+        try:
+            self._exchange.put(f"{self._place}/{head.seq:09d}", message)
+        except ExchangeError as error:
+            said = self._read(head.seq) if isinstance(error, TakenError | OversizedError) else None
+            if said is not None and said[1] != head:
+                raise self._refusal(*said, head.digest) from error
+            # Perhaps this site said just that, with its key before the last change.
+            return None if said == (first, head) else error
+        return None
+
+    def check(self) -> int:
+        """Check the ledger's chain, and compare it with what the site signed before.
+
+        Names are chosen without reading anything: the `MOST_READ` nearest to the ledger's head on
+        either side. More names would be a flood, which hides no more than deletion does.
+
+        Returns
+        -------
+        int
+            How many of the site's own heads were found and agree.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger was altered or closed, is behind one of the heads, or has another line
+            in its place. Unless it is another ledger altogether, it is then closed for every
+            agent that shares it. Also if this site has answered and none of its heads is there.
+        ExchangeError
+            If the exchange can't be read.
+        """
+        agreeing = self._agreeing()
+        if not agreeing:
+            self._check_new()
+        return agreeing
+
+    def accept(self) -> Head:
+        """Put the ledger's head on the exchange, which holds none: people say it is the newest.
+
+        Raises
+        ------
+        LedgerError
+            As `check`, but not for want of heads.
+        ExchangeError
+            If the exchange can't be used.
+        """
+        self._agreeing()
+        trouble = self.post()
+        if trouble is not None:
+            raise trouble
+        return self._ledger.head()
+
+    def _agreeing(self) -> int:
+        """Count the site's own heads, which must all agree."""
+        self._ledger.verify()
+        agreeing = 0
+        for first, signed in self._signed(self._ledger.head().seq):
+            digest = self._ledger.digest_at(signed.seq)
+            if digest != signed.digest:
+                raise self._refusal(first, signed, digest)
+            agreeing += 1
+        return agreeing
+
+    def _check_new(self) -> None:
+        """Without heads, only a ledger is believed in which this site has answered nothing.
+
+        A head is put there before an answer is given. Other agents may have written lines, and
+        a crash may have come between a first charge and its head.
+        """
+        if self._ledger.has_answered({key.hex() for key in self._keys}):
+            raise LedgerError(
+                f"{self._ledger.path} has {self._ledger.head().seq} lines, and none of this site's "
+                "signed heads of it is on the exchange, so that nothing shows whether it is the "
+                "newest; if you are sure that it is, say so with 'site-agent ledger --accept'."
+            )
+
+    def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
+        path, seq = self._ledger.path, signed.seq
+        if first != self._ledger.digest_at(1):  # no copy of this one: others may go on with it
+            return LedgerError(
+                f"{path} is not the ledger that this site signed for, with {seq} lines; put that "
+                "one back, since what it holds was spent."
+            )
+        what = (
+            f"has {self._ledger.head().seq} lines where this site signed for {seq}: it is a backup "
+            "older than what was spent"
+            if digest is None
+            else f"has another line {seq} than this site signed for: two copies were written to"
+        )
+        remedy = "restore the newest copy, and without one count the data set's budget as spent"
+        self._ledger.halt(f"{path} {what}; {remedy}.")
+        return LedgerError(f"{path} {what}; {remedy}.")
+
+    def _signed(self, seq: int) -> Iterator[tuple[str, Head]]:
+        """Yield the site's own heads nearest to a number of lines; others are passed over."""
+        names = self._exchange.children(self._place)
+        numbers = sorted(int(name) for name in names if _SEQ.fullmatch(name))
+        above = [number for number in numbers if number > seq][:MOST_READ]
+        below = [number for number in numbers if number <= seq][-MOST_READ:]
+        for number in above + below[::-1]:
+            found = self._read(number)
+            if found is not None:
+                yield found
+
+    def _read(self, seq: int) -> tuple[str, Head] | None:
+        """Fetch the first digest and head; None if it is not this site's word for so many lines."""
+        limit = _MOST_BYTES + OVERHEAD
+        try:
+            message = self._exchange.get(f"{self._place}/{seq:09d}", limit)
+        except ExchangeError:
+            return None
+        for key in self._keys if message is not None else ():
+            keys = {self._name: key}
+            try:
+                body = unseal(message or b"", keys, run=RUN, kind=KIND, limit=limit, round=seq).body
+            except ProtocolError:  # anybody can put anything there
+                continue
+            first, digest = json.loads(body)  # the site's own, as its signature says
+            return str(first), Head(seq, str(digest))
+        return None

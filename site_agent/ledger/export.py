@@ -1,0 +1,190 @@
+"""A ledger as a file that somebody else can check: an ethics board, an auditor, another program.
+
+The format, version 2, is a JSON object::
+
+    format, version   "cape-consortium ledger", 2
+    how               how to check it, in a sentence
+    site, at          whose it is and when it was exported
+    head              seq and digest of the last line
+    lines             oldest first, each an object with seq, event, at, dataset, study, run, round,
+                      stage, statistic, unit, mu, site, centre, query, outsider, previous,
+                      digest
+    key, signature    the site's Ed25519 key, and its signature of the ASCII text
+                      "consortium ledger export 2", a line feed and the JSON array
+                      [site, at, head's seq, head's digest], both in hexadecimal
+
+``digest`` of a line is SHA-256, in hexadecimal, of the JSON array [dataset, study, run, round,
+stage, statistic, unit, mu, site, centre, query, outsider, event, at, previous] in ASCII with a
+blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that reads back as the same
+double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
+the first.
+
+To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
+set's account holds. Lines of unit 'subject' count in the account of unit 'timepoint', too.
+
+The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
+the exchange, signed, as ``ledgers/<site>/<seq>``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.errors import LedgerError, legible
+from consortium.membership.roster import fingerprint, verifies
+from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
+from site_agent.ledger.ledger import Ledger
+
+FORMAT, VERSION = "cape-consortium ledger", 2
+_HOW = (
+    "digest = SHA-256 of the JSON array [dataset, study, run, round, stage, statistic, unit, mu, "
+    "site, centre, query, outsider, event, at, previous] with ', ' between items and escapes for "
+    "all but ASCII; previous = digest of the line before, 64 zeros in the first; signature = "
+    "Ed25519 by key of 'consortium ledger export 2', a line feed and the JSON array [site, at, "
+    "head.seq, head.digest]."
+)
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    seq: int
+    event: str
+    at: str
+    dataset: str
+    study: str
+    run: str
+    round: int
+    stage: str
+    statistic: str
+    unit: str
+    mu: float
+    site: str
+    centre: str
+    query: str
+    outsider: float
+    previous: str
+    digest: str
+
+    @property
+    def entry(self) -> Entry:
+        """The line as the ledger has it."""
+        charge = Charge(**{name: getattr(self, name) for name in Charge.__dataclass_fields__})
+        return Entry(self.seq, charge, self.event, self.at, self.previous, self.digest)
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    version: int
+    how: str
+    site: str
+    at: str
+    head: Head
+    lines: list[_Line]
+    key: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an exported ledger says, once its chain was found sound."""
+
+    site: str
+    at: str
+    entries: tuple[Entry, ...]
+    head: Head
+    key: bytes
+
+    @property
+    def sentence(self) -> str:
+        """What was checked, and by whose key."""
+        lines = f"{self.head.seq} line{'' if self.head.seq == 1 else 's'}"
+        return (
+            f"The ledger of {legible(self.site, 64)} as of {legible(self.at, 64)} is whole: its "
+            f"{lines} follow one another from the first to the head {self.head.digest[:16]}…, "
+            "which is signed with the key of "
+            f"fingerprint {fingerprint(self.key)}; compare that with the site's own."
+        )
+
+
+def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -> bytes:
+    """Write a ledger as JSON, in the format that the module describes.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    site : str
+        The site's name.
+    at : str
+        Time of the export, for people.
+    key : Ed25519PrivateKey
+        The site's.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger was altered.
+    """
+    entries = ledger.entries()
+    lines = [
+        _Line(
+            seq=entry.seq,
+            event=entry.event,
+            at=entry.at,
+            previous=entry.previous,
+            digest=entry.digest,
+            **asdict(entry.charge),
+        )
+        for entry in entries
+    ]
+    head = entries[-1].head if entries else EMPTY
+    signature = key.sign(_signed(site, at, head)).hex()
+    public = key.public_key().public_bytes_raw().hex()
+    file = _File(FORMAT, VERSION, _HOW, site, at, head, lines, public, signature)
+    return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+
+def verify_export(data: bytes) -> Export:
+    """Read an exported ledger, and check its chain and its signature.
+
+    Compare ``key`` with the site's, and ``head`` with one that was seen elsewhere: who holds the
+    site's key can make another sound file.
+
+    Raises
+    ------
+    LedgerError
+        If it is not such a file, a line was changed, removed or put in, or the key that the
+        file names did not sign it.
+    """
+    try:
+        file = msgspec.json.decode(data, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LedgerError("The export can't be read; ask the site for it again.") from error
+    if (file.format, file.version) != (FORMAT, VERSION):
+        raise LedgerError(
+            f"The export is a '{file.format[:40]}' of version {file.version}, and this version "
+            f"reads {VERSION}; install the version that wrote it."
+        )
+    entries = tuple(follow(EMPTY, (line.entry for line in file.lines), "The export"))
+    if file.head != (entries[-1].head if entries else EMPTY):
+        raise LedgerError("The export ends before its head; ask the site for it again.")
+    if not _is_signed(file):
+        raise LedgerError(
+            "The export is not signed with the key that it names; ask the site for it again."
+        )
+    return Export(file.site, file.at, entries, file.head, bytes.fromhex(file.key))
+
+
+def _signed(site: str, at: str, head: Head) -> bytes:
+    content = json.dumps([site, at, head.seq, head.digest])
+    return f"consortium ledger export 2\n{content}".encode("ascii")
+
+
+def _is_signed(file: _File) -> bool:
+    try:
+        key = bytes.fromhex(file.key)
+    except ValueError:
+        return False
+    return len(key) == 32 and verifies(key, file.signature, _signed(file.site, file.at, file.head))

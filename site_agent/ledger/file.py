@@ -1,0 +1,176 @@
+"""A ledger's file while it is open: its table, and how much of it was read and found sound."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+from typing import Self
+
+from consortium.errors import LedgerError
+from site_agent.ledger.entries import EMPTY, Charge, Entry, follow, next_entry
+from site_agent.ledger.limits import Sums
+
+_LAYOUT = 3
+_TABLE = """
+CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL, study TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL,
+    stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
+    site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
+    outsider REAL NOT NULL,
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend')),
+    at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
+    UNIQUE (site, centre, run, round, event)
+)"""
+_HALTS = "CREATE TABLE halts (why TEXT NOT NULL)"
+_CHARGE = "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query, outsider"
+_ENTRY = f"seq, {_CHARGE}, event, at, previous, digest"
+_PATIENCE = 30.0  # s to wait for another process's transaction
+
+
+class Book:
+    """An open ledger.
+
+    Parameters
+    ----------
+    path : Path
+        The database; it must be there, and may be empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.head = EMPTY
+        self.sums = Sums()
+        self._where = _whereabouts(path)
+        # One connection for the ledger's life: opening one costs as much as a round.
+        self.connection = sqlite3.connect(
+            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA cache_size = -256")  # KiB; the last lines are read again
+        # Bringing every line at once into the main file would cost a round most of its time.
+        self.connection.execute("PRAGMA wal_autocheckpoint = 0")
+
+    def current(self) -> Self:
+        """Return this book, or a new one after a fork or if another file took the place of its own.
+
+        The new one must hold what was read in the old.
+        """
+        if self._where == _whereabouts(self.path):
+            return self
+        book = type(self)(self.path)
+        book.head, book.sums = self.head, self.sums
+        return book
+
+    def settle(self) -> None:
+        """Bring every line into the main file, so that a backup needs no log beside it."""
+        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection, unless it is another process's."""
+        if self._where[0] == os.getpid():
+            self.connection.close()
+
+    def lay_out(self) -> None:
+        """Make the table in an empty file.
+
+        Raises
+        ------
+        LedgerError
+            If the file has another layout.
+        """
+        (layout,) = self.connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if layout == 0 and not tables:
+            self.connection.execute(_TABLE)
+            self.connection.execute(_HALTS)
+            self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+        elif layout != _LAYOUT:
+            raise LedgerError(
+                f"{self.path} has layout {layout}, which this version can't read (it reads "
+                f"{_LAYOUT}); install the version that wrote it."
+            )
+
+    def catch_up(self) -> None:
+        """Read and check the lines that were added since the last time.
+
+        So a round costs no walk over all lines, and yet every line is checked once.
+
+        Raises
+        ------
+        LedgerError
+            If a line was altered, or the file is not the one that was read before.
+        """
+        if self.head != EMPTY and self.digest_at(self.head.seq) != self.head.digest:
+            raise LedgerError(
+                f"{self.path}: line {self.head.seq} is not the one that was there before; another "
+                "ledger was put in its place, so restore the newest and start the agent again."
+            )
+        for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
+            if entry.event == "reserve":
+                self.sums.add(entry.charge)
+            self.head = entry.head
+
+    def read(self, after: int = 0) -> Iterator[Entry]:
+        """Yield the lines after a line, unchecked."""
+        rows = self.connection.execute(
+            f"SELECT {_ENTRY} FROM entries WHERE seq > ? ORDER BY seq",  # noqa: S608 - constants
+            (after,),
+        )
+        for row in rows:
+            yield Entry(row[0], Charge(*row[1:13]), *row[13:])
+
+    def digest_at(self, seq: int) -> str | None:
+        """Digest of a line, or None if there are fewer."""
+        found = self.connection.execute("SELECT digest FROM entries WHERE seq = ?", (seq,))
+        row = found.fetchone()
+        return str(row[0]) if row else None
+
+    def find(self, charge: Charge, event: str) -> Charge | None:
+        """What is written for a charge's round, site and centre; None if nothing is."""
+        row = self.connection.execute(
+            f"SELECT {_CHARGE} FROM entries "  # noqa: S608 - constants
+            "WHERE site = ? AND centre = ? AND run = ? AND round = ? AND event = ?",
+            (charge.site, charge.centre, charge.run, charge.round, event),
+        ).fetchone()
+        return Charge(*row) if row else None
+
+    def halt(self, why: str) -> None:
+        """Let nothing be reserved any more."""
+        self.connection.execute(
+            "INSERT INTO halts SELECT ? WHERE NOT EXISTS (SELECT 1 FROM halts)", (why,)
+        )
+
+    def check_halt(self) -> None:
+        """Refuse a ledger that was closed.
+
+        Raises
+        ------
+        LedgerError
+            With the reason that was given.
+        """
+        row = self.connection.execute("SELECT why FROM halts LIMIT 1").fetchone()
+        if row is not None:
+            raise LedgerError(str(row[0]))
+
+    def append(self, charge: Charge, event: str, at: str) -> None:
+        """Add a line; once it is committed, `catch_up` reads it like any other."""
+        entry = next_entry(self.head, charge, event, at)
+        values = (entry.seq, *astuple(charge), event, at, entry.previous, entry.digest)
+        marks = ", ".join("?" * len(values))
+        self.connection.execute(f"INSERT INTO entries ({_ENTRY}) VALUES ({marks})", values)  # noqa: S608
+
+
+def _whereabouts(path: Path) -> tuple[int, int, int]:
+    """Process, device and file: a connection is good for one of each."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise LedgerError(
+            f"{path} can't be opened ({error.strerror}); restore it from a backup."
+        ) from error
+    return os.getpid(), status.st_dev, status.st_ino

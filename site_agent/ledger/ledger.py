@@ -1,0 +1,279 @@
+"""The site's own account of what its data have cost, across all studies.
+
+An append-only table in SQLite (write-ahead log, full synchronisation). Each
+line holds the digest of the one before, so that an edit shows. A loss is
+reserved before noise is drawn and marked as spent once the message is stored;
+what is reserved counts. A round is charged once, however often it is repeated.
+
+One file may serve several agents of a hospital, in several processes: whoever
+writes holds SQLite's write lock from reading the sum to adding the line.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from consortium.errors import LedgerError
+from consortium.privacy.gdp import compose
+from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
+from site_agent.ledger.file import Book
+from site_agent.ledger.limits import Limits, check_charge, counted
+
+__all__ = ["LEDGER", "Charge", "Entry", "Head", "Ledger", "Limits"]
+
+LEDGER = "ledger.sqlite"
+_SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
+
+
+class Ledger:
+    """A site's ledger; safe to share among threads and processes.
+
+    Parameters
+    ----------
+    path : Path
+        The database; made if missing, readable by its owner only.
+
+    Raises
+    ------
+    LedgerError
+        If it can't be opened or has another layout. Altered lines show at the first use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._book: Book | None = None
+        self._answered: list[tuple[Charge, str]] = []
+        self._settled = -math.inf
+        try:
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise LedgerError(
+                f"{path} can't be opened ({error.strerror}); check its folder and rights."
+            ) from error
+        with self._using() as book, _transaction(book):
+            book.lay_out()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            if self._book is not None:
+                self._book.close()
+            self._book = None
+
+    def total(self, dataset: str, unit: str) -> float:
+        """μ of everything reserved or spent that counts in a data set's account of one unit.
+
+        That of single volumes counts what protects whole persons, too.
+        """
+        with self._writing() as book:
+            return book.sums.total(dataset, unit)
+
+    def outsider_total(self, dataset: str, unit: str) -> float:
+        """μ of the same against somebody who sees only what the studies released."""
+        with self._using() as book:
+            rows = book.connection.execute(
+                "SELECT unit, outsider FROM entries WHERE event = 'reserve' AND dataset = ?",
+                (dataset,),
+            )
+            return compose(mu for of, mu in rows if of in counted(unit))
+
+    def study_total(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
+        """μ of what one consortium's study has cost a data set so far, over all its runs.
+
+        Parameters
+        ----------
+        dataset, unit, study : str
+        centres : collection of str
+            Public keys that the consortium has or had, in hexadecimal.
+        """
+        with self._writing() as book:
+            return book.sums.study(dataset, unit, study, centres)
+
+    def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Runs of a study that something was reserved for, on any data set.
+
+        Each is the consortium's key at that time and the run's name; the parameters are those
+        of `study_total`.
+        """
+        with self._writing() as book:
+            return book.sums.runs(study, centres)
+
+    def has_answered(self, sites: Collection[str]) -> bool:
+        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
+        with self._using() as book:
+            rows = book.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+            return any(site in sites for (site,) in rows)
+
+    def head(self) -> Head:
+        """Return the number of lines and the last one's digest."""
+        with self._writing() as book:
+            return book.head
+
+    def digest_at(self, seq: int) -> str | None:
+        """Digest of a line, or None if the ledger has not come so far."""
+        with self._using() as book:
+            return book.digest_at(seq)
+
+    def entries(self) -> list[Entry]:
+        """All lines, oldest first.
+
+        Raises
+        ------
+        LedgerError
+            If a line was changed, removed or put in.
+        """
+        with self._using() as book:
+            return list(follow(EMPTY, book.read(), str(self.path)))
+
+    def verify(self) -> None:
+        """Check every line anew; at the start and before a run, since it takes 20 µs a line.
+
+        Raises
+        ------
+        LedgerError
+            If a line was altered, or the ledger was closed.
+        """
+        self.entries()
+        with self._writing() as book:
+            book.check_halt()
+
+    def reserve(self, charge: Charge, limits: Limits, at: str) -> bool:
+        """Reserve a round's price; False if this very charge was reserved before.
+
+        Every limit is held in the transaction that writes the line, so that no order of runs,
+        agents or processes passes one.
+
+        Parameters
+        ----------
+        charge : Charge
+        limits : Limits
+        at : str
+            Time, for people.
+
+        Raises
+        ------
+        BudgetError, PrivacyError
+            If a limit does not cover it; nothing is written.
+        LedgerError
+            If the round is in the ledger with another price or question, or the ledger was
+            closed.
+        """
+        with self._writing() as book:
+            book.check_halt()
+            self._write_answered(book)
+            known = book.find(charge, "reserve")
+            if known is None:
+                check_charge(book.sums, charge, limits)
+                book.append(charge, "reserve", at)
+            elif known != charge:
+                raise LedgerError(
+                    f"Round {charge.round} of {charge.run} was reserved at another price or for "
+                    "another question, so the site answers no further; ask the study's people why."
+                )
+            return known is None
+
+    def spend(self, charge: Charge, at: str) -> None:
+        """Mark a reserved round as answered; once, however often it is called.
+
+        Raises
+        ------
+        LedgerError
+            If it was not reserved.
+        """
+        with self._writing() as book:
+            _spend(book, charge, at)
+
+    def spend_soon(self, charge: Charge, at: str) -> None:
+        """Mark a reserved round as answered with the next reservation, or when `settle` is called.
+
+        For the midst of a run, where waiting for the disk is most of a round. What is reserved
+        counts as spent already, and a restarted agent marks its stored answers anew.
+        """
+        with self._lock:
+            self._answered.append((charge, at))
+
+    def settle(self) -> None:
+        """Write what is due, and bring every line into the main file; at the end of a run.
+
+        Raises
+        ------
+        LedgerError
+            As `spend`.
+        """
+        self._settled = -math.inf  # so that it is done when the lines are written
+        with self._writing() as book:
+            self._write_answered(book)
+
+    def halt(self, why: str) -> None:
+        """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
+
+        Only a file that is put in its place opens it again.
+
+        Parameters
+        ----------
+        why : str
+            The sentence that everybody is told who wants to reserve.
+        """
+        with self._writing() as book:
+            book.halt(why)
+
+    def _write_answered(self, book: Book) -> None:
+        """Within a transaction: mark what was answered since the last one.
+
+        If that transaction fails, the marks are written by the next restart's replay.
+        """
+        due, self._answered = self._answered, []
+        for charge, at in due:
+            _spend(book, charge, at)
+            book.catch_up()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Book]:
+        """Hold the write lock; what others added since the last time is read and checked first."""
+        with self._using() as book:
+            with _transaction(book):
+                book.catch_up()
+                yield book
+            book.catch_up()  # what was just written must be there, too, the next time
+            if time.monotonic() - self._settled > _SETTLE_EVERY:
+                book.settle()
+                self._settled = time.monotonic()
+
+    @contextmanager
+    def _using(self) -> Iterator[Book]:
+        with self._lock:
+            try:
+                self._book = Book(self.path) if self._book is None else self._book.current()
+                yield self._book
+            except sqlite3.Error as error:
+                raise LedgerError(
+                    f"{self.path} can't be used ({error}); check the disk and restore a backup."
+                ) from error
+
+
+def _spend(book: Book, charge: Charge, at: str) -> None:
+    if book.find(charge, "reserve") != charge:
+        raise LedgerError(
+            f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
+        )
+    if book.find(charge, "spend") is None:
+        book.append(charge, "spend", at)
+
+
+@contextmanager
+def _transaction(book: Book) -> Iterator[None]:
+    """All or nothing, and nobody else writes meanwhile."""
+    book.connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        book.connection.execute("COMMIT")
+    finally:
+        if book.connection.in_transaction:
+            book.connection.execute("ROLLBACK")

@@ -1,0 +1,153 @@
+"""What may be charged to a ledger, and the sums that every charge is held against.
+
+A charge of unit ``subject`` counts in the account of single volumes, too: what hides all
+of a person's scans hides each of them no better than that. The converse is not bounded
+but by group privacy, so a charge of unit ``timepoint`` counts in its own account only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from consortium.errors import BudgetError, PrivacyError
+from site_agent.ledger.entries import Charge
+
+_ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What must still hold once a round is charged; every loss is a μ.
+
+    Parameters
+    ----------
+    totals : mapping of str to float
+        By unit: what all charges that count in a data set's account may come to. An account
+        that is missing is not held, but that of the charge's own unit, which then has nothing.
+    study : float
+        What the study may cost the data set, all its runs together, by the site's policy.
+    approved : float
+        The same by the approval.
+    runs : float
+        Runs of the study that may ever cost something, by the approval.
+    run : float
+        Loss of the whole run as planned: what its first charge is held against the limits with,
+        so that no run begins that could not be paid to its end.
+    centres : frozenset of str
+        Public keys, in hexadecimal, that the consortium has or had: its study is one, whichever
+        of them signed it.
+    ended : str
+        Why no run may begin any more; empty if one may.
+    """
+
+    totals: Mapping[str, float]
+    study: float = math.inf
+    approved: float = math.inf
+    runs: float = math.inf
+    run: float = 0.0
+    centres: frozenset[str] = frozenset()
+    ended: str = ""
+
+
+class Sums:
+    """What a ledger's reservations come to, kept up with each line."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[tuple[str, str], float] = defaultdict(float)
+        self._studies: dict[tuple[str, str, str, str], float] = defaultdict(float)
+        self._runs: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._begun: set[tuple[str, str, str]] = set()
+
+    def add(self, charge: Charge) -> None:
+        """Count a reservation."""
+        self._accounts[charge.dataset, charge.unit] += charge.mu**2
+        self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += charge.mu**2
+        self._runs[charge.study, charge.centre].add(charge.run)
+        self._begun.add((charge.site, charge.centre, charge.run))
+
+    def total(self, dataset: str, unit: str) -> float:
+        """μ of all that counts in a data set's account."""
+        return math.sqrt(sum(self._accounts.get((dataset, u), 0.0) for u in counted(unit)))
+
+    def study(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
+        """μ of what one consortium's study has cost a data set, over all its runs."""
+        keys = ((dataset, u, study, centre) for u in counted(unit) for centre in set(centres))
+        return math.sqrt(sum(self._studies.get(key, 0.0) for key in keys))
+
+    def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Keys and names of a study's runs that something was reserved for, on any data set."""
+        return {(key, run) for key in centres for run in self._runs.get((study, key), ())}
+
+    def begun(self, charge: Charge) -> bool:
+        """Whether the charge's site has paid for a round of its run before."""
+        return (charge.site, charge.centre, charge.run) in self._begun
+
+
+def counted(unit: str) -> tuple[str, ...]:
+    """Units whose charges count in a unit's account."""
+    return ("subject", "timepoint") if unit == "timepoint" else (unit,)
+
+
+def check_charge(sums: Sums, charge: Charge, limits: Limits) -> None:
+    """Hold a new charge against all limits.
+
+    Raises
+    ------
+    PrivacyError
+        If it begins a run, and no further one may begin.
+    BudgetError
+        If it, or for a run's first charge the whole run, would pass a limit.
+    """
+    if not 0.0 <= charge.mu < math.inf:
+        raise BudgetError(f"μ = {charge.mu} is no price; tell the people of the study.")
+    begins = not sums.begun(charge)
+    if begins:
+        _check_begin(sums, charge, limits)
+    asked = max(charge.mu, limits.run) if begins else charge.mu
+    _check_accounts(sums, charge, limits, asked)
+    _check_study(sums, charge, limits, asked)
+
+
+def no_run_left(study: str, runs: float) -> PrivacyError:
+    """Say that a study's approved runs are used up."""
+    return PrivacyError(
+        f"'{study}' was approved for {runs:g} run{'' if runs == 1 else 's'} and had as many; "
+        "another costs again, so approve it again if you agree."
+    )
+
+
+def _check_begin(sums: Sums, charge: Charge, limits: Limits) -> None:
+    runs = sums.runs(charge.study, {charge.centre, *limits.centres})
+    # Two agents of a hospital may answer one run.
+    if (charge.centre, charge.run) not in runs and len(runs) >= limits.runs:
+        raise no_run_left(charge.study, limits.runs)
+    if limits.ended:
+        raise PrivacyError(limits.ended)
+
+
+def _check_accounts(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
+    for unit in {charge.unit: None, **dict.fromkeys(limits.totals)}:
+        if charge.unit in counted(unit):
+            spent, limit = sums.total(charge.dataset, unit), limits.totals.get(unit, 0.0)
+            remedy = f"raise '{unit}.total' in policy.yaml or decline the study"
+            _check_limit(spent, asked, limit, f"for unit {unit}", remedy)
+
+
+def _check_study(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
+    centres, name = {charge.centre, *limits.centres}, f"for '{charge.study}'"
+    spent = sums.study(charge.dataset, charge.unit, charge.study, centres)
+    remedy = f"raise '{charge.unit}.study' in policy.yaml or decline the study"
+    _check_limit(spent, asked, limits.study, name, remedy)
+    _check_limit(spent, asked, limits.approved, name, "approve it again if you agree to more")
+
+
+def _check_limit(spent: float, asked: float, limit: float, what: str, remedy: str) -> None:
+    # Put so that what is not a number is refused.
+    if not spent**2 + asked**2 <= limit**2 * _ROUNDING:
+        raise BudgetError(
+            f"The ledger holds μ = {spent:.4g} {what} and this asks for {asked:.4g} more, over the "
+            f"limit of {limit:.4g}; {remedy}."
+        )

@@ -1,0 +1,70 @@
+"""What a data set has cost, in the terminal, as JSON, or as a page."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from consortium.errors import LedgerError
+from consortium.membership.keys import Identity
+from site_agent.config import SiteConfig
+from site_agent.ledger.export import export_json, verify_export
+from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.page import write_page
+from site_agent.ledger.totals import accounts, studies
+from site_agent.policy.policy import Policy
+
+
+def print_accounts(ledger: Ledger, policy: Policy, config: SiteConfig, out: Console) -> None:
+    """Show every study's cost and what is left of each data set's budget."""
+    entries = ledger.entries()
+    table = Table("study", "unit", "runs", "rounds", "ε", "μ", "last")
+    for row in studies(entries, policy):
+        cost = f"{row.cost.epsilon:.3f}", f"{row.cost.mu:.4f}"
+        table.add_row(row.study, row.unit, str(row.runs), str(row.reserved), *cost, row.last)
+    out.print(table)
+    for account in accounts(entries, policy, str(config.dataset.resolve())):
+        out.print(
+            f"{account.dataset}, unit {account.unit}: ε = {account.spent.epsilon:.3f} of "
+            f"{account.allowed.epsilon:g} spent at δ = {policy.delta:g} (against outsiders "
+            f"{account.outsider.epsilon:.3f}); one more study of ε = {account.left.epsilon:.3f} "
+            "would use it up.",
+            soft_wrap=True,
+        )
+
+
+def write_books(
+    ledger: Ledger,
+    policy: Policy,
+    config: SiteConfig,
+    identity: Identity,
+    page: Path | None,
+    now: datetime,
+) -> None:
+    """Write the ledger as a page, or as signed JSON to the standard output."""
+    if page is None:
+        at, key = now.isoformat(timespec="seconds"), identity.key
+        text = export_json(ledger, site=config.name, at=at, key=key)
+        sys.stdout.write(text.decode() + "\n")
+        return
+    dataset = str(config.dataset.resolve())
+    write_page(page, ledger, policy, site=config.name, dataset=dataset, day=now.date())
+
+
+def verify_file(path: Path) -> str:
+    """Check an exported ledger, whoever's it is; returns what was checked, in a sentence.
+
+    Raises
+    ------
+    LedgerError
+        If it can't be read, is not such a file, or was changed.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"{path} can't be read ({error.strerror}); check the path.") from error
+    return verify_export(data).sentence

@@ -1,0 +1,125 @@
+"""What a ledger's lines come to: per data set and unit, and per study."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.limits import counted
+from site_agent.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A loss, as μ and as ε at the policy's δ."""
+
+    mu: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set's budget in one unit of privacy.
+
+    That of single volumes counts what protects whole persons, too: it costs a volume as much.
+    ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
+    neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases.
+    """
+
+    dataset: str
+    unit: str
+    allowed: Amount
+    spent: Amount
+    left: Amount
+    outsider: Amount
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """What one consortium's study has cost one data set."""
+
+    study: str
+    centre: str
+    dataset: str
+    unit: str
+    runs: int
+    reserved: int
+    answered: int
+    statistics: tuple[str, ...]
+    cost: Amount
+    first: str
+    last: str
+
+
+def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Account]:
+    """Work out every account: those in the ledger, and the site's own data set's.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        A whole ledger.
+    policy : Policy
+    dataset : str
+        Name of the site's data set in the ledger; it has an account for every unit that the
+        policy allows, also if nothing was charged, and comes first.
+    """
+    charges = [entry.charge for entry in entries if entry.event == "reserve"]
+    datasets = {dataset, *(charge.dataset for charge in charges)}
+    keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
+    keys |= {(charge.dataset, charge.unit) for charge in charges}
+    if "timepoint" in policy.units:  # which every study costs something
+        keys |= {(each, "timepoint") for each in datasets}
+    order = sorted(keys, key=lambda key: (key[0] != dataset, key))
+    return [_account(*key, charges, policy) for key in order]
+
+
+def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
+    """Work out what each study has cost, in the order of their first lines."""
+    groups: dict[tuple[str, str, str, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        c = entry.charge
+        groups[c.study, c.centre, c.dataset, c.unit].append(entry)
+    return [_row(*key, lines, policy) for key, lines in groups.items()]
+
+
+def _account(dataset: str, unit: str, charges: Sequence[Charge], policy: Policy) -> Account:
+    counting = [c for c in charges if c.dataset == dataset and c.unit in counted(unit)]
+    spent = compose(charge.mu for charge in counting)
+    limit = policy.subject if unit == "subject" else policy.timepoint
+    allowed = mu_of(limit.total, policy.delta)
+    left = math.sqrt(max(allowed**2 - spent**2, 0.0))
+    return Account(
+        dataset,
+        unit,
+        Amount(allowed, limit.total),
+        _amount(spent, policy),
+        _amount(left, policy),
+        _amount(compose(charge.outsider for charge in counting), policy),
+    )
+
+
+def _row(
+    study: str, centre: str, dataset: str, unit: str, lines: list[Entry], policy: Policy
+) -> StudyRow:
+    reserved = [line for line in lines if line.event == "reserve"]
+    return StudyRow(
+        study,
+        centre,
+        dataset,
+        unit,
+        runs=len({line.charge.run for line in reserved}),
+        reserved=len(reserved),
+        answered=len(lines) - len(reserved),
+        statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
+        cost=_amount(compose(line.charge.mu for line in reserved), policy),
+        first=lines[0].at,
+        last=lines[-1].at,
+    )
+
+
+def _amount(mu: float, policy: Policy) -> Amount:
+    return Amount(mu, epsilon_of(mu, policy.delta))

@@ -1,0 +1,170 @@
+"""A site's persons as feature vectors: the views of a study, matched by person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Extent
+from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.spec import Study
+from consortium.views.base import FmriView, TableView
+from site_agent.data.bids import Skipped
+from site_agent.data.tsv import read_table
+from site_agent.images.series import Survey
+
+Vectors = Mapping[str, NDArray[np.float64]]
+
+
+class _Read(NamedTuple):
+    """A view as it was read."""
+
+    name: str
+    found: Vectors
+    lacking: Mapping[str, Skipped]
+
+
+class FeatureDataset:
+    """A site's feature vectors; fits `consortium.algorithms.base.SiteData`.
+
+    Nothing is read when it is made; the first use reads all views.
+
+    Parameters
+    ----------
+    source : Path
+        A BIDS data set.
+    study : Study
+    space : Space
+        The study's.
+    cache : Path
+        The site's folder for preprocessed images.
+    workers : int
+        Persons whose images are prepared at once.
+    """
+
+    unit: Unit = "subject"
+
+    def __init__(
+        self, source: Path, study: Study, space: Space, cache: Path, workers: int = 1
+    ) -> None:
+        self.source = source
+        self.study = study
+        self.space = space
+        self.cache = cache
+        self.workers = workers
+
+    @property
+    def extent(self) -> Extent:
+        """Numbers of features, and the views."""
+        return self.space.extent
+
+    @property
+    def features(self) -> int:
+        """D, entries of all views together."""
+        return self.space.features
+
+    @property
+    def voxels(self) -> int:
+        """Rows of a block, as there are no maps at another resolution."""
+        return self.features
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """One vector for every person who has all views.
+
+        Raises
+        ------
+        DataError
+            If nobody has, or somebody's data are unusable.
+        """
+        return self.sound.lengths
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Who has all views, and who is left out for want of which.
+
+        Raises
+        ------
+        DataError
+            If the data set or a table isn't there.
+        """
+        return self._matched[0]
+
+    @cached_property
+    def sound(self) -> Survey:
+        """The survey, if the study can be run on it.
+
+        Raises
+        ------
+        DataError
+            As `lengths`.
+        """
+        return self.survey.sound(
+            f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
+        )
+
+    def table(self) -> NDArray[np.float64]:
+        """D x M_s, one column per person in the order of their labels; not to be written to."""
+        _ = self.sound  # raises if the study can't be run
+        return self._matched[1]
+
+    def blocks(self) -> Iterator[NDArray[np.float64]]:
+        """Yield one D x 1 array per person."""
+        for column in self.table().T:
+            yield column[:, None]
+
+    def fine_blocks(self) -> Iterator[NDArray[np.float64]]:
+        """As `blocks`."""
+        return self.blocks()
+
+    def reduced(self, basis: NDArray[Any]) -> NDArray[Any]:
+        """Return ``basis.T @ X`` for a D x R basis, shape (R, M_s)."""
+        return np.asarray(basis).T @ self.table()
+
+    @cached_property
+    def _matched(self) -> tuple[Survey, NDArray[np.float64]]:
+        if not self.source.is_dir():
+            raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
+        read = [(view.name, *self._read(view)) for view in self.space.views]
+        views = [_Read(name, found, {s.label: s for s in lacking}) for name, found, lacking in read]
+        everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
+        there = [p for p in everybody if all(p in view.found for view in views)]
+        columns = [np.concatenate([view.found[p] for view in views]) for p in there]
+        table = np.array(columns).T if columns else np.zeros((self.features, 0))
+        table.flags.writeable = False
+        out = sorted(set(everybody).difference(there))
+        left_out = tuple(self._lack(person, views) for person in out)
+        return Survey((), (1,) * len(there), left_out), table
+
+    def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
+        """Why a person is left out.
+
+        Who lacks a view is left out anyway, so that nothing else of theirs need be mended.
+        """
+        told = []
+        for view in views:
+            if person in view.lacking:
+                told.append(view.lacking[person])
+            elif person not in view.found:
+                detail = f"{self.source}: sub-{person} has no data for view '{view.name}'."
+                told.append(Skipped(person, "no-view", detail))
+        return min(told, key=lambda each: each.reason == "unusable")
+
+    def _read(self, view: ViewSpace) -> tuple[Vectors, list[Skipped]]:
+        if isinstance(view.view, TableView):
+            vectors, lacking = read_table(self.source, view.view)
+            return vectors, [Skipped(p, "no-view", detail) for p, detail in lacking.items()]
+        if isinstance(view.view, FmriView):
+            from site_agent.images.measures import measure_images  # image libraries
+
+            return measure_images(self.source, self.study, self.space, view, self.cache)
+        from site_agent.eeg.vectors import read_recordings  # MNE
+
+        return read_recordings(self.source, view.view, self.cache)

@@ -1,0 +1,22 @@
+"""A site's data as a study asks for them: image series, or feature vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from consortium.space.study_space import Space
+from consortium.study.spec import Study
+from site_agent.images.series import SiteDataset
+from site_agent.loading.feature_vectors import FeatureDataset
+
+
+def open_dataset(
+    source: Path, study: Study, space: Space, cache: Path, workers: int = 1
+) -> SiteDataset | FeatureDataset:
+    """Make the data set of a study; nothing is read yet.
+
+    ``workers`` subjects are prepared at once.
+    """
+    if study.features:
+        return FeatureDataset(source, study, space, cache, workers)
+    return SiteDataset(source, study.data, space, study.privacy.unit, cache, workers)

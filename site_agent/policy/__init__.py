@@ -1,0 +1,1 @@
+"""What a site lets any study ask."""

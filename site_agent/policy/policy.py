@@ -1,0 +1,228 @@
+"""A site's own rules: what its people let any study ask, written once and held to by the agent.
+
+The same rules are asked when a study is read, when it is approved and when a run
+begins, before any data is read.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from consortium.algorithms import REGISTRY
+from consortium.errors import PrivacyError
+from consortium.files.model_file import read_model, write_model
+from consortium.privacy.bounds import Unit
+from consortium.privacy.gdp import mu_of
+from consortium.study.plan import Plan
+from consortium.study.spec import Study
+from site_agent.policy.hours import Window, opens_at
+from site_agent.policy.refusals import Spent, refusals, spent_in
+
+__all__ = ["POLICY", "Allowance", "Policy", "Spent", "spent_in"]
+
+POLICY = "policy.yaml"
+_TITLE = (
+    "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
+    "any data is read. Changes count from the agent's next start."
+)
+
+
+def _known(name: str) -> str:
+    known = sorted({name for algorithm in REGISTRY.values() for name in algorithm.statistics})
+    if name not in known:
+        raise ValueError(f"{name[:40]!r} is no statistic; choose from {', '.join(known)}")
+    return name
+
+
+def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(items)) != len(items):
+        raise ValueError("something is listed twice; list it once")
+    return items
+
+
+class _Rules(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Allowance(_Rules):
+    """The most that data may be charged in one unit of privacy."""
+
+    study: float = Field(
+        gt=0, le=100, description="Largest ε that one study may cost, all its runs together."
+    )
+    total: float = Field(
+        gt=0, le=100, description="Largest ε that all studies together may cost one data set."
+    )
+
+
+class Policy(_Rules):
+    """What a site lets any study ask; without a file, the defaults below hold."""
+
+    subject: Allowance = Field(
+        default=Allowance(study=10.0, total=20.0),
+        description="Limits for studies that protect a person with all their scans.",
+    )
+    timepoint: Allowance = Field(
+        default=Allowance(study=5.0, total=5.0),
+        description="Limits for studies that protect a single volume, which protects a person "
+        "far less. They hold only if 'units' lists timepoint; the total then counts studies that "
+        "protect a person, too, and binds them, since they cost a volume as much.",
+    )
+    delta: float = Field(
+        default=1e-5,
+        gt=0,
+        lt=0.5,
+        description="δ that belongs to every ε here. A study with another δ is converted exactly.",
+    )
+    units: Annotated[tuple[Unit, ...], AfterValidator(_distinct)] = Field(
+        default=("subject",),
+        min_length=1,
+        description="What a study may protect: subject (a person), timepoint (a single volume).",
+    )
+    schemes: Annotated[
+        tuple[Literal["cape", "secure-sum", "local"], ...], AfterValidator(_distinct)
+    ] = Field(
+        default=("cape", "secure-sum", "local"),
+        min_length=1,
+        description="Ways of sharing the noise among sites that a study may use.",
+    )
+    statistics: tuple[Annotated[str, AfterValidator(_known)], ...] | None = Field(
+        default=None,
+        description="Statistics that a study may ask for, such as second_moment; null for all "
+        "that this version knows.",
+    )
+    fewest_sites: int = Field(
+        default=3, ge=1, description="Fewest sites that a study may have, this one included."
+    )
+    fewest_subjects_here: int = Field(
+        default=1,
+        ge=1,
+        description="Fewest persons of this site with whom it takes part. The promise holds for "
+        "any number; 1 is no rule.",
+    )
+    fewest_subjects_in_all: int = Field(
+        default=1,
+        ge=1,
+        description="Fewest persons that all sites of a study have together; 1 is no rule.",
+    )
+    most_dropouts: int = Field(
+        default=2,
+        ge=0,
+        description="Most sites that a study may go on without, which leaves its sums to fewer.",
+    )
+    fewest_colluding_sites: int = Field(
+        default=1,
+        ge=0,
+        description="Fewest other sites that may side with the centre without breaking the "
+        "study's promise; with 0 a single curious site would.",
+    )
+    hours: tuple[Window, ...] = Field(
+        default=(),
+        description="When the agent answers, in the site's local time, for example "
+        "[{days: [mon, fri], from: '20:00', to: '06:00'}]; empty for always.",
+    )
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read ``policy.yaml`` of a site's folder; without one, the defaults hold.
+
+        Raises
+        ------
+        ConfigurationError
+            If it can't be read, or a field is unknown or out of range.
+        """
+        path = folder / POLICY
+        # A link to nowhere is a policy that is lost, not one that was never written.
+        return read_model(path, cls) if path.exists() or path.is_symlink() else cls()
+
+    def save(self, folder: Path) -> None:
+        """Write ``policy.yaml`` with every field and its explanation.
+
+        Raises
+        ------
+        ConfigurationError
+            If it can't be written.
+        """
+        write_model(folder / POLICY, self, _TITLE)
+
+    def allowance(self, unit: Unit) -> Allowance:
+        """Limits for a unit of privacy."""
+        return self.subject if unit == "subject" else self.timepoint
+
+    def totals(self) -> dict[str, float]:
+        """μ that all studies together may cost a data set, by unit, for those that it allows."""
+        return {unit: mu_of(self.allowance(unit).total, self.delta) for unit in self.units}
+
+    def study_limit(self, unit: Unit) -> float:
+        """μ that one study may cost a data set, all its runs together."""
+        return mu_of(self.allowance(unit).study, self.delta)
+
+    def problems(
+        self,
+        study: Study,
+        plan: Plan | None,
+        *,
+        site: str,
+        spent: Spent = Spent(),  # noqa: B008 - frozen
+        runs: int = 1,
+    ) -> list[str]:
+        """Name everything that the policy refuses of a study, one sentence each.
+
+        Parameters
+        ----------
+        study : Study
+        plan : Plan or None
+            None while the other sites' sizes are not known; what depends on them is then left
+            to the next time that the policy is asked.
+        site : str
+            This site's name in the study.
+        spent : Spent
+            What the ledger holds.
+        runs : int
+            Runs that are to be paid for from now on; 0 for a run that goes on after a crash,
+            whose rounds are in the ledger as they come.
+        """
+        return [str(error) for error in refusals(self, study, plan, site, spent, runs)]
+
+    def check(
+        self,
+        study: Study,
+        plan: Plan | None,
+        *,
+        site: str,
+        spent: Spent = Spent(),  # noqa: B008 - frozen
+        runs: int = 1,
+    ) -> None:
+        """Refuse a study that `problems` has something against; the parameters are the same.
+
+        Raises
+        ------
+        BudgetError
+            If the first problem is one of ε.
+        PrivacyError
+            If it is any other.
+        """
+        for error in refusals(self, study, plan, site, spent, runs):
+            raise error
+
+    def check_statistic(self, name: str) -> None:
+        """Refuse a statistic that the policy does not list.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        if self.statistics is not None and name not in self.statistics:
+            raise PrivacyError(
+                f"{POLICY}: field 'statistics': '{name[:40]}' is asked for and "
+                f"{', '.join(self.statistics) or 'nothing'} is allowed; decline the study or add "
+                "the statistic."
+            )
+
+    def opens_at(self, now: datetime) -> datetime | None:
+        """When the agent answers next, in the site's local time; None if it answers now."""
+        return opens_at(self.hours, now)

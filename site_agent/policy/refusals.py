@@ -1,0 +1,171 @@
+"""A study held against a site's policy: every reason to refuse it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from consortium.algorithms.base import Extent
+from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.formatting import number
+from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.study.plan import Plan, planned_releases, promised_mu
+from consortium.study.spec import Study
+from site_agent.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from site_agent.policy.policy import Policy
+
+_SOME_FEATURES = 1_000
+_ROUNDING = 1 + 1e-9  # as the ledger's own limit allows
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the ledger holds already for the site's data set and the study's unit, as μ.
+
+    Parameters
+    ----------
+    study : float
+        Of this very study, in earlier runs.
+    total : float
+        Of all studies, this one included.
+    volume : float
+        Of all studies for a single volume, whatever their unit: what the account of unit
+        timepoint holds.
+    """
+
+    study: float = 0.0
+    total: float = 0.0
+    volume: float = 0.0
+
+
+def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str]) -> Spent:
+    """Look up what a ledger holds before another run of a study.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    dataset : str
+        Name of the data set in the ledger.
+    study : Study
+    centres : collection of str
+        Public keys that the study's consortium has or had, in hexadecimal.
+    """
+    unit = study.privacy.unit
+    return Spent(
+        ledger.study_total(dataset, unit, study.study, centres),
+        ledger.total(dataset, unit),
+        ledger.total(dataset, "timepoint"),
+    )
+
+
+def refusals(
+    policy: Policy, study: Study, plan: Plan | None, site: str, spent: Spent, runs: int
+) -> Iterator[PrivacyError]:
+    """Yield an error for each thing that the policy refuses; see `Policy.problems`."""
+    yield from _promise(policy, study)
+    yield from _company(policy, study, site)
+    for name in _statistics(study, plan):
+        try:
+            policy.check_statistic(name)
+        except PrivacyError as error:
+            yield error
+    if site in study.sites:
+        yield from _sizes(policy, plan, study.sites.index(site))
+        yield from _price(policy, study, plan, site, spent, runs)
+
+
+def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
+    """What is protected, how, and against how many."""
+    asked = study.privacy
+    if asked.unit not in policy.units:
+        yield _refused("units", f"unit {asked.unit}", ", ".join(policy.units))
+    if asked.scheme not in policy.schemes:
+        yield _refused("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+    fewest, most = policy.fewest_colluding_sites, policy.most_dropouts
+    if asked.colluding_sites < fewest:
+        said = f"protection against {asked.colluding_sites} colluding sites"
+        yield _refused("fewest_colluding_sites", said, f"no fewer than {fewest}")
+    if asked.dropouts > most:
+        said = f"up to {asked.dropouts} missing sites"
+        yield _refused("most_dropouts", said, f"no more than {most}")
+
+
+def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
+    """Who takes part."""
+    if len(study.sites) < policy.fewest_sites:
+        said = f"a study of {len(study.sites)} sites"
+        yield _refused("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
+    if site not in study.sites:
+        yield PrivacyError(
+            f"The study does not name '{site}' among its sites; decline it or correct its list."
+        )
+
+
+def _sizes(policy: Policy, plan: Plan | None, index: int) -> Iterator[PrivacyError]:
+    if plan is None:
+        return
+    here, everywhere = plan.shape.subjects[index], sum(plan.shape.subjects)
+    if here < policy.fewest_subjects_here:
+        said, least = f"an answer from {here} subjects here", policy.fewest_subjects_here
+        yield _refused("fewest_subjects_here", said, f"no fewer than {least}")
+    if everywhere < policy.fewest_subjects_in_all:
+        said, least = f"{everywhere} subjects in all", policy.fewest_subjects_in_all
+        yield _refused("fewest_subjects_in_all", said, f"no fewer than {least}")
+
+
+def _price(
+    policy: Policy, study: Study, plan: Plan | None, site: str, spent: Spent, runs: int
+) -> Iterator[BudgetError]:
+    """What it costs: by the promise for the study, by the plan for the account, if there is one."""
+    unit, allowed = study.privacy.unit, policy.allowance(study.privacy.unit)
+    promised = promised_mu(study)
+    planned = promised if plan is None else plan.site_loss(study.sites.index(site))
+    held = [
+        (f"{unit}.study", allowed.study, spent.study, promised),
+        (f"{unit}.total", allowed.total, spent.total, planned),
+    ]
+    if unit == "subject" and "timepoint" in policy.units:
+        held.append(("timepoint.total", policy.timepoint.total, spent.volume, planned))
+    for field, limit, before, each in held:
+        asked = each * math.sqrt(runs) if runs else 0.0
+        mu = math.hypot(before, asked)
+        if not mu <= mu_of(limit, policy.delta) * _ROUNDING:
+            said, used = _epsilon(asked, policy), _epsilon(before, policy)
+            yield BudgetError(
+                f"policy.yaml: field '{field}': the study asks for ε = {said} for "
+                f"{runs} run{'' if runs == 1 else 's'} where {used} is spent, which makes "
+                f"{_epsilon(mu, policy)} over the limit of {limit:g} at δ = {policy.delta:g}; "
+                "ask the study's people for less or raise the field."
+            )
+
+
+def _epsilon(mu: float, policy: Policy) -> str:
+    return number(epsilon_of(mu, policy.delta))
+
+
+def _statistics(study: Study, plan: Plan | None) -> list[str]:
+    """Names of what the study would ask for, in its order."""
+    if plan is not None:
+        return list(dict.fromkeys(stage.release.statistic for stage in plan.stages))
+    ones = (1,) * len(study.sites)
+    # Names don't depend on the numbers of features.
+    views = tuple((view.name, _SOME_FEATURES) for view in study.features)
+    features = _SOME_FEATURES * max(len(views), 1)
+    shape = Extent(features, views=views).shape(ones, ones, study.privacy.unit)
+    shape = replace(shape, sites=study.sites)
+    try:
+        releases = planned_releases(study, shape)
+    except StudyError:  # a size that matters, which is judged with the plan
+        return []
+    return list(dict.fromkeys(release.statistic for release in releases))
+
+
+def _refused(field: str, asked: str, allowed: str) -> PrivacyError:
+    return PrivacyError(
+        f"policy.yaml: field '{field}': the study asks for {asked} and this site allows {allowed}; "
+        "ask the study's people to change it, or change the field if you agree."
+    )

@@ -1,0 +1,1 @@
+"""A site in one run."""

@@ -1,0 +1,152 @@
+"""A run's messages at a site: stored before they are sent, and read once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from consortium.engine.names import MOST_NOTICE, Names
+from consortium.engine.run_context import Setting
+from consortium.errors import CopyError, ExchangeError, OversizedError, TakenError
+from consortium.exchange.base import Exchange
+from consortium.secagg import CENTRE, OVERHEAD, contradicts, unseal
+from site_agent.run.message_store import Store
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message of this site: where it goes, under which name it is stored, and its bytes."""
+
+    place: str
+    name: str
+    message: bytes | memoryview
+
+
+class Post:
+    """What a site has received and has to send in one run.
+
+    Parameters
+    ----------
+    setting : Setting
+    store : Store
+    exchange : Exchange
+    """
+
+    def __init__(self, setting: Setting, store: Store, exchange: Exchange) -> None:
+        self.names = Names(setting.run)
+        self._run, self._keys = setting.run, setting.keys
+        self._store, self._exchange = store, exchange
+        self._outbox: list[tuple[str, bytes | memoryview]] = []
+
+    def stored(self, name: str) -> bytes | None:
+        """Return a message that was received or made before, or None."""
+        return self._store.load(self._run, name)
+
+    def keep(self, name: str, message: bytes) -> None:
+        """Store a received message; from now on it is the only one of its name."""
+        self._store.save(self._run, name, message)
+
+    def receive(self, place: str, name: str, limit: int) -> bytes | None:
+        """Fetch a message as it was first kept; later changes on the exchange are not seen."""
+        stored = self.stored(name)
+        return stored if stored is not None else self._exchange.get(place, limit + OVERHEAD)
+
+    def peek(self, place: str, limit: int) -> bytes | None:
+        """Fetch what lies on the exchange now."""
+        return self._exchange.get(place, limit)
+
+    def send(
+        self, place: str, name: str, message: bytes, received: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Store a message of this site, to be put on the exchange by `deliver`.
+
+        What was ``received`` and answered with it is stored with it, all or none.
+        """
+        self.send_all([Letter(place, name, message)], received)
+
+    def send_all(
+        self, letters: Sequence[Letter], received: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Store several messages together, to be put on the exchange in this order."""
+        messages = {letter.name: letter.message for letter in letters}
+        self._store.save_all(self._run, {**(received or {}), **messages})
+        self._outbox += [(letter.place, letter.message) for letter in letters]
+
+    def deliver(self) -> ExchangeError | None:
+        """Put on the exchange what is due; what fails stays due, and the last failure is returned.
+
+        A message that can't be put, for ever perhaps, holds up no other.
+
+        Raises
+        ------
+        CopyError
+            If another message, signed with this site's own key, lies where one of these is due;
+            the rest is not put on the exchange.
+        """
+        due, self._outbox = self._outbox, []
+        trouble = None
+        for place, message in due:
+            try:
+                self._exchange.put(place, message)
+            except ExchangeError as error:
+                if isinstance(error, TakenError | OversizedError):
+                    self._check_copy(place, message)
+                self._outbox.append((place, message))
+                trouble = error
+        return trouble
+
+    def _check_copy(self, place: str, message: bytes | memoryview) -> None:
+        """Stop if what lies in the place of this site's message has its own signature.
+
+        Anybody can leave something there, but only this site, or a copy of it, can sign that.
+        """
+        try:
+            found = self._exchange.get(place, 2 * len(message) + MOST_NOTICE)
+        except ExchangeError:  # larger than any of its kind, or away: looked at again the next time
+            return
+        if found is not None and contradicts(found, message, self._keys):
+            raise CopyError(
+                f"{place} holds another answer signed with this site's key: a copy of its folder "
+                "is at work, or this one was put back from an older backup, so it takes no "
+                "further part in anything; go on with the newest copy alone, or without one have "
+                "the site admitted anew with a new key."
+            )
+
+    def signed(
+        self, message: bytes, kind: str, number: int, limit: int, sender: str = CENTRE
+    ) -> bytes:
+        """Check that a message is its sender's for this run and round, and take out its body.
+
+        ``limit`` is that of the body.
+
+        Raises
+        ------
+        ProtocolError
+            If it is not.
+        """
+        return unseal(
+            message,
+            self._keys,
+            run=self._run,
+            kind=kind,
+            limit=limit + OVERHEAD,
+            sender=sender,
+            round=number,
+        ).body
+
+    def array(self, digest: str, size: int) -> bytes:
+        """Fetch a public array by its SHA-256.
+
+        Raises
+        ------
+        ExchangeError
+            If it is not there yet, or is another.
+        """
+        data = self._exchange.get(self.names.array(digest), size)
+        if data is None or hashlib.sha256(data).hexdigest() != digest:
+            raise ExchangeError(
+                f"The array {digest[:12]} of a query is missing or altered on the exchange; "
+                "it is waited for, so repair the exchange if that lasts."
+            )
+        return data

@@ -1,0 +1,1 @@
+"""Tests; see docs/contributing.md for where which stands."""

@@ -1,0 +1,157 @@
+"""The commands with which a site's people take back a yes, and vouch for and check a ledger."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from consortium.coordinator.demo import Place
+from consortium.engine.names import Clock
+from consortium.errors import LedgerError
+from consortium.membership.consent import Consent, read_consents
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import Membership, fingerprint, read_roster
+from consortium.study.spec import load_study
+from site_agent.agent import Agent
+from site_agent.approval.approval import approvals
+from site_agent.ledger.ledger import LEDGER, Charge, Ledger
+from tests.support.charges import up_to
+from tests.support.command_line import enter, refused
+from tests.support.membership_files import PLAIN, papers, publish
+
+Town = tuple[Place, Membership]
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return papers(tmp_path)
+
+
+def _approve(place: Place) -> None:
+    errand = place.errand
+    words = ("approve", errand.study, "--roster", errand.roster)
+    assert enter("site-agent", *words, "-f", place.site("east")).code == 0
+
+
+def _consent(place: Place) -> Consent | None:
+    study, keys = load_study(place.errand.study), read_roster(place.errand.roster).keys
+    return read_consents(place.errand.open_exchange(), study, keys)["east"]
+
+
+def _agent(place: Place) -> Agent:
+    return Agent(place.site("east"), Clock(), lambda: datetime.now(UTC), lambda _: None)
+
+
+def test_a_yes_is_taken_back_here_and_on_the_exchange(town: Town) -> None:
+    place, _ = town
+    folder = ("-f", place.site("east"))
+    said = refused("site-agent", "withdraw", "small", *folder)
+    assert "'small' is not approved here, where no study is; correct the name" in said
+    _approve(place)
+    said = refused("site-agent", "withdraw", "../small", *folder)
+    assert "'../small' is not approved here, where small is" in said
+    done = enter("site-agent", "withdraw", "small", *folder)
+    assert (done.code, done.out) == (0, "Withdrawn: small is approved no more.\n")
+    assert "approved" not in enter("site-agent", "status", *folder).out
+    consent = _consent(place)
+    assert consent is not None
+    assert consent.runs == 0
+    _approve(place)
+    consent = _consent(place)
+    assert consent is not None
+    assert consent.runs == 1
+
+
+def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town) -> None:
+    place, _ = town
+    _approve(place)
+    exchange, away = place.errand.exchange, place.root / "away"
+    exchange.rename(away)
+    exchange.write_text("in the way")
+    done = enter("site-agent", "withdraw", "small", "-f", place.site("east"))
+    assert done.code == 0
+    assert "The coordinator is told when the agent starts (" in done.out
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    exchange.unlink()
+    away.rename(exchange)
+    assert _consent(place) == Consent("east", load_study(place.errand.study).digest, 1)
+    _agent(place).tell_consents()
+    assert _consent(place) == Consent("east", load_study(place.errand.study).digest, 0)
+
+
+def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(town: Town) -> None:
+    place, members = town
+    _approve(place)
+    first = load_study(place.errand.study)
+    place.errand.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
+    publish(place, members)
+    _approve(place)
+    found = read_consents(place.errand.open_exchange(), first, members.keys)["east"]
+    assert found == Consent("east", first.digest, 0)
+    (record,) = (place.site("east") / "approved").glob("*.json")
+    record.write_text("{")
+    assert enter("site-agent", "withdraw", "small", "-f", place.site("east")).code == 0
+    _agent(place).tell_consents()
+
+
+def _answered(place: Place, *rounds: int) -> Ledger:
+    folder = place.site("east")
+    ledger, key = Ledger(folder / LEDGER), load_identity(folder).public.hex()
+    text = ("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1)
+    for number in rounds:
+        charge = replace(Charge(*text, key, "ce" * 32, "9e" * 32, 0.05), round=number)
+        ledger.reserve(charge, up_to(9.0), "noon")
+        ledger.spend(charge, "noon")
+    ledger.settle()
+    return ledger
+
+
+def test_anybody_can_check_an_exported_ledger(town: Town, tmp_path: Path) -> None:
+    place, _ = town
+    _answered(place, 1, 2)
+    file, folder = tmp_path / "east.json", place.site("east")
+    file.write_text(enter("site-agent", "ledger", "--json", "-f", folder).out)
+    said = enter("site-agent", "ledger", "--verify", file, "-f", tmp_path / "nowhere")
+    assert said.code == 0
+    assert "its 4 lines follow one another" in said.out
+    assert fingerprint(load_identity(folder).public) in said.out
+    file.write_text(file.read_text().replace("0.1", "0.01", 1))
+    said_no = refused("site-agent", "ledger", "--verify", file)
+    assert "The export: line 1 was altered" in said_no
+    assert "can't be read (No such file" in refused("site-agent", "ledger", "--verify", "x.json")
+
+
+def test_lost_heads_stop_the_agent_until_its_people_vouch_for_the_ledger(town: Town) -> None:
+    place, _ = town
+    _answered(place, 1)
+    folder = ("--folder", place.site("east"))
+    said = refused("site-agent", "start", "--once", "--idle", 0, *folder)
+    assert "say so with 'site-agent ledger --accept'" in said
+    said = enter("site-agent", "ledger", "--accept", *folder).out
+    assert said == "Accepted with 2 lines; its head is on the exchange.\n"
+    assert "nothing to do" in refused("site-agent", "start", "--once", "--idle", 0, *folder)
+
+
+def test_a_changed_key_vouches_for_the_ledger_as_it_is(town: Town) -> None:
+    place, members = town
+    folder = place.site("east")
+    ledger, words = _answered(place, 1), ("join", "--rotate", "-f", folder)
+    key = members.centre.hex()
+    said = refused("site-agent", *words, "--centre", key)
+    assert "none of this site's signed heads" in said  # and no key was changed
+    assert not (folder / "keys.old").exists()
+    enter("site-agent", "ledger", "--accept", "-f", folder)
+    ledger.close()
+    shutil.copy(folder / LEDGER, folder / "backup")
+    _answered(place, 2).close()
+    assert enter("site-agent", *words, "--centre", key).code == 0
+    (folder / "keys.old").unlink()
+    for file in folder.glob(f"{LEDGER}*"):
+        file.unlink()
+    (folder / "backup").rename(folder / LEDGER)
+    with pytest.raises(LedgerError, match="it is a backup older than what was spent"):
+        _agent(place).site.witness.check()

@@ -1,0 +1,216 @@
+"""Wrong inputs to the two command lines: exit code 1 and one sentence; and their help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run_folder import only_one
+from consortium.membership.keys import create_identity
+from consortium.membership.roster_file import Membership, read_roster
+from site_agent.policy.policy import Allowance, Policy
+from tests.support.command_line import PROGRAMS, enter, refused
+from tests.support.membership_files import PLAIN, papers, public, publish
+
+Town = tuple[Place, Membership]
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return papers(tmp_path)
+
+
+def _site(place: Place, *words: object) -> tuple[object, ...]:
+    """A site's command on the study."""
+    errand = place.errand
+    rest = (errand.study, "--roster", errand.roster, "--folder", place.site("east"))
+    return "site-agent", words[0], *rest, *words[1:]
+
+
+def _centre(place: Place, *words: object) -> tuple[object, ...]:
+    """A coordinator's command on the roster."""
+    return "consortium", *words, "--roster", place.errand.roster, "--keys", place.errand.keys
+
+
+def test_a_wrong_fingerprint_admits_nobody(town: Town, tmp_path: Path) -> None:
+    place, members = town
+    new = tmp_path / "new"
+    where = ("--dataset", tmp_path, "--exchange", place.errand.exchange, "--folder", new)
+    enter("site-agent", "init", "--name", "new", *where)
+    enter("site-agent", "join", "--centre", members.centre.hex(), "--folder", new)
+    request = new / "new.join.yaml"
+    said = refused(*_centre(place, "admit", request), answer="n\n")
+    assert "new was not admitted; ask it for its fingerprint" in said
+    assert read_roster(place.errand.roster) == members
+    assert enter(*_centre(place, "admit", request)).code == 1  # nobody there to answer
+    assert read_roster(place.errand.roster) == members
+    assert enter(*_centre(place, "admit", request, "--yes")).code == 0
+    assert "new" in read_roster(place.errand.roster).sites
+
+
+@pytest.mark.parametrize("command", ["check", "approve"])
+def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
+    place, _ = town
+    study = place.errand.study
+    study.write_text(PLAIN + "# edited\n")
+    assert "the study file changed after the coordinator signed" in refused(*_site(place, command))
+    study.with_name("study.yaml.sig").unlink()
+    assert "has no sound signature beside it" in refused(*_site(place, command))
+    study.unlink()
+    assert "can't be read as a study file" in refused(*_site(place, command))
+    study.write_text("study: [")
+    assert "is not plain YAML" in refused(*_site(place, command))
+    assert not (place.site("east") / "approved").exists()
+
+
+def test_a_roster_of_another_consortium(town: Town) -> None:
+    place, members = town
+    assert enter(*_site(place, "approve")).code == 0
+    (place.errand.keys / "keys").unlink()
+    other = create_identity(place.errand.keys, b"o" * 64).public
+    publish(place, Membership(99, other, members.sites))
+    assert "this site has joined the consortium of" in refused(*_site(place, "approve"))
+    place.errand.roster.write_text("no roster")
+    assert "is no roster; ask the coordinator" in refused(*_site(place, "approve"))
+
+
+def test_keys_that_are_missing_or_open(town: Town) -> None:
+    place, _ = town
+    keys = place.errand.keys / "keys"
+    keys.chmod(0o644)
+    assert "run chmod 600 on it" in refused(*_centre(place, "sign", place.errand.study))
+    keys.unlink()
+    assert "keys can't be read" in refused(*_centre(place, "sign", place.errand.study))
+    (place.site("east") / "keys").chmod(0o640)
+    assert "run chmod 600 on it" in refused("site-agent", "status", "--folder", place.site("east"))
+    assert "make it with 'site-agent init'" in refused("site-agent", "status", "-f", place.root)
+
+
+def test_a_name_that_is_not_on_the_roster(town: Town) -> None:
+    place, members = town
+    said = refused(*_centre(place, "remove", "nowhere"))
+    assert "nowhere is not on the roster, which has east, north, south, west" in said
+    assert read_roster(place.errand.roster) == members
+
+
+def test_keys_of_somebody_else(town: Town, tmp_path: Path) -> None:
+    place, members = town
+    errand = place.errand
+    wrong = ("--roster", errand.roster, "--keys", place.site("east"))
+    for words in (["remove", "west"], ["rotate", "--new", tmp_path / "new"]):
+        said = refused("consortium", *words, *wrong)
+        assert "are not those of the consortium" in said
+    assert read_roster(errand.roster) == members
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_consortium_is_made_once(tmp_path: Path) -> None:
+    assert enter("consortium", "init", tmp_path / "centre").code == 0
+    roster = (tmp_path / "centre" / "roster.yaml").read_bytes()
+    assert "keys exists" in refused("consortium", "init", tmp_path / "centre")
+    assert (tmp_path / "centre" / "roster.yaml").read_bytes() == roster
+    (tmp_path / "file").write_text("")
+    assert "can't be made" in refused("consortium", "init", tmp_path / "file")
+    where = ("--name", "x", "--dataset", tmp_path, "--exchange", "mail")
+    assert "can't be made" in refused("site-agent", "init", *where, "-f", tmp_path / "file")
+    where = ("--name", "centre", *where[2:], "-f", tmp_path / "site")
+    assert "coordinator's own name" in refused("site-agent", "init", *where)
+    assert not (tmp_path / "site").exists()
+
+
+def test_an_exchange_of_unknown_kind(town: Town) -> None:
+    place, _ = town
+    folder = place.site("east")
+    config = folder / "site.yaml"
+    text = config.read_text().replace(str(place.errand.exchange), "ftp://host/mail")
+    config.write_text(text)
+    said = refused("site-agent", "start", "--once", "--folder", folder)
+    assert "'ftp:' is no kind of address that an exchange can have" in said
+    words = ("run", place.errand.study, "--exchange", "ftp://host/mail", "--out", place.errand.out)
+    assert "'ftp:' is no kind of address" in refused(*_centre(place, *words))
+
+
+def test_a_policy_with_an_unknown_field(town: Town) -> None:
+    place, _ = town
+    (place.site("east") / "policy.yaml").write_text("budget: 3\n")
+    for command in ("check", "approve"):
+        said = refused(*_site(place, command))
+        assert "policy.yaml: field 'budget' is unknown" in said
+    assert "field 'budget'" in refused("site-agent", "start", "-f", place.site("east"))
+
+
+def test_a_yes_beyond_the_policy(town: Town) -> None:
+    place, _ = town
+    Policy(subject=Allowance(study=7.5, total=7.5)).save(place.site("east"))
+    said = refused(*_site(place, "approve"))
+    assert "the study asks for ε = 8" in said
+    assert "raise the field" in said
+    assert "is no bound" in refused(*_site(place, "approve", "--epsilon", "0"))
+    assert "is no bound" in refused(*_site(place, "approve", "--epsilon", "inf"))
+    assert enter(*_site(place, "approve", "--runs", "0")).code == 2  # the parser's own word
+    assert "approved " not in enter("site-agent", "status", "-f", place.site("east")).out
+
+
+def test_a_second_agent_in_one_folder(town: Town) -> None:
+    place, _ = town
+    with only_one(place.site("east"), "agent"):
+        said = refused("site-agent", "start", "--once", "-f", place.site("east"))
+    assert "is in use by another agent" in said
+
+
+def test_an_agent_without_work_says_so(town: Town) -> None:
+    place, _ = town
+    words = ("start", "--once", "--idle", "0.1", "-f", place.site("east"))
+    assert "nothing to do for 0.1 s" in refused("site-agent", *words)
+
+
+def test_where_no_run_is(town: Town) -> None:
+    place, _ = town
+    where = ("--out", place.errand.out, "--exchange", place.errand.exchange)
+    assert "holds no run" in refused("consortium", "status", place.errand.study, *where)
+    assert "privacy_report.json" in refused("consortium", "report", place.errand.out)
+
+
+def test_joining_without_the_right_key(town: Town) -> None:
+    place, members = town
+    folder = ("--folder", place.site("east"))
+    assert "name it with --centre" in refused("site-agent", "join", *folder)
+    assert "not a key of 64" in refused("site-agent", "join", "--centre", "abc", *folder)
+    assert enter("site-agent", "join", "--centre", members.centre.hex(), *folder).code == 0
+    other = refused("site-agent", "join", "--centre", public(9).hex(), *folder)
+    assert "has joined the consortium of" in other
+
+
+def test_a_ledger_that_is_none(town: Town) -> None:
+    place, _ = town
+    (place.site("east") / "ledger.sqlite").write_bytes(b"no database" * 1000)
+    assert "ledger.sqlite can't be used" in refused(
+        "site-agent", "ledger", "-f", place.site("east")
+    )
+
+
+def test_a_real_process_prints_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "site_agent", "status", "--folder", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 1
+    assert process.stdout == ""
+    expected = f"{tmp_path / 'site.yaml'} can't be read; make it with 'site-agent init'."
+    assert process.stderr == f"site-agent: {expected}\n"
+
+
+# -- the help -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_names_every_command_under_a_heading(
+    program: str,
+) -> None:
+    said = enter(program, "--help")
+    assert said.code == 0
+    assert "─ Commands ─" not in said.out, "a command has no heading"
+    assert "completion" not in said.out
+    assert "A study" in said.out

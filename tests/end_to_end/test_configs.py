@@ -1,0 +1,40 @@
+"""The example studies in configs/ can be read and planned."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Shape
+from consortium.study.plan import make_plan
+from consortium.study.spec import load_study
+from consortium.views.base import TableView
+
+STUDIES = sorted(
+    path
+    for path in (Path(__file__).parents[2] / "configs").glob("*.yaml")
+    if re.search(r"^study:", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
+
+
+def sizes(study, images=300):
+    """Views with their numbers of entries; of images as many as said."""
+    return tuple((v.name, len(v.labels) if v.source != "fmri" else images) for v in study.features)
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_an_example_is_within_its_promise(path):
+    study = load_study(path)
+    views = sizes(study)
+    features = sum(size for _, size in views) or 500
+    persons = (5_000,) * len(study.sites)
+    shape = Shape(features, persons, persons, "subject", 4 * features, views)
+    plan = make_plan(study, shape)
+    assert plan.epsilon <= study.privacy.epsilon * (1 + 1e-9)
+
+
+def test_every_analysis_of_persons_has_an_example():
+    shown = {load_study(path).algorithm for path in STUDIES}
+    assert shown >= {name for name, each in REGISTRY.items() if each.takes == "features"}
+    assert any(isinstance(v, TableView) for path in STUDIES for v in load_study(path).features)

@@ -1,0 +1,178 @@
+"""The documentation says what the code does: generated parts, links, commands and studies."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+from typer.exceptions import TyperException
+
+from consortium.coordinator.cli import app as consortium_app
+from consortium.study.spec import parse_study
+from site_agent.cli import app as site_app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PROGRAMS = {
+    "consortium": typer.main.get_command(consortium_app),
+    "site-agent": typer.main.get_command(site_app),
+}
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+NAMED_FILE = re.compile(
+    r"`((?:consortium|site_agent|flows|tests|docs|configs)/[\w./-]*\w\.\w+|"
+    r"(?:consortium|site_agent|flows|tests|docs|configs)/(?:[\w-]+/)*)`"
+)
+INLINE_COMMAND = re.compile(r"`(consortium|site-agent) ([a-z]+)[^`]*`")
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(read(page)) if language in languages]
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", read(page))
+
+
+def shown_commands(page: Path) -> list[str]:
+    """Lines after a prompt in a page's code blocks, without the environment's folder."""
+    lines = [line for body in blocks(page, "console", "text") for line in body.splitlines()]
+    return [x[2:].removeprefix(".venv/bin/") for x in lines if x.startswith("$ ")]
+
+
+def parse(command: str) -> None:
+    """Let a program's own parser read a command, without running it."""
+    program, name, *arguments = shlex.split(command)
+    PROGRAMS[program].commands[name].make_context(name, arguments)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", read(page)), re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in kept}
+
+
+def dead_links(page: Path) -> list[str]:
+    dead = []
+    for target in LINK.findall(prose(page)):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        goal = (page.parent / name).resolve() if name else page
+        lost = anchor and goal.suffix == ".md" and goal.is_file() and anchor not in anchors(goal)
+        if not goal.exists() or lost:
+            dead.append(target)
+    return dead
+
+
+@pytest.fixture(scope="module")
+def make_docs() -> ModuleType:
+    spec = spec_from_file_location("make_docs", DOCS / "make_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["make_docs"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_parts_are_fresh(make_docs):
+    stale = [path.name for path, text in make_docs.render(DOCS).items() if read(path) != text]
+    assert stale == [], "run: python docs/make_docs.py"
+
+
+def test_every_block_is_used_and_every_state_is_drawn(make_docs):
+    pages = "".join(map(read, PAGES))
+    unused = [name for name in make_docs.BLOCKS if f"<!-- generated: {name} -->" not in pages]
+    assert unused == []
+    for table in (make_docs.states.PARTY, make_docs.states.HUB_ROUND):
+        drawn = make_docs.diagram(table)
+        for (state, event), following in table.items():
+            arrow = rf"^    {state.name} --> {following.name}: (.*, )?{event}(,|$)"
+            assert re.search(arrow, drawn, re.MULTILINE), (state, event)
+
+
+def test_a_changed_block_is_noticed(make_docs, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- generated: losses -->\nold\n<!-- end -->\n", encoding="utf-8")
+    (fresh,) = [text for path, text in make_docs.render(tmp_path).items() if path == page]
+    assert "1.867" in fresh
+    assert "old" not in fresh
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    assert dead_links(page) == []
+
+
+def test_a_dead_link_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A heading, here\n[a](#a-heading-here) [b](#gone) [c](no.md)", "utf-8")
+    assert dead_links(page) == ["#gone", "no.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_exist(page):
+    missing = [name for name in NAMED_FILE.findall(prose(page)) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+def test_named_tests_exist():
+    tests = "".join(map(read, (ROOT / "tests").rglob("*.py")))
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", prose(page))}
+    assert named
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_shown_commands_are_understood(page):
+    made = re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE)
+    for command in shown_commands(page):
+        program, *rest = shlex.split(command)
+        if program == "make":
+            assert set(rest) <= set(made), command
+        else:
+            parse(command)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_named_in_the_text_exist(page):
+    unknown = [
+        f"{program} {name}"
+        for program, name in INLINE_COMMAND.findall(prose(page))
+        if name not in PROGRAMS[program].commands
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "consortium plan study.yaml --subject 100",
+        "consortium plan study.yaml",
+        "site-agent start --folder north --twice",
+    ],
+)
+def test_a_wrong_command_is_noticed(command):
+    with pytest.raises(TyperException):
+        parse(command)
+
+
+def test_the_studies_shown_can_be_read():
+    texts = [t for page in PAGES for t in blocks(page, "yaml") if t.startswith("study:")]
+    assert texts
+    for text in texts:
+        parse_study(text)

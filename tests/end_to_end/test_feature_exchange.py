@@ -1,0 +1,108 @@
+"""Analyses of persons over a real exchange: agents read tables, ledgers pay, the centre solves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from consortium.coordinator.demo import Place
+from consortium.errors import SiteError
+from consortium.synthetic.dataset import start_dataset
+from site_agent.ledger.ledger import LEDGER, Ledger
+from tests.support.local_consortium import SITES, Village, build, conduct, limit
+
+CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])
+PRIVACY = {"epsilon": 30.0, "delta": 1e-5, "colluding_sites": 1}
+SCALES = {"s[0-2]": {"low": -2, "high": 2}}
+VIEWS = [
+    {"name": "scales", "source": "table", "columns": SCALES},
+    {"name": "group", "source": "table", "columns": {"group": {"levels": ["control", "patient"]}}},
+]
+EDGES = [SITES[0:2], SITES[1:3], SITES[2:4], (SITES[3], SITES[1])]
+ANALYSES = {
+    "admm": {
+        "target": "group",
+        "rounds": 8,
+        "broadcasts": 6,
+        "threshold": 0.0,
+        "edges": [list(pair) for pair in EDGES],
+    },
+    "cca": {"pairs": 1},
+    "coordinate": {"target": "group", "levels": {"scales": 8.0}, "dependence": 0.1},
+    "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
+    "network": {"target": "group", "hidden": [4], "rounds": 2},
+    "summarize": {"target": "north", "frequencies": 10, "points": 3},
+    "tensor": {"components": 3, "bound": 1.0},
+}
+
+
+def make_tables(folder: Path, subjects: int) -> None:
+    """Persons around three centres; those around the first are mostly patients."""
+    generator = np.random.default_rng(3)
+    for site in SITES:
+        labels = [f"{number:03d}" for number in range(subjects)]
+        start_dataset(folder / site / "bids", "made-up tables", labels)
+        kinds = generator.integers(3, size=subjects)
+        values = 2 * (CENTRES[:, kinds] + 0.1 * generator.standard_normal((3, subjects)))
+        groups = np.where(generator.random(subjects) < np.array([0.9, 0.2, 0.2])[kinds], 1, 0)
+        lines = ["participant_id\ts0\ts1\ts2\tgroup"]
+        for label, column, group in zip(labels, values.T, groups, strict=True):
+            cells = "\t".join(f"{value:.5f}" for value in column)
+            lines.append(f"sub-{label}\t{cells}\t{('control', 'patient')[group]}")
+        text = "\n".join(lines) + "\n"
+        (folder / site / "bids" / "participants.tsv").write_text(text, encoding="utf-8")
+
+
+def place_of(root: Path, algorithm: str, **privacy: object) -> Place:
+    study = {
+        "study": "small",
+        "sites": list(SITES),
+        "features": VIEWS[:1] if algorithm == "tensor" else VIEWS,
+        "privacy": {**PRIVACY, **privacy},
+        "algorithm": algorithm,
+        "analysis": ANALYSES[algorithm],
+        "timing": {"join": 4, "answer": 4},
+    }
+    place = build(root, text=yaml.safe_dump(study), subjects=400, make=make_tables)
+    for name in SITES:
+        limit(place, name, 50.0)
+    return place
+
+
+@pytest.mark.parametrize("algorithm", sorted(ANALYSES))
+def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> None:
+    village = Village(place_of(tmp_path / "place", algorithm))
+    arrays = {name: np.frombuffer(raw) for name, raw in conduct(village.centre()).items()}
+    if algorithm == "admm":
+        coefficients = arrays["coefficients"]
+        assert coefficients[0] > max(coefficients[1:]) + 1
+        assert len(arrays["iterations"]) == 6 * 4  # three scales and a constant
+    if algorithm == "regression":
+        coefficients = arrays["coefficients"]
+        assert coefficients[0] > 2  # patients are those around the first centre
+        assert coefficients[0] > max(coefficients[1:]) + 2
+    if algorithm == "coordinate":
+        assert arrays["coefficients"][0] > max(arrays["coefficients"][1:])
+    if algorithm == "cca":  # persons around the first centre are mostly patients
+        assert arrays["correlations"][0] > 0.5
+        pattern = arrays["patterns"].reshape(4, 1)[:3, 0]
+        assert np.abs(pattern).argmax() == 0
+    if algorithm == "tensor":
+        centres = arrays["centres"].reshape(3, 3)
+        nearest = np.linalg.norm(centres[:, :, None] - CENTRES[:, None], axis=0).min(axis=1)
+        assert nearest.max() < 0.25
+    assert all(np.isfinite(array).all() for array in arrays.values())
+    for name in SITES:  # every round was paid for, in the site's own ledger
+        ledger = Ledger(village.place.site(name) / LEDGER)
+        assert {entry.charge.run for entry in ledger.entries()} == {"small-0001"}
+
+
+def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:
+    village = Village(place_of(tmp_path / "place", "network", epsilon=60.0))
+    with pytest.raises(SiteError):
+        conduct(village.centre())
+    assert "50" in village.said("north")
+    assert Ledger(village.place.site("north") / LEDGER).entries() == []

@@ -1,0 +1,212 @@
+"""Whole questions to a site: from a hostile centre, and with answers of hostile neighbours."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Query
+from consortium.engine.names import Names
+from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast, hear, read_broadcast
+from consortium.engine.queries import decode_query, encode_query, sketch_query
+from consortium.engine.run_context import Setting
+from consortium.engine.session import check_planned, own_answers, settle_fixed
+from consortium.exchange.memory import MemoryExchange
+from consortium.secagg import CENTRE, seal
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.plan import Plan, Stage
+from consortium.study.spec import parse_study
+from site_agent.run.message_store import Store
+from site_agent.run.neighbours import Neighbours
+from site_agent.run.outbox import Post
+from tests.long.fuzz_mutations import MSGPACK, Make, mutant
+from tests.long.fuzz_run import CONTEXT, RUN, key_of, public_of
+from tests.long.fuzz_targets import Target
+
+VIEWS = (("x", 4), ("y", 1))
+SITES, PERSONS = ("north", "east", "south"), 3
+_STUDY = """\
+study: small
+sites: [north, east, south]
+features:
+- {name: x, source: table, columns: {"x[1-4]": {low: -1, high: 1}}}
+- {name: y, source: table, columns: {y1: {low: -1, high: 1}}}
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+"""
+ANALYSES = {
+    "admm": "{target: y, rounds: 3, broadcasts: 2, threshold: 0, regularization: 0.1}",
+    "coordinate": "{levels: {x: 0.5}, target: y}",
+    "network": "{target: y, hidden: [3], rounds: 2, bound: 0.3}",
+    "regression": "{target: y, bound: 1.5}",
+    "summarize": "{frequencies: 6, points: 1}",
+    "tensor": "{components: 2, bound: 1.0}",
+}
+"""Of persons' feature vectors, with every algorithm that has arguments of its own."""
+_NUMBERS = (
+    *(0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 7.0, 1e-9, 1e9, -1e9, 1e17, 1e154, -1e154, 5e-324),
+    *(1e300, 1.7e308, -1.7e308, float("nan"), float("inf")),
+)
+
+
+def study_text(algorithm: str, analysis: str) -> str:
+    """A study of two views."""
+    return f"{_STUDY}algorithm: {algorithm}\nanalysis: {analysis}\n"
+
+
+@dataclass
+class Asked:
+    """A study as a site knows it, and everything that its centre asked in an honest run."""
+
+    algorithm: str
+
+    def __post_init__(self) -> None:
+        generator = np.random.default_rng(5)
+        tables = generator.uniform(-1, 1, (len(SITES), PERSONS, sum(size for _, size in VIEWS), 1))
+        self.sites = [ArrayData(list(table), views=VIEWS) for table in tables]
+        simulation = Simulation(
+            parse_study(study_text(self.algorithm, ANALYSES[self.algorithm])), self.sites, 1
+        )
+        session, self.queries = simulation.session, list[bytes]()
+        while session.pending is not None:
+            self.queries.append(encode_query(session.pending)[0])
+            simulation.step()
+        self.plan: Plan = simulation.plan
+        self.told = [
+            own_answers(self.plan.stage(done.stage).mechanism, done.values, done.survivors)
+            for done in session.rounds
+            if self.plan.stage(done.stage).release.to == "each"
+        ]
+
+    def answer(self, data: bytes) -> None:
+        """Judge a question as an agent does, and answer it."""
+        stage = check_planned(self.plan, sketch_query(data), ())
+        query = settle_fixed(stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16))))
+        if stage.release.hears:
+            query = replace(query, heard=hear(self.plan, stage, 0, self.told))
+        self.compute(query, stage)
+
+    def compute(self, query: Query, stage: Stage) -> None:
+        """Work out the site's answer, which keeps to its bound whatever it was asked."""
+        local, bound = REGISTRY[self.algorithm].statistics[query.statistic], stage.mechanism.bound
+        found = np.asarray(local(self.sites[0], query, bound), dtype=np.float64)
+        if found.size != stage.release.entries:
+            raise AssertionError(f"{found.size} numbers")
+        if not np.linalg.norm(found) <= bound.norm * (1 + 1e-6):
+            raise AssertionError(f"norm {np.linalg.norm(found)}")
+
+
+def misnumbered(bodies: list[bytes]) -> Make:
+    """Make questions of the planned form with other numbers; one of four is out of form, too."""
+    loose = mutant(bodies, MSGPACK, 0.8)
+
+    def make(rng: random.Random) -> bytes:
+        if rng.random() < 0.25:
+            return loose(rng)
+        tree = msgspec.msgpack.decode(rng.choice(bodies))
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            if tree["arguments"]:
+                _renumber(rng.choice(list(tree["arguments"].values())), rng)
+        return msgspec.msgpack.encode(tree)
+
+    return make
+
+
+def _renumber(argument: dict[str, Any], rng: random.Random) -> None:
+    value = argument.get("value", 0)
+    if "data" in argument:
+        argument["data"] = _overwritten(argument["data"], rng)
+    elif isinstance(value, float):
+        argument["value"] = rng.choice((*_NUMBERS, -value, value * (1 + 1e-12), 2 * value))
+    else:
+        argument["value"] = rng.choice((-1, 0, 1, 2, 5, 1 << 31, 1 << 62))
+
+
+def _overwritten(data: bytes, rng: random.Random) -> bytes:
+    """Some of the numbers of an array, or all of them, are others."""
+    values = np.frombuffer(data, "<f8").copy()
+    if rng.random() < 0.2:
+        values *= rng.choice(_NUMBERS[2:15])
+    for _ in range(rng.choice((0, 1, 2, 9))):
+        values[rng.randrange(values.size)] = rng.choice(_NUMBERS)
+    return values.tobytes()
+
+
+def query_targets(folder: Path) -> list[Target]:
+    """Questions of every algorithm, and neighbours' answers."""
+    found = []
+    for algorithm in ANALYSES:
+        asked = Asked(algorithm)
+        make = misnumbered(asked.queries)
+        found.append(Target(f"question of {algorithm}", 60_000, make, asked.answer))
+    return found + _neighbour_targets(folder)
+
+
+class Hearing:
+    """A site with two neighbours, of whom one means harm."""
+
+    def __init__(self, folder: Path) -> None:
+        self.asked = asked = Asked("admm")
+        study = asked.plan.study
+        keys = {name: public_of(name) for name in (*SITES, CENTRE)}
+        self.setting = Setting(RUN, study, keys, "0" * 64, 5, "1" * 64)
+        self.store = Store(folder / "hearing.sqlite")
+        self.stage = asked.plan.stages[0]
+        self.query = decode_query(asked.queries[-1], lambda _, size: bytes(size))
+        own = encode_broadcast(CONTEXT, self.vector)
+        self.store.save(RUN, f"1/{BROADCAST}", self.sealed(own, SITES[0]))
+
+    @cached_property
+    def vector(self) -> Array:
+        """An answer as it travels."""
+        lattice = self.stage.mechanism.lattice
+        return np.arange(self.stage.release.entries, dtype=lattice.dtype)
+
+    def sealed(self, body: bytes, site: str) -> bytes:
+        """Sign an answer as a site does."""
+        return seal(key_of(site), RUN, site, BROADCAST, 1, body)
+
+    def hear(self, message: bytes) -> None:
+        """Fetch a neighbour's answer from the exchange, and answer what follows from it."""
+        exchange, names = MemoryExchange(), Names(RUN)
+        exchange.put(names.round(1, BROADCAST, SITES[1]), message)
+        post = Post(self.setting, self.store, exchange)
+        neighbours = Neighbours(self.asked.plan, 0, key_of(SITES[0]), post, lambda _: None)
+        neighbours.note(1, self.stage, CONTEXT)
+        heard = neighbours.heard(self.stage)
+        self.asked.compute(replace(self.query, heard=heard), self.stage)
+
+    def bodies(self, loose: Make) -> Make:
+        """Answers with other numbers, or malformed ones."""
+
+        def make(rng: random.Random) -> bytes:
+            if rng.random() < 0.5:
+                return loose(rng)
+            vector = np.frombuffer(rng.randbytes(self.vector.nbytes), self.vector.dtype)
+            return encode_broadcast(CONTEXT, vector >> rng.randrange(8 * vector.itemsize))
+
+        return make
+
+
+def _neighbour_targets(folder: Path) -> list[Target]:
+    hearing = Hearing(folder)
+    mechanism = hearing.stage.mechanism
+    loose = mutant([encode_broadcast(CONTEXT, hearing.vector)], MSGPACK)
+    bodies = hearing.bodies(loose)
+    signed: Make = lambda rng: hearing.sealed(bodies(rng), SITES[1])  # noqa: E731
+    return [
+        Target(
+            "neighbour's answer",
+            500_000,
+            loose,
+            lambda data: read_broadcast(data, CONTEXT, mechanism, 1),
+        ),
+        Target("neighbour's answer, signed", 60_000, signed, hearing.hear),
+    ]

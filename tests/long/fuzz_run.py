@@ -1,0 +1,103 @@
+"""The messages of a real run in memory, from which false ones are made."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.engine.queries import SiteNote, encode_note
+from consortium.engine.run_context import Setting
+from consortium.secagg import CENTRE, Hub, Party
+from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.study.spec import Study, parse_study
+
+SITES = ("north", "east", "south", "west")
+RUN, ROUNDS, ENTRIES = "small-0001", 2, 5
+CONTEXT = bytes(range(32))
+STUDY = (
+    "study: small\nsites: [north, east, south, west]\nprivacy: {epsilon: 8, delta: 1.0e-5, "
+    "colluding_sites: 0, dropouts: 1}\nalgorithm: average\ndata: {detrend: none}\n"
+)
+
+
+def key_of(name: str) -> Ed25519PrivateKey:
+    """A party's signing key."""
+    return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(name.encode()).digest())
+
+
+def public_of(name: str) -> bytes:
+    """Its public half."""
+    return key_of(name).public_key().public_bytes_raw()
+
+
+@dataclass
+class Run:
+    """Four real parties and a real hub, set up, with one round that lost a site."""
+
+    def __post_init__(self) -> None:
+        roster = self.setting.roster
+        common = {"run": RUN, "roster": roster, "rounds": ROUNDS}
+        secret = bytes(32)
+        self.hub = Hub(**common, identity=key_of(CENTRE), secret=secret)  # type: ignore[arg-type]
+        self.parties = {
+            name: Party(**common, name=name, identity=key_of(name), secret=bytes([n] * 32))  # type: ignore[arg-type]
+            for n, name in enumerate(SITES)
+        }
+        note = encode_note(SiteNote(3, 72, "0" * 64, "1"))
+        self.advertisements = [party.advertise(note) for party in self.parties.values()]
+        for message in self.advertisements:
+            self.hub.receive_advertisement(message)
+        self.keys = self.hub.keys()
+        self.shares = [party.receive_keys(self.keys) for party in self.parties.values()]
+        for message in self.shares:
+            self.hub.receive_share(message)
+        self.bundle = self.hub.shares()
+        for party in self.parties.values():
+            party.receive_shares(self.bundle)
+        self._round()
+
+    def _round(self) -> None:
+        vector = np.arange(ENTRIES, dtype=np.uint32)
+        self.hub.open(1, CONTEXT, ENTRIES, 32, ENTRIES)
+        there = SITES[:3]
+        self.contributions = [
+            self.parties[name].contribute(1, CONTEXT, vector, vector) for name in there
+        ]
+        for message in self.contributions:
+            self.hub.receive_contribution(message)
+        self.request = self.hub.request(1)
+        self.unmaskings = [self.parties[name].unmask(1, self.request) for name in there]
+
+    @property
+    def keyring(self) -> dict[str, bytes]:
+        """Everybody's public key."""
+        return {name: public_of(name) for name in (*SITES, CENTRE)}
+
+    @cached_property
+    def study(self) -> Study:
+        """What the run is about."""
+        return parse_study(STUDY)
+
+    @cached_property
+    def setting(self) -> Setting:
+        """Its setting."""
+        return Setting(RUN, self.study, self.keyring, "0" * 64, 10, "1" * 64)
+
+    @cached_property
+    def session(self) -> Session:
+        """What all its parties have in common."""
+        return Session(RUN, self.setting.roster, ROUNDS)
+
+    @cached_property
+    def directory(self) -> Directory:
+        """Everybody's keys."""
+        return read_keys(self.session, self.keys)
+
+    def channel(self, site: str, kind: str) -> bytes:
+        """Key of a site's message to the hub in round 1."""
+        shared = self.hub._channels[site]
+        return self.directory.keys.channel(shared, site, CENTRE, kind, 1)

@@ -1,0 +1,228 @@
+"""``python -m tests.long.soak [ROUNDS [SEED]]``: one long run in bad weather.
+
+A study of so many rounds (2000 if not given) with faults that are drawn at random. After each tenth
+of them a line tells the faults so far, the memory and the open files of the process, and the time
+that a round took. Exits with 1 if the run ended early, a ledger charged a round twice, a name was
+given two messages, a secret stands in a log, an agent failed, the result is not that of the
+transcript, or the memory or the open files grew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+
+from consortium.errors import ConsortiumError, ExchangeError, OutputError
+from tests.long.faults import prepare
+
+if TYPE_CHECKING:
+    from consortium.engine.centre import Centre
+    from tests.long.random_faults import Weather
+    from tests.long.restarting_consortium import Mortal
+
+ROUNDS, SAMPLES = 2000, 10
+MOST_FILES = 4
+MOST_GROWTH = 6.0
+"""MB, in the second half. What five parties must remember of each round, that they answered it and
+what, is 1.5 kB, hence 1.5 MB in a thousand rounds; Python takes memory by the MB, and some of it
+lies between what restarts have freed."""
+
+
+class Sample(NamedTuple):
+    """The process after some rounds; memory in MB, time of a round in ms."""
+
+    rounds: int
+    faults: int
+    memory: float
+    files: int
+    milliseconds: float
+
+
+class Soak:
+    """One village, and what was seen of it.
+
+    Parameters
+    ----------
+    village : Mortal
+    weather : Weather
+    secrets : dict
+        Filled by those who make them; emptied here after each round.
+    every : int
+        Rounds between two looks at the process.
+    out : Console
+    """
+
+    def __init__(
+        self,
+        village: Mortal,
+        weather: Weather,
+        secrets: dict[str, list[bytes]],
+        every: int,
+        out: Console,
+    ) -> None:
+        self.problems: list[str] = []
+        self.samples: list[Sample] = []
+        self.missed = self.restarts = 0
+        self._village, self._weather, self._secrets, self._out = village, weather, secrets, out
+        self._every, self._since = every, time.monotonic()
+
+    def play(self) -> dict[str, bytes]:
+        """Run the study to its end, the centre taken up again whenever it stopped."""
+        from tests.protocol.faults import Died
+
+        while True:
+            try:
+                centre = self._village.centre()
+                return self._rounds(centre)
+            except Died:
+                self.restarts += 1
+            except (ExchangeError, OutputError):  # the same command takes the run up again
+                self.restarts += 1
+                self._village.ticks.pause(0.25)
+
+    def _rounds(self, centre: Centre) -> dict[str, bytes]:
+        centre.open()
+        session = centre.session
+        assert session is not None
+        while session.pending is not None:
+            self._weather.turn()
+            done = centre.step()
+            complete = len(done.survivors) == len(self._village.study.sites)
+            self.missed += not complete
+            self._weather.cleared(complete)
+            self._look(done.number)
+        return {name: array.tobytes() for name, array in centre.finish().arrays.items()}
+
+    def _look(self, number: int) -> None:
+        """Read what was told in a round, and forget it."""
+        from tests.protocol.fault_cells import leaks
+
+        village = self._village
+        self.problems += leaks(village, self._secrets, "")
+        self.problems += [line for _, line in village.log if "fault of the software" in line]
+        self.problems += [line for _, line in village.log if "no further" in line]
+        village.log.clear()
+        self._secrets.clear()
+        if number % self._every == 0:
+            self._sample(number)
+
+    def _sample(self, number: int) -> None:
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what restarts in this one process have freed
+        now = time.monotonic()
+        files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names, not paths
+        spent = 1e3 * (now - self._since) / self._every
+        sample = Sample(number, self._weather.counts.total(), memory(), files, spent)
+        self.samples.append(sample)
+        self._out.print(
+            f"{sample.rounds:6d} rounds {sample.faults:5d} faults {sample.memory:7.1f} MB "
+            f"{sample.files:4d} files {sample.milliseconds:7.1f} ms a round"
+        )
+        self._since = time.monotonic()
+
+    def grown(self) -> list[str]:
+        """What grew in the second half."""
+        later = [s for s in self.samples if 2 * s.rounds >= self.samples[-1].rounds]
+        memory = later[-1].memory - later[0].memory
+        files = later[-1].files - later[0].files
+        self._out.print(f"second half: {memory:+.1f} MB, {files:+d} files")
+        found = [f"memory grew by {memory:.1f} MB"] if memory > MOST_GROWTH else []
+        return found + ([f"{files} more files are open"] if files > MOST_FILES else [])
+
+
+def memory() -> float:
+    """Resident memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def judge(village: Mortal, result: dict[str, bytes], rounds: int) -> list[str]:
+    """What is wrong with the end: the result, or a ledger."""
+    from tests.support.local_consortium import conduct
+
+    again = village.centre()
+    found = [] if conduct(again) == result else ["the transcript gives another result"]
+    assert again.session is not None
+    done = again.session.rounds
+    found += [] if len(done) == rounds else [f"{len(done)} rounds in the transcript"]
+    for number, site in enumerate(village.study.sites):
+        found += books(village, site, {r.number for r in done if number in r.survivors})
+    return found
+
+
+def books(village: Mortal, site: str, summed: set[int]) -> list[str]:
+    """What is wrong in a ledger: a round twice, or a sum with the site that was not charged."""
+    from tests.support.forgery import ledger
+
+    lines = [(e.charge.round, e.event) for e in ledger(village.place, site)]
+    found = [f"{site} was charged twice"] if len(set(lines)) < len(lines) else []
+    missing = {(number, event) for number in summed for event in ("reserve", "spend")} - {*lines}
+    return found + ([f"{site}: not charged for {sorted(missing)[:4]}"] if missing else [])
+
+
+def settle(root: Path, rounds: int) -> Mortal:
+    """Build a village with a study of so many rounds, of which one site may be missing."""
+    from tests.long.restarting_consortium import Mortal
+    from tests.support.local_consortium import SITES, STUDY, build, limit
+
+    text = STUDY.replace("rounds: 2", f"rounds: {rounds - 1}").replace("epsilon: 8", "epsilon: 90")
+    text = text.replace("answer: 4", "answer: 4, late: 1")
+    place = build(root / "place", dropouts=1, text=text)
+    for site in SITES:
+        limit(place, site, 100)
+    return Mortal(place)
+
+
+def play(rounds: int, seed: int, out: Console) -> list[str]:
+    """Play a run; returns what was wrong."""
+    import pytest
+    from exchange.exchange_operator import note_secrets
+
+    from tests.long.random_faults import Weather
+
+    secrets: dict[str, list[bytes]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        village = settle(Path(folder), rounds)
+        said = Path(folder) / "said"
+        said.mkdir()
+        note_secrets(patch, secrets)
+        weather = Weather(patch, village, random.Random(seed), said)
+        soak = Soak(village, weather, secrets, max(1, rounds // SAMPLES), out)
+        try:
+            result = soak.play()
+        except ConsortiumError as error:
+            return [*soak.problems, f"the run ended early: {error}"]
+        patch.undo()
+        village.away.clear()
+        for _ in range(3):
+            village.pump()  # the sites hear of the end
+        out.print(dict(weather.counts))
+        out.print(f"{soak.missed} rounds without a site, {soak.restarts} restarts of the centre")
+        problems = [*soak.problems, *(f"{name} was said twice" for name in weather.twice)]
+        return problems + judge(village, result, rounds) + soak.grown()
+
+
+def main(rounds: int = ROUNDS, seed: int = 1) -> int:
+    """Play and judge; returns the exit code."""
+    prepare()
+    out = Console(width=max(120, Console().width))
+    out.print(f"{rounds} rounds, seed {seed}")
+    problems = play(rounds, seed, out)
+    for problem in problems:
+        out.print(problem)
+    out.print(f"{len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(int(word) for word in sys.argv[1:])))

@@ -1,0 +1,146 @@
+"""What the tests of hostile parties share: copies of a place, forged messages, a record of mail."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from consortium.algorithms.base import Query
+from consortium.coordinator.demo import Place
+from consortium.engine.names import QUERY, REFUSAL, Names
+from consortium.engine.neighbour_answers import BROADCAST
+from consortium.engine.queries import encode_query
+from consortium.exchange import DirectoryExchange
+from consortium.membership.keys import load_identity
+from consortium.secagg import CENTRE, seal, unseal
+from site_agent.ledger.ledger import LEDGER, Entry, Ledger
+from tests.support.local_consortium import STUDY, Village, build
+
+RUN = "small-0001"
+NAMES = Names(RUN)
+
+
+@functools.cache
+def _original(scheme: str, dropouts: int, text: str) -> Place:
+    return build(Path(tempfile.mkdtemp()) / "place", scheme=scheme, dropouts=dropouts, text=text)
+
+
+def settle(target: Path, *, scheme: str = "cape", dropouts: int = 0, text: str = STUDY) -> Place:
+    """A fresh copy of a place, built once for all tests."""
+    source = _original(scheme, dropouts, text).root
+    shutil.copytree(source, target)
+    for file in target.glob("hospitals/*/agent/site.yaml"):
+        file.write_text(file.read_text().replace(str(source), str(target)))
+    return Place(target)
+
+
+def path_of(place: Place, name: str) -> Path:
+    """Where the exchange keeps a message."""
+    return place.errand.exchange / name
+
+
+def write(place: Place, name: str, data: bytes) -> None:
+    """Put bytes on the exchange as its owner can: over whatever is there."""
+    path = path_of(place, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+
+
+def sign(place: Place, kind: str, number: int, body: bytes, who: str = CENTRE) -> bytes:
+    """Sign as the centre or a site."""
+    folder = place.errand.keys if who == CENTRE else place.site(who)
+    return seal(load_identity(folder).key, RUN, who, kind, number, body)
+
+
+def ask(place: Place, query: Query | bytes, number: int = 1) -> bytes:
+    """Post a query that the centre signs but never planned."""
+    body, beside = (query, {}) if isinstance(query, bytes) else encode_query(query)
+    for digest, data in beside.items():
+        write(place, NAMES.array(digest), data)
+    message = sign(place, QUERY, number, body)
+    write(place, NAMES.round(number, "query"), message)
+    return message
+
+
+def opened(place: Place) -> Village:
+    """A village whose run is set up and has had no round; its centre is idle."""
+    village = Village(place)
+    village.centre().open()
+    pump(village)
+    return village
+
+
+def pump(village: Village, times: int = 6) -> None:
+    """Let every agent work for a while."""
+    for _ in range(times):
+        village.pump()
+
+
+def refusal(place: Place, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:
+    """What a site told everybody, if it refused."""
+    path = path_of(place, NAMES.refusal(site))
+    if not path.exists():
+        return None
+    found = unseal(path.read_bytes(), keys, run=RUN, kind=REFUSAL, limit=1 << 16, sender=site)
+    return dict(json.loads(found.body))
+
+
+def ledger(place: Place, site: str) -> list[Entry]:
+    """A site's ledger, its chain checked."""
+    return Ledger(place.site(site) / LEDGER).entries()
+
+
+def rounds_of(place: Place, site: str, event: str = "reserve") -> list[int]:
+    """Rounds that a site's ledger has charged."""
+    return [entry.charge.round for entry in ledger(place, site) if entry.event == event]
+
+
+class Mail:
+    """Everything that anybody ever put on an exchange, by name."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.sent: dict[str, set[bytes]] = defaultdict(set)
+        real = DirectoryExchange.put
+
+        def put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
+            self.sent[name].add(bytes(data))
+            real(exchange, name, data)
+
+        patch.setattr(DirectoryExchange, "put", put)
+
+    def check_said_once(self) -> None:
+        """No site gave a round two different messages."""
+        said = ("/contribution/", "/unmasking/", f"/{BROADCAST}/")
+        kinds = [n for n in self.sent if any(kind in n for kind in said)]
+        assert kinds, "no site said anything; the check would be empty"
+        doubled = [name for name in kinds if len(self.sent[name]) > 1]
+        assert not doubled
+
+
+def alter_reads(
+    patch: pytest.MonkeyPatch, alter: Callable[[str, bytes, int], bytes | None]
+) -> None:
+    """Let the exchange's owner change what is read; ``alter`` gets the count of earlier reads."""
+    real, seen = DirectoryExchange.get, defaultdict[str, int](int)
+
+    def get(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:
+        data = real(exchange, name, limit)
+        if data is None:
+            return None
+        seen[name] += 1
+        found = alter(name, data, seen[name] - 1)
+        if found is not None and len(found) > limit:
+            from consortium.errors import ExchangeError
+
+            raise ExchangeError(f"{name} is too large")
+        return found
+
+    patch.setattr(DirectoryExchange, "get", get)

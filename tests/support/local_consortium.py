@@ -1,0 +1,188 @@
+"""A small consortium on disk whose agents run in the test's own process, step by step.
+
+The centre waits by pausing its clock; the pause lets every agent look at the
+exchange once. So a whole study runs without threads, in a repeatable order, and
+any party can be thrown away and built again from its disk at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from consortium.coordinator.demo import EXCHANGE, Place
+from consortium.coordinator.run import Errand
+from consortium.coordinator.run_folder import claim_run
+from consortium.engine.centre import Centre
+from consortium.engine.names import Clock
+from consortium.engine.run_context import Setting
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import Membership, found_roster, read_roster, save_roster
+from consortium.membership.signed_study import read_signed, sign_study
+from consortium.space.grid import Grid
+from consortium.space.study_space import Space, study_space
+from consortium.study.spec import Study, load_study
+from consortium.synthetic.bids import Recipe, make_consortium
+from consortium.synthetic.signals import Levels
+from site_agent.agent import Agent
+from site_agent.approval.approval import Terms, approve
+from site_agent.config import SiteConfig
+from site_agent.policy.policy import Allowance, Policy
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SITES = ("north", "east", "south", "west")
+STUDY = """\
+study: small
+sites: [north, east, south, west]
+data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
+privacy:
+  {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+algorithm: ica
+analysis: {components: 2, rounds: 2}
+timing: {join: 4, answer: 4}
+"""
+
+
+class Ticks:
+    """Time that passes only when somebody waits; each pause lets the others work."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.others: Callable[[], object] = lambda: None
+
+    def pause(self, seconds: float) -> None:
+        """Let the others work, then let the time pass."""
+        self.others()
+        self.now += seconds
+
+    def clock(self) -> Clock:
+        """As the centre wants it."""
+        return Clock(lambda: self.now, self.pause)
+
+
+def make_scans(folder: Path, subjects: int = 3) -> None:
+    """Write each site's made-up scans."""
+    recipe = Recipe(SITES, subjects, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    make_consortium(folder, recipe, workers=1)
+
+
+def build(
+    root: Path,
+    *,
+    scheme: str = "cape",
+    dropouts: int = 0,
+    text: str = STUDY,
+    subjects: int = 3,
+    make: Callable[[Path, int], None] = make_scans,
+) -> Place:
+    """Make data, keys, roster and approvals; `tests` may change anything before the run."""
+    root.mkdir(parents=True, exist_ok=True)
+    place = Place(root)
+    errand = place.errand
+    text = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
+    errand.study.write_text(text, encoding="utf-8")
+    make(root / "hospitals", subjects)
+    (root / EXCHANGE).mkdir()
+    errand.keys.mkdir()
+    members = found_roster(create_identity(errand.keys, _entropy("centre")).public)
+    for name in SITES:
+        folder = place.site(name)
+        folder.mkdir(parents=True)
+        SiteConfig.create(name, place.dataset(name), str(root / EXCHANGE)).save(folder)
+        members = members.with_site(name, create_identity(folder, _entropy(name)).public)
+    agree(place, members)
+    return place
+
+
+def agree(place: Place, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES) -> None:
+    """Sign roster and study as they are now, and let sites say yes."""
+    errand, key = place.errand, load_identity(place.errand.keys).key
+    save_roster(errand.roster, members, key)
+    sign_study(errand.study, members, key)
+    for name in only:
+        say_yes(place, name, runs=runs)
+
+
+def say_yes(place: Place, name: str, *, runs: int = 1) -> None:
+    """Let one site approve the study as it is signed, for so many runs in all."""
+    folder, errand = place.site(name), place.errand
+    identity = load_identity(folder)
+    approve(folder, name, identity, errand.study, errand.roster, Terms(runs))
+
+
+def _entropy(name: str) -> bytes:
+    return (name.encode() * 64)[:64]
+
+
+def limit(place: Place, name: str, epsilon: float) -> None:
+    """Set a site's own limit for unit subject."""
+    allowance = Allowance(study=epsilon, total=epsilon)
+    Policy(subject=allowance).save(place.site(name))
+
+
+@dataclass
+class Village:
+    """The parties of one place, in one process.
+
+    ``log`` holds (who, line) for everything that anybody told.
+    """
+
+    place: Place
+    log: list[tuple[str, str]] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.ticks = Ticks()
+        self.ticks.others = self.pump
+        self.agents: dict[str, Agent] = {}
+        self.study: Study = load_study(self.place.errand.study)
+        self.space: Space = study_space(self.study, self.place.errand.study.parent)
+        self.grid: Grid = self.space.grid
+
+    def agent(self, name: str) -> Agent:
+        """A site's agent, built from its folder if it isn't there."""
+        if name not in self.agents:
+            tell = lambda line: self.log.append((name, line))  # noqa: E731
+            clock = self.ticks.clock()
+            self.agents[name] = Agent(self.place.site(name), clock, lambda: NOON, tell)
+        return self.agents[name]
+
+    def pump(self) -> None:
+        """Let every agent that is there look at the exchange once."""
+        for name in self.study.sites:
+            if name not in self.absent:
+                self.agent(name).round_trip()
+
+    def centre(self) -> Centre:
+        """The centre, built from its folder."""
+        errand: Errand = self.place.errand
+        errand.out.mkdir(exist_ok=True)
+        exchange = errand.open_exchange()
+        signed = read_signed(errand.study, read_roster(errand.roster))
+        keys = signed.keys
+        record = claim_run(errand.out, self.study, exchange, keys)
+        space = self.space
+        setting = Setting(record.run, self.study, keys, space.digest, space.extent, signed.file)
+        return Centre(
+            setting,
+            load_identity(errand.keys).key,
+            exchange,
+            errand.out,
+            self.ticks.clock(),
+            lambda line: self.log.append(("centre", line)),
+        )
+
+    def said(self, who: str) -> str:
+        """Everything that one party told."""
+        return "\n".join(line for name, line in self.log if name == who)
+
+
+def conduct(centre: Centre) -> dict[str, bytes]:
+    """Run all rounds; returns the result's arrays as bytes."""
+    centre.open()
+    assert centre.session is not None
+    while centre.session.pending is not None:
+        centre.step()
+    return {name: array.tobytes() for name, array in centre.finish().arrays.items()}

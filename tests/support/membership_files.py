@@ -1,0 +1,61 @@
+"""A consortium's papers without any scans: keys, rosters, signed studies, sites' folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from consortium.coordinator.demo import EXCHANGE, Place
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import Membership, found_roster, save_roster
+from consortium.membership.signed_study import sign_study
+from site_agent.config import SiteConfig
+from tests.support.local_consortium import SITES, STUDY
+
+PLAIN = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0")
+
+
+def private(number: int) -> Ed25519PrivateKey:
+    """A key by number."""
+    return Ed25519PrivateKey.from_private_bytes(bytes([number] * 32))
+
+
+def public(number: int) -> bytes:
+    """Its public half."""
+    return private(number).public_key().public_bytes_raw()
+
+
+def members(handovers: int = 0) -> Membership:
+    """Three sites; the consortium's key is 1, or was handed over from 1 step by step."""
+    found = found_roster(public(1))
+    for name, number in (("north", 101), ("east", 102), ("south", 103)):
+        found = found.with_site(name, public(number))
+    for number in range(1, handovers + 1):
+        found = found.handed_over(private(number), public(number + 1))
+    return found
+
+
+def papers(root: Path, text: str = PLAIN) -> tuple[Place, Membership]:
+    """Every party's folder and keys, a roster and a signed study; nobody has approved it."""
+    place = Place(root)
+    errand = place.errand
+    (root / EXCHANGE).mkdir(parents=True)
+    errand.keys.mkdir()
+    found = found_roster(create_identity(errand.keys, b"c" * 64).public)
+    for number, name in enumerate(SITES):
+        folder = place.site(name)
+        folder.mkdir(parents=True)
+        place.dataset(name).mkdir()
+        SiteConfig.create(name, place.dataset(name), str(root / EXCHANGE)).save(folder)
+        found = found.with_site(name, create_identity(folder, bytes([number] * 64)).public)
+    errand.study.write_text(text)
+    publish(place, found)
+    return place, found
+
+
+def publish(place: Place, found: Membership) -> None:
+    """Sign the roster, and the study as it is now."""
+    errand, key = place.errand, load_identity(place.errand.keys).key
+    save_roster(errand.roster, found, key)
+    sign_study(errand.study, found, key)

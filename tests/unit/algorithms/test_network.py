@@ -1,0 +1,150 @@
+"""The jointly trained network: it learns what a line can't tell, with noise and without."""
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query, Release
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.classifier import predict
+from consortium.privacy.bounds import Bound
+from consortium.simulation.simulation import Simulation
+from tests.support.feature_cases import make_feature_sites, make_feature_study, sites_of
+from tests.support.series_cases import drive, shape_of
+
+NETWORK = REGISTRY["network"]
+COUNTS = (700, 400, 600, 300)
+
+
+def rings(classes, seed=0, count=2000):
+    """Persons told by their distance from the middle; no line tells them."""
+    generator = np.random.default_rng(seed)
+    kinds = generator.integers(max(classes, 2), size=count)
+    angle = generator.uniform(0, 2 * np.pi, count)
+    radius = (0.2 + 0.7 * kinds / (max(classes, 2) - 1)) + 0.05 * generator.standard_normal(count)
+    x = np.clip(radius * np.stack([np.cos(angle), np.sin(angle)]), -1, 1)
+    labels = 2.0 * kinds[None] - 1 if classes == 1 else np.eye(classes)[:, kinds]
+    # The target stands between two views, so that it must be cut out in the right place.
+    return np.vstack([x[:1], labels, x[1:]]), (("a", 1), ("kind", classes), ("b", 1)), kinds
+
+
+def accuracy(result, table, classes, kinds):
+    sizes = [int(n) for n in result.arrays["units"]]
+    inputs = np.vstack([table[:1], table[1 + classes :]])
+    found = predict(result.arrays["parameters"], sizes, inputs)
+    told = (found[0] > 0.5).astype(int) if classes == 1 else found.argmax(axis=0)
+    return np.mean(told == kinds)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("scheme", ["none", "cape"])
+def test_what_no_line_can_tell_is_learnt(classes, scheme):
+    table, views, _ = rings(classes)
+    analysis = {"target": "kind", "hidden": [12, 8], "rounds": 100, "bound": 0.5}
+    study = make_feature_study("network", views, analysis, scheme=scheme, epsilon=20.0)
+    result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
+    fresh, _, new = rings(classes, seed=1)
+    assert accuracy(result, fresh, classes, new) > (0.95 if scheme == "none" else 0.85)
+    assert result.arrays["first_layer"].shape == (len(table), 12)
+    assert not result.arrays["first_layer"][1 : 1 + classes].any()
+    # A line, as the falsifier: it can't tell them.
+    line = study.analysis.model_copy(update={"hidden": ()})
+    _, _, straight = drive(NETWORK, line, sites_of(table, views, COUNTS))
+    assert accuracy(straight, fresh, classes, new) < 0.75
+
+
+def test_without_hidden_layers_it_is_logistic_regression():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    generator = np.random.default_rng(2)
+    x = generator.uniform(-1, 1, (3, 3000))
+    chance = 1 / (1 + np.exp(-(0.3 + np.array([2.0, -1.0, 0.5]) @ x)))
+    y = np.where(generator.random(3000) < chance, 1.0, -1.0)
+    views = (("x", 3), ("y", 1))
+    parameters = NETWORK.Parameters(
+        target="y", hidden=(), rounds=120, bound=100.0, learning_rate=4.0, averaged=0.01
+    )
+    sites = sites_of(np.vstack([x, y]), views, (3000,))
+    _, _, result = drive(NETWORK, parameters, sites)
+    expected = linear_model.LogisticRegression(C=1e9).fit(x.T, y)
+    both = [expected.intercept_[0], *expected.coef_[0]]
+    assert result.arrays["parameters"] == pytest.approx(both, abs=1e-3)
+
+
+def test_the_table_tells_signal_from_noise():
+    table, views, _ = rings(1)
+    study = make_feature_study("network", views, {"target": "kind", "rounds": 5})
+    result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
+    rows = result.tables["gradients"].rows
+    assert [row[0] for row in rows] == [1, 2, 3, 4, 5]
+    assert all(row[1] > 0 for row in rows)
+    assert result.numbers["gradient_noise"] > 0
+
+
+def first_step(deviation):
+    """Length of the first step along a gradient whose noise has this deviation."""
+    shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
+    parameters = NETWORK.Parameters(target="y", hidden=(), bound=0.5, learning_rate=3.0)
+    steps = NETWORK.run(parameters, shape)
+    start = next(steps).arguments["parameters"]
+    moved = steps.send(Release(np.ones(5), deviation)).arguments["parameters"]
+    return np.linalg.norm(moved - start) / np.sqrt(5)
+
+
+def test_steps_shrink_as_noise_grows():
+    assert first_step(0.0) == pytest.approx(3.0)
+    # Five numbers' noise of norm 0.5, as long as the bound: the root of 1 + 4.
+    assert first_step(0.5 / np.sqrt(5)) == pytest.approx(3.0 / np.sqrt(5))
+
+
+def test_the_budget_is_spread_evenly_over_the_rounds():
+    shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
+    (planned,) = NETWORK.releases(
+        NETWORK.Parameters(target="y", hidden=(3,), rounds=7, bound=0.25), shape
+    )
+    assert (planned.rounds, planned.entries, planned.share) == (7, 19, 1.0)
+    assert planned.bound == Bound(0.25)
+
+
+@pytest.mark.parametrize(
+    ("analysis", "views", "message"),
+    [
+        ({"target": "z"}, (("x", 4), ("y", 1)), "there is no view 'z'"),
+        ({"target": "y"}, (("y", 3),), "nothing is left"),
+        ({"target": "y", "hidden": (4, 0)}, (("x", 4), ("y", 1)), "one unit at least"),
+        ({"target": "y", "hidden": (9**8,)}, (("x", 4), ("y", 1)), "use fewer units"),
+    ],
+)
+def test_networks_that_can_t_be_are_refused(analysis, views, message):
+    with pytest.raises(StudyError, match=message):
+        NETWORK.releases(NETWORK.Parameters(**analysis), shape_of(make_feature_sites(views)))
+
+
+@pytest.mark.parametrize("wrong", [{"momentum": 1.0}, {"averaged": 0.0}, {"hidden": [1] * 9}])
+def test_parameters_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        NETWORK.Parameters.model_validate({"target": "y", **wrong})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"units": np.array([3.0, 2.0])},  # two classes where the view ends after one
+        {"units": np.array([2.5, 1.0])},
+        {"units": np.array([-3.0, 1.0])},
+        {"units": np.array([np.nan, 1.0])},
+        {"units": np.zeros(0)},
+        {"units": np.array([1e300, 1.0])},
+        {"parameters": np.zeros(18)},
+        {"target": 5},
+        {"target": True},
+        {"target": -1},
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
+    (site, *_) = make_feature_sites((("x", 4), ("y", 1)))
+    right = {"units": np.array([3.0, 1.0]), "parameters": np.zeros(19), "target": 4}
+    local = NETWORK.statistics["network_gradient"]
+    local(site, Query("network", "network_gradient", right), Bound(1.0))
+    with pytest.raises(ProtocolError, match="discard"):
+        local(site, Query("network", "network_gradient", {**right, **wrong}), Bound(1.0))

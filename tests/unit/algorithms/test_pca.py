@@ -1,0 +1,167 @@
+"""capePCA and the average: against plain NumPy, and the edge that noise alone would have."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import subspace_angles
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Extent, Query, Release, Shape
+from consortium.algorithms.pca.centre import subspace
+from consortium.algorithms.pca.power import MOST_ITERATIONS
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.moments import packed_size
+from consortium.kernels.power_plan import expected_energies
+from consortium.privacy.bounds import Bound
+from consortium.study.plan import count_rounds, make_plan
+from tests.support.series_cases import drive, make_sites, make_study, shape_of
+
+PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
+
+
+def blocks(sites):
+    return [block.astype(np.float64) for site in sites for block in site.blocks()]
+
+
+def pooled_moment(sites, bound):
+    """Mean over units of the clipped second moments, written out."""
+    if sites[0].unit == "subject":
+        moments = [x @ x.T / x.shape[1] for x in blocks(sites)]
+    else:
+        moments = [np.outer(v, v) for x in blocks(sites) for v in x.T]
+    return np.mean([m * min(1, bound / np.linalg.norm(m)) for m in moments], axis=0)
+
+
+@pytest.mark.parametrize("unit", ["subject", "timepoint"])
+@pytest.mark.parametrize("bound", [0.3, 100.0])
+def test_components_are_the_eigenvectors_of_the_pooled_clipped_moment(unit, bound):
+    sites = make_sites(unit)
+    parameters = PCA.Parameters(components=3, bound=bound)
+    _, _, result = drive(PCA, parameters, sites)
+    values, vectors = np.linalg.eigh(pooled_moment(sites, bound))
+    assert result.arrays["eigenvalues"] == pytest.approx(values[::-1][:3])
+    basis = result.arrays["basis"]
+    assert np.abs(basis.T @ vectors[:, ::-1][:, :3]) == pytest.approx(np.eye(3), abs=1e-6)
+    assert result.numbers["captured"] == pytest.approx(values[-3:].sum())
+    assert result.numbers["total"] == pytest.approx(values.sum())
+
+
+def test_scikit_learn_finds_the_same_components():
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    sites = make_sites("timepoint", seed=4)
+    _, _, result = drive(PCA, PCA.Parameters(components=2, bound=1e6), sites)
+    volumes = np.hstack(blocks(sites)).T
+    both = np.vstack([volumes, -volumes])  # so that the mean which PCA takes away is zero
+    theirs = decomposition.PCA(2).fit(both).components_.T
+    assert subspace_angles(result.arrays["basis"], theirs).max() < 1e-6
+
+
+def test_noise_alone_reaches_the_noise_edge():
+    generator = np.random.default_rng(0)
+    release = Release(0.1 * generator.standard_normal(packed_size(300)), 0.1)
+    result = subspace(release, 1)
+    assert result.arrays["eigenvalues"][0] == pytest.approx(result.numbers["noise_edge"], rel=0.05)
+
+
+@pytest.mark.parametrize("unit", ["subject", "timepoint"])
+def test_power_finds_what_the_moment_finds(unit):
+    sites = make_sites(unit, features=30, seed=5)
+    for site in sites:  # a spectrum that falls, as a brain's does
+        for block in site.blocks():
+            block *= 0.7 ** np.arange(30, dtype=np.float32)[:, None]
+    moment = drive(PCA, PCA.Parameters(components=3, bound=1e6), sites)[2]
+    asked = PCA.Parameters(components=3, bound=1e6, solver="power", iterations=30)
+    queries, _, power = drive(PCA, asked, sites)
+    assert len(queries) == 30
+    assert power.arrays["eigenvalues"] == pytest.approx(moment.arrays["eigenvalues"], rel=1e-4)
+    assert subspace_angles(power.arrays["basis"], moment.arrays["basis"]).max() < 1e-3
+
+
+def test_the_solver_follows_the_size_and_never_needs_a_square():
+    wide = Shape(70_000, (20,) * 4, (4000,) * 4, "subject")
+    (release,) = PCA.releases(PCA.Parameters(components=20), wide)
+    assert (release.statistic, release.entries, release.rounds) == ("power", 1_400_000, 6)
+    assert not release.bound.cone
+    (release,) = PCA.releases(PCA.Parameters(components=20), Shape(900, (2,), (40,), "subject"))
+    assert release.statistic == "second_moment"
+    with pytest.raises(StudyError, match=r"analysis\.solver"):
+        PCA.releases(PCA.Parameters(components=20, solver="moment"), wide)
+    with pytest.raises(StudyError, match=r"numbers a round"):
+        PCA.releases(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject"))
+
+
+@pytest.mark.parametrize("features", [6, 900, 70_000])
+@given(persons=st.integers(1, 100_000), epsilon=st.floats(0.5, 20.0), size=st.integers(2, 6))
+def test_products_are_planned_against_the_budget(features, persons, epsilon, size):
+    """There are never more than keys are made for before sizes are known, and 50 can be asked."""
+    analysis = {"components": size, "solver": "power"}
+    study = make_study("pca", analysis, epsilon=epsilon)
+    extent = Extent(features)
+    shape = extent.shape((persons,) * 4, (100 * persons,) * 4, "subject")
+    plan = make_plan(study, shape)
+    assert 1 <= plan.rounds <= count_rounds(study, extent) <= MOST_ITERATIONS
+    assert plan.mu <= plan.promised_mu * (1 + 1e-9)
+    asked = make_study("pca", {**analysis, "iterations": 50}, epsilon=epsilon)
+    assert make_plan(asked, shape).rounds == count_rounds(asked, extent) == 50
+
+
+def test_the_noise_of_a_plan_tells_how_many_products_are_best():
+    """Each is a choice that another number of products would be worse than."""
+    size, counts = 20, {}
+    for persons in (6_000, 10_000, 10**6):
+        sizes = (persons,) * 4, (persons,) * 4
+        plan = make_plan(
+            make_study("pca", {"components": size, "bound": 0.1}),
+            Extent(70_000).shape(*sizes, "subject"),
+        )
+        mechanism, counts[persons] = plan.stages[0].mechanism, plan.rounds
+        alone = mechanism.noise.aggregate() / np.sqrt(plan.rounds)
+        energies = expected_energies(70_000, size, alone, MOST_ITERATIONS)
+        assert energies[plan.rounds - 1] >= 0.994 * max(energies)
+    assert counts[6_000] != counts[10_000]
+
+
+def test_another_seed_is_another_start():
+    sites = make_sites()
+    asked = [PCA.Parameters(components=2, solver="power", seed=seed) for seed in (0, 0, 1)]
+    first, same, other = (drive(PCA, each, sites)[0][0].arguments["basis"] for each in asked)
+    assert np.array_equal(first, same)
+    assert not np.allclose(first, other)
+
+
+def test_a_basis_that_does_not_fit_is_refused():
+    site = make_sites()[0]
+    for basis in (np.ones((5, 2)), np.ones(6), 1.0):
+        with pytest.raises(ProtocolError, match="basis"):
+            PCA.statistics["power"](site, Query("pca", "power", {"basis": basis}), Bound(1.0))
+
+
+def test_more_components_than_features_are_refused():
+    shape = Shape(5, (2, 2), (40, 40), "subject")
+    assert PCA.releases(PCA.Parameters(components=5), shape)[0].entries == 15
+    with pytest.raises(StudyError, match=r"analysis\.components"):
+        PCA.releases(PCA.Parameters(components=6), shape)
+
+
+def test_the_default_bound_depends_on_the_unit_alone():
+    for unit, norm in (("subject", 0.5), ("timepoint", 2.0)):
+        shape = Shape(5, (2, 2), (40, 40), unit)
+        (release,) = PCA.releases(PCA.Parameters(components=2), shape)
+        assert release.bound.norm == norm
+        assert release.bound.cone
+
+
+@pytest.mark.parametrize(("unit", "bound"), [("subject", 0.35), ("timepoint", 0.4)])
+def test_the_average_is_that_of_the_clipped_units(unit, bound):
+    sites = make_sites(unit)
+    parameters = AVERAGE.Parameters(bound=bound)
+    _, _, result = drive(AVERAGE, parameters, sites)
+    units = [x.mean(axis=1) for x in blocks(sites)]
+    if unit == "timepoint":
+        units = list(np.hstack(blocks(sites)).T)
+    clipped = [u * min(1, bound / np.linalg.norm(u)) for u in units]
+    assert any(np.linalg.norm(u) > bound for u in units)
+    assert any(np.linalg.norm(u) < bound for u in units)
+    assert result.arrays["mean"].ravel() == pytest.approx(np.mean(clipped, axis=0))
+    assert AVERAGE.releases(parameters, shape_of(sites))[0].share == 1.0

@@ -1,0 +1,218 @@
+"""capeFM regression: coefficients are found, and their intervals keep their promise."""
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query, Release
+from consortium.errors import StudyError
+from consortium.privacy.bounds import Bound
+from consortium.simulation.simulation import Simulation
+from tests.support.feature_cases import make_feature_study, sites_of
+from tests.support.series_cases import shape_of
+
+REGRESSION = REGISTRY["regression"]
+SIZE = 6
+VIEWS = (("age", 2), ("y", 1), ("image", SIZE - 2))
+COUNTS = (300, 500, 700, 500)
+
+
+def people(seed, *, model="linear", noise=0.05, count=2000):
+    """Coefficients and a table of persons whose third entry is what the others explain."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1, 1, (SIZE, count))
+    w = generator.uniform(-1, 1, SIZE)
+    w *= (2.0 if model == "logistic" else 0.4) / np.linalg.norm(w)
+    s = 0.3 + w @ x
+    if model == "logistic":
+        y = np.where(generator.random(count) < 1 / (1 + np.exp(-s)), 1.0, -1.0)
+    else:
+        y = np.clip(s + noise * generator.standard_normal(count), -1, 1)
+    return w, np.insert(x, 2, y, axis=0)
+
+
+def fit(table, *, mu=None, generator=None, **analysis):
+    """The result for a table at one place, with Gaussian noise of loss μ."""
+    site = sites_of(table, VIEWS, (table.shape[1],))
+    values = {"target": "y", "bound": SIZE**0.5, **analysis}
+    parameters = REGRESSION.Parameters.model_validate(values)
+    (release,) = REGRESSION.releases(parameters, shape_of(site))
+    run = REGRESSION.run(parameters, shape_of(site))
+    query = next(run)
+    moment = REGRESSION.statistics[query.statistic](site[0], query, release.bound)
+    deviation = 0.0 if mu is None else release.bound.sensitivity(table.shape[1]) / mu
+    if mu is not None:
+        moment = moment + deviation * generator.standard_normal(moment.shape)
+    with pytest.raises(StopIteration) as stop:
+        run.send(Release(moment, deviation))
+    return stop.value.value
+
+
+def explaining(result, key="coefficients"):
+    return np.delete(result.arrays[key][:, 0], 2)
+
+
+@pytest.mark.parametrize("stabilize", ["posterior", "trim"])
+def test_without_noise_it_is_least_squares(stabilize):
+    _, table = people(0)
+    x, y = np.delete(table, 2, axis=0), table[2]
+    design = np.vstack([x, np.ones(x.shape[1])])
+    expected, *_ = np.linalg.lstsq(design.T, y, rcond=None)
+    result = fit(table, stabilize=stabilize)
+    assert explaining(result) == pytest.approx(expected[:-1], abs=1e-9)
+    assert result.numbers["intercept"] == pytest.approx(expected[-1], abs=1e-9)
+    residual = y - expected @ design
+    assert result.numbers["residual_deviation"] == pytest.approx(residual.std(), rel=1e-6)
+    # Textbook standard errors, from the residuals themselves.
+    errors = np.sqrt(np.diag(np.linalg.inv(np.cov(x, bias=True))) * residual.var() / len(y))
+    assert explaining(result, "deviations") == pytest.approx(errors, rel=1e-6)
+    assert result.arrays["coefficients"][2] == 0
+
+
+def test_without_an_intercept_the_line_goes_through_zero():
+    _, table = people(1)
+    expected, *_ = np.linalg.lstsq(np.delete(table, 2, axis=0).T, table[2], rcond=None)
+    result = fit(table, intercept=False)
+    assert explaining(result) == pytest.approx(expected, abs=1e-9)
+    assert result.numbers["intercept"] == 0
+
+
+def test_a_polynomial_cost_is_minimized():
+    _, table = people(2)
+    cost = ((0.0, 0.0, 0.0), (0.2, -0.6), (0.9,))
+    result = fit(table, model="polynomial", cost=cost)
+    x, y = np.delete(table, 2, axis=0), table[2]
+    s = explaining(result) @ x + result.numbers["intercept"]
+    slope = 0.2 - 0.6 * y + 2 * 0.9 * s
+    assert slope.mean() == pytest.approx(0, abs=1e-9)
+    assert (x * slope).mean(axis=1) == pytest.approx(np.zeros(SIZE), abs=1e-9)
+    squared = fit(table, model="polynomial", cost=((0, 0, 1), (0, -2), (1,)))
+    assert explaining(squared) == pytest.approx(explaining(fit(table)), abs=1e-12)
+
+
+def test_logistic_coefficients_are_found_where_the_taylor_polynomial_fails():
+    truth, table = people(3, model="logistic", count=40_000)
+    found = explaining(fit(table, model="logistic"))
+    taylor = explaining(fit(table, model="logistic", approximation="taylor"))
+    assert np.linalg.norm(found - truth) < 0.06 * np.linalg.norm(truth)
+    assert np.linalg.norm(taylor - truth) > 2 * np.linalg.norm(found - truth)
+
+
+def test_logistic_as_scikit_learn():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    _, table = people(4, model="logistic", count=5000)
+    expected = linear_model.LogisticRegression(C=1e9).fit(np.delete(table, 2, axis=0).T, table[2])
+    result = fit(table, model="logistic")
+    assert explaining(result) == pytest.approx(expected.coef_[0], abs=0.08)
+    assert result.numbers["intercept"] == pytest.approx(expected.intercept_[0], abs=0.05)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 10.0, None])
+def test_intervals_hold_the_truth_as_often_as_they_say(mu):
+    generator = np.random.default_rng(5)
+    inside = []
+    for seed in range(60):
+        truth, table = people(seed + 100)
+        result = fit(table, mu=mu, generator=generator)
+        rows = result.tables["coefficients"].rows
+        inside += [low <= w <= high for w, (_, _, _, low, high) in zip(truth, rows, strict=True)]
+    assert 0.91 <= np.mean(inside) <= 0.99
+
+
+def test_intervals_without_the_noise_of_privacy_would_fail():
+    # The falsifier of the test above: with a standard error of chance alone, few hold the truth.
+    generator = np.random.default_rng(6)
+    inside = []
+    for seed in range(20):
+        truth, table = people(seed + 200)
+        noisy, plain = fit(table, mu=0.5, generator=generator), fit(table)
+        width = 1.96 * explaining(plain, "deviations")
+        inside += list(np.abs(explaining(noisy) - truth) < width)
+    assert np.mean(inside) < 0.5
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.01])
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_noise_alone_gives_no_large_coefficients(mu, model):
+    generator = np.random.default_rng(7)
+    _, table = people(8, model=model)
+    for stabilize in ("posterior", "trim"):
+        result = fit(table, mu=mu, generator=generator, stabilize=stabilize, model=model)
+        assert all(np.isfinite(array).all() for array in result.arrays.values())
+        assert np.linalg.norm(explaining(result)) < 100
+    # As it stands the noisy problem has no minimum at all.
+    assert result.numbers["noise_edge"] > 1
+
+
+def test_the_posterior_is_nearer_than_trimming():
+    generator = np.random.default_rng(9)
+    distance = {"posterior": [], "trim": []}
+    for seed in range(15):
+        truth, table = people(seed + 300)
+        for name, found in distance.items():
+            result = fit(table, mu=0.15, generator=generator, stabilize=name)
+            found.append(np.linalg.norm(explaining(result) - truth))
+    assert np.mean(distance["posterior"]) < np.mean(distance["trim"])
+
+
+def test_a_whole_private_study_finds_the_coefficients():
+    truth, table = people(10, count=sum(COUNTS))
+    study = make_feature_study("regression", VIEWS, {"target": "y", "bound": SIZE**0.5})
+    result = Simulation(study, sites_of(table, VIEWS, COUNTS), 0).run()
+    assert np.linalg.norm(explaining(result) - truth) < 0.3 * np.linalg.norm(truth)
+    table = result.tables["coefficients"]
+    assert [row[:2] for row in table.rows[:3]] == [("age", 1), ("age", 2), ("image", 1)]
+    assert "95 %" in table.caption
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5, 1.0])
+def test_the_targets_square_costs_nothing_more(weight):
+    # Two persons as far apart as the sensitivity allows, with one and the same y².
+    cosine = weight**2
+    x = np.array([[1.0, cosine], [0.0, np.sqrt(1 - cosine**2)]])
+    table = np.vstack([x, [1.0, -1.0]])
+    site = sites_of(table, (("x", 2), ("y", 1)), (1, 1))
+    arguments = {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": weight}
+    query, bound = (
+        Query("regression", "regression_moment", arguments),
+        Bound(1 + weight**2, cone=True),
+    )
+    one, other = (REGRESSION.statistics[query.statistic](each, query, bound) for each in site)
+    assert one[-1] == pytest.approx(other[-1])  # α² y²
+    assert np.linalg.norm(one - other) == pytest.approx(bound.sensitivity(1))
+
+
+@pytest.mark.parametrize(
+    ("analysis", "views", "message"),
+    [
+        ({"target": "z", "bound": 1.0}, VIEWS, "there is no view 'z'; name one of age, y, image"),
+        ({"target": "age", "bound": 1.0}, VIEWS, "has 2 entries; name a view of one number"),
+        ({"target": "y", "bound": 1.0}, (("y", 1),), "nothing is left to explain"),
+        ({"target": "y", "bound": 1.0}, (("y", 1), ("x", 3000)), "3001 entries are more than"),
+    ],
+)
+def test_views_that_don_t_fit_are_refused(analysis, views, message):
+    table = np.zeros((sum(size for _, size in views), 2))
+    shape = shape_of(sites_of(table, views, (2,)))
+    with pytest.raises(StudyError, match=message):
+        REGRESSION.releases(REGRESSION.Parameters(**analysis), shape)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"bound": 0}, "greater than 0"),
+        ({"model": "polynomial"}, "give both or neither"),
+        ({"cost": ((0, 0, 1), (0, -2), (1,))}, "give both or neither"),
+        ({"model": "polynomial", "cost": ((0, 0, 1), (0, -2), (0,))}, "no minimum"),
+        (
+            {"model": "polynomial", "cost": ((0, 0, 1), (1, -2), (1,)), "intercept": False},
+            "needs a model with intercept",
+        ),
+        ({"confidence": 1.0}, "less than 1"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(ValidationError, match=message):
+        REGRESSION.Parameters.model_validate({"target": "y", "bound": 1.0, **wrong})

@@ -1,0 +1,206 @@
+"""Where a run stands, at every step of a village's study, as the coordinator reads it."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from consortium.coordinator.console_tables import show_standing
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run_folder import only_one
+from consortium.coordinator.status import SiteStanding, Standing, standing
+from consortium.errors import SiteError, ThresholdError
+from tests.support.local_consortium import SITES, STUDY, Village, build, conduct, limit
+
+RUN = "small-0001"
+TEXT = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum: 3\n")
+
+
+class Watched(Village):
+    """A village in which one agent works at a time, and every change is written down."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seen: list[Standing] = []
+        self.order = cycle(self.study.sites)
+
+    def pump(self) -> None:
+        self.look()
+        name = next(self.order)
+        if name not in self.absent:
+            self.agent(name).round_trip()
+        self.look()
+
+    def look(self) -> Standing:
+        errand = self.place.errand
+        found = standing(errand.open_exchange(), RUN, self.study, errand.out)
+        if not self.seen or self.seen[-1] != found:
+            self.seen.append(found)
+        return found
+
+    def steps(self) -> list[str]:
+        """Steps in their order, each once."""
+        return list(dict.fromkeys(each.step for each in self.seen))
+
+    def states(self, step: str) -> list[dict[str, str]]:
+        """Every site's states during a step, in their order."""
+        there = [each for each in self.seen if each.step == step]
+        return [{site.name: site.state for site in each.sites} for each in there]
+
+
+class Dying(Watched):
+    """A village whose centre is killed in its third second of waiting."""
+
+    def pump(self) -> None:
+        super().pump()
+        if self.ticks.now > 2:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return build(tmp_path_factory.mktemp("standing") / "place", text=TEXT)
+
+
+@pytest.fixture
+def place(original: Place, tmp_path: Path) -> Place:
+    target = tmp_path / "place"
+    shutil.copytree(original.root, target)
+    for file in target.glob("hospitals/*/agent/site.yaml"):
+        file.write_text(file.read_text().replace(str(original.root), str(target)))
+    return Place(target)
+
+
+def test_every_step_is_told_in_its_order(place: Place) -> None:
+    village = Watched(place)
+    village.centre()  # makes the output folder
+    village.look()
+    conduct(village.centre())
+    village.look()
+    assert village.steps() == [
+        "set-up (present)",
+        "set-up (advertise)",
+        "set-up (share)",
+        "round 1 (contribution)",
+        "round 1 (unmasking)",
+        "round 2 (contribution)",
+        "round 2 (unmasking)",
+        "ended (complete)",
+    ]
+    for step in village.steps()[:-1]:
+        states = village.states(step)
+        assert set(states[0].values()) == {"awaited"}, step
+        answered = [sum(state == "answered" for state in each.values()) for each in states]
+        assert answered == sorted(answered), step
+        assert answered[-1] >= 2, step  # the centre may go on with the last one's
+    assert set(village.states("ended (complete)")[-1].values()) == {"answered"}
+    assert not any(each.running for each in village.seen)
+
+
+def test_what_was_last_heard_grows_with_the_run(place: Place) -> None:
+    village = Watched(place)
+    conduct(village.centre())
+    heard = list(dict.fromkeys(each.sites[0].heard for each in village.seen))
+    assert heard == [
+        "never",
+        "set-up (present)",
+        "set-up (advertise)",
+        "set-up (share)",
+        "round 1 (contribution)",
+        "round 1 (unmasking)",
+        "round 2 (contribution)",
+        "round 2 (unmasking)",
+    ]
+
+
+def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: Place) -> None:
+    village = Watched(place, absent={"west"})
+    with only_one(place.errand.out):
+        centre = village.centre()
+        centre.open()
+    waits = [s for each in village.seen for s in each.sites if s.since is not None]
+    assert {(site.name, site.state, site.heard) for site in waits} == {("west", "awaited", "never")}
+    assert all(s.until is not None and s.since is not None for s in waits)
+    (first, *_) = waits
+    assert first.until is not None
+    assert first.since is not None
+    assert first.until - first.since == pytest.approx(4, abs=0.01)  # timing.join
+    assert all(each.running for each in village.seen)
+
+
+def test_a_dead_centres_deadline_is_not_shown(place: Place) -> None:
+    village = Dying(place, absent={"west"})
+    centre = village.centre()
+    with only_one(place.errand.out), pytest.raises(KeyboardInterrupt):
+        centre.open()
+    with only_one(place.errand.out):
+        assert village.look().sites[3].until is not None
+    found = village.look()
+    assert not found.running
+    assert found.sites[3] == SiteStanding("west", "never", "awaited")
+
+
+def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: Place) -> None:
+    village = Watched(place, absent={"west"})
+    conduct(village.centre())
+    for step in village.steps()[1:]:
+        assert {each["west"] for each in village.states(step)} == {"left out"}, step
+        assert all(state["north"] != "left out" for state in village.states(step))
+
+
+def test_who_refused_is_told(place: Place) -> None:
+    limit(place, "west", 1.0)
+    village = Watched(place)
+    conduct(village.centre())
+    found = village.look()
+    assert {site.name: site.state for site in found.sites} == {
+        **dict.fromkeys(SITES[:3], "answered"),
+        "west": "refused",
+    }
+
+
+def test_who_went_away_in_a_round_is_awaited(place: Place) -> None:
+    village = Watched(place)
+    centre = village.centre()
+    centre.open()
+    village.absent = {"south"}
+    with pytest.raises((SiteError, ThresholdError)) as caught:
+        centre.step()
+    states = {site.name: site for site in village.look().sites}
+    assert states["south"].state == "awaited"
+    assert states["south"].heard == "set-up (share)"
+    assert states["north"].heard == "round 1 (contribution)"
+    centre.abort(caught.value)
+    assert village.look().step == "ended (given up)"
+
+
+def test_who_never_came_is_missing_when_the_run_was_given_up(place: Place) -> None:
+    village = Watched(place)
+    centre = village.centre()
+    village.absent = {"south", "west"}
+    with pytest.raises(SiteError) as caught:
+        centre.open()
+    centre.abort(caught.value)
+    states = {site.name: (site.heard, site.state) for site in village.look().sites}
+    assert states["south"] == ("never", "missing")
+    assert states["north"] == ("set-up (present)", "answered")
+
+
+def test_a_table_for_people() -> None:
+    sites = (
+        SiteStanding("north", "round 3 (contribution)", "answered"),
+        SiteStanding("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
+    )
+    for running, said in ((True, "the centre is at work"), (False, "not running; start it with")):
+        out = io.StringIO()
+        found = Standing(RUN, "round 3 (contribution)", False, running, sites)
+        show_standing(found, Console(file=out, width=160))
+        text = out.getvalue()
+        assert said in text
+        assert "2023-11-1" in text
+        assert text.count("round 3 (contribution)") == 2

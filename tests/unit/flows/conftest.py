@@ -1,0 +1,16 @@
+"""One Prefect server for all tests of this folder that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.prefect_server import Server, prefect_server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server on the loopback, with a home and database of its own."""
+    with prefect_server(tmp_path_factory.mktemp("prefect")) as started:
+        yield started

@@ -1,0 +1,226 @@
+"""Scheduled studies on a real Prefect server; the sites' agents work while the service pauses."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from prefect import State
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Pending, Running, Scheduled
+from rich.console import Console
+
+from consortium.coordinator.demo import Place
+from consortium.coordinator.run_folder import only_one
+from consortium.coordinator.schedule import Record, new_record, not_covered
+from consortium.engine.names import Clock
+from consortium.errors import ConfigurationError, OutputError
+from consortium.membership.consent import Consent, post_consent, withdraw
+from consortium.membership.keys import load_identity
+from flows.deployment import NOT_OPENED, Desk, deploy, scheduled_study
+from tests.support.local_consortium import Village, build
+from tests.support.prefect_server import Server, free_port
+
+TODAY = date(2026, 5, 1)
+YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
+"""Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""
+SECONDS = 60.0
+
+
+class Killed(BaseException):
+    """The service's end without a word."""
+
+
+@dataclass
+class Office:
+    """A consortium on disk, its coordinator's desk, and the server."""
+
+    place: Place
+    server: Server
+
+    def __post_init__(self) -> None:
+        self.village = Village(self.place)
+        self.exchange = self.place.errand.open_exchange()
+        self.today = TODAY
+        clock, quiet = self.village.ticks.clock(), Console(quiet=True)
+        self.desk = Desk(self.place.root / "home", lambda: self.today, clock, quiet)
+        self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
+
+    def record(self, cron: str = YEARLY) -> Record:
+        return new_record(self.place.errand, cron)
+
+    def consent(self, runs: int, until: date | None = None) -> None:
+        for name in self.village.study.sites:
+            given = Consent(name, self.village.study.digest, runs, None, until)
+            post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
+
+    def serve(self, ends: int, *, cron: str = YEARLY, order: int = 0, told: str = "") -> None:
+        """Let the service work until so many runs of the schedule are over, and one has told it."""
+        deadline = time.monotonic() + SECONDS
+        orders = [order]
+
+        def stop() -> bool:
+            assert time.monotonic() < deadline, self.states()
+            if orders:
+                self._order(orders.pop())
+            time.sleep(0.05)
+            states = self.states()
+            return len(states) >= ends and told in str(states)
+
+        deploy(self.record(cron), self.desk, stop)
+
+    def _order(self, count: int) -> None:
+        """Ask for runs, as an operator does in Prefect's pages."""
+        with get_client(sync_client=True) as client:
+            deployment = client.read_deployment_by_name("scheduled-study/small")
+            for _ in range(count):
+                client.create_flow_run_from_deployment(deployment.id)
+
+    def states(self) -> list[tuple[str, str]]:
+        """Name and message of every run of the schedule of this office that is over."""
+        rows = self.server.rows(
+            "SELECT s.name, s.message FROM flow_run r JOIN flow_run_state s ON r.state_id = s.id"
+            " JOIN flow f ON r.flow_id = f.id WHERE f.name = 'scheduled-study'"
+            " AND r.state_type IN ('COMPLETED', 'FAILED', 'CANCELLED', 'CRASHED')"
+            f" AND r.created > '{self.began}' ORDER BY s.timestamp"
+        )
+        return [(str(name), str(message)) for name, message in rows]
+
+    def of_type(self, state: str) -> str:
+        """Ask for all flow runs of this office in a state."""
+        return f"SELECT id FROM flow_run WHERE state_type = '{state}' AND created > '{self.began}'"
+
+    def runs(self) -> list[str]:
+        return self.exchange.children("runs")
+
+
+@pytest.fixture
+def office(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    monkeypatch.setenv("PREFECT_API_URL", server.url)
+    with temporary_settings({PREFECT_API_URL: server.url}):
+        yield Office(build(tmp_path / "place"), server)
+
+
+@pytest.mark.slow
+def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
+    office.consent(runs=1)
+    assert not_covered(office.record(), TODAY) == []
+    office.serve(2, cron=OFTEN, told="no run left")
+    states = office.states()
+    assert states[0] == ("Completed", "Run 0001 is complete.")
+    assert {name for name, _ in states[1:]} == {NOT_OPENED}
+    why = states[-1][1]
+    assert why.startswith("not opened: north has no run left of the 1 that it allowed")
+    assert all(f"{site} has no run left" in why for site in office.village.study.sites)
+
+    office.consent(runs=9, until=date(2026, 4, 30))
+    office.serve(len(office.states()) + 1, order=1)
+    assert office.states()[-1][0] == NOT_OPENED
+    assert "east gave an approval that ended on 2026-04-30" in office.states()[-1][1]
+    assert len(not_covered(office.record(), office.today)) == 4
+    office.today = date(2026, 4, 30)
+    assert not_covered(office.record(), office.today) == []
+
+    assert office.runs() == ["small-0001"]
+    out = office.place.errand.out
+    assert [path.name for path in sorted(out.iterdir()) if path.is_dir()] == ["0001"]
+    assert list((out / "0001").glob("tpl-*/func/*_components.nii.gz"))
+    _check_what_the_server_knows(office)
+
+
+def _check_what_the_server_knows(office: Office) -> None:
+    server = office.server
+    ((entrypoint, path, pull_steps, parameters),) = server.rows(
+        "SELECT entrypoint, path, pull_steps, parameters FROM deployment WHERE name = 'small'"
+    )
+    assert (entrypoint, path, pull_steps) == (None, None, "[]")
+    assert json.loads(str(parameters)) == {"study": "small"}
+    assert YEARLY in str(server.rows("SELECT schedule FROM deployment_schedule"))
+    parents = server.rows("SELECT parent_task_run_id FROM flow_run WHERE name = 'small-0001'")
+    assert all(parent for (parent,) in parents), "the study's flow is no subflow of the schedule's"
+    kept = server.written_since(office.began)
+    assert "small-0001" in kept
+    assert "privacy-small" in kept
+    subjects = {path.name for path in office.place.root.glob("hospitals/*/bids/**/sub-*")}
+    assert subjects
+    for secret in (str(office.place.root), str(Path(__file__).parents[3]), "Traceback", *subjects):
+        assert secret not in kept, secret
+
+
+@pytest.mark.slow
+def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office: Office) -> None:
+    office.consent(runs=1)
+    whole, out = office.desk, office.place.errand.out / "0001"
+
+    def pause(seconds: float) -> None:
+        if (out / "transcript" / "round-00001.json").exists():
+            raise Killed
+        whole.clock.pause(seconds)
+
+    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
+    with pytest.raises(Killed):
+        office.serve(1, order=1)
+    assert not (out / "report.html").exists()
+    _as_if_killed(office)
+    for site in office.village.study.sites:
+        withdraw(
+            office.exchange, load_identity(office.place.site(site)).key, site, office.village.study
+        )
+
+    office.desk = whole
+    office.serve(2)
+    assert [name for name, _ in office.states()] == ["Crashed", "Completed"]
+    assert office.server.rows(office.of_type("RUNNING")) == []
+    assert (out / "report.html").exists()
+    assert len(list((out / "transcript").glob("round-*.npy"))) == 3
+
+    office.serve(4, order=2)
+    assert [name for name, _ in office.states()[2:]] == [NOT_OPENED, NOT_OPENED]
+    assert "a later date" in office.states()[2][1]
+    assert "withdrawn" in office.states()[3][1]
+    assert office.runs() == ["small-0001"]
+
+
+def _as_if_killed(office: Office) -> None:
+    """Put the run back to running: a process that is killed writes no last word."""
+    with get_client(sync_client=True) as client:
+        state: State[None] = Running()
+        crashed = office.server.rows(office.of_type("CRASHED"))
+        assert len(crashed) == 2, "the schedule's flow and the study's in it"
+        for (run,) in crashed:
+            client.set_flow_run_state(str(run), state, force=True)
+    assert office.states() == []
+
+
+def test_a_second_service_of_a_study_is_kept_out(office: Office) -> None:
+    with only_one(office.place.errand.out), pytest.raises(OutputError, match="in use"):
+        office.serve(1)
+
+
+def test_a_due_run_is_taken_once(office: Office) -> None:
+    with get_client(sync_client=True) as client:
+        flow = scheduled_study(office.desk)
+        run = client.create_flow_run(flow, state=Scheduled())
+        taken = [client.set_flow_run_state(run.id, Pending()).status.value for _ in range(2)]
+    assert taken == ["ACCEPT", "ABORT"]
+
+
+def test_without_a_server_there_is_one_sentence(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = f"http://127.0.0.1:{free_port()}/api"
+    monkeypatch.setenv("PREFECT_API_URL", away)
+    with (
+        temporary_settings({PREFECT_API_URL: away}),
+        pytest.raises(ConfigurationError, match="can't be used"),
+    ):
+        office.serve(1)
+    monkeypatch.delenv("PREFECT_API_URL")
+    with pytest.raises(ConfigurationError, match="set PREFECT_API_URL"):
+        office.serve(1)

@@ -1,0 +1,226 @@
+"""Files and page of studies of feature vectors, whatever their algorithm and views."""
+
+import csv
+import json
+import re
+from datetime import date
+
+import nibabel as nib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from consortium.algorithms.base import Result, Table, Words
+from consortium.report.entry_figures import draw_entries
+from consortium.report.feature_page import write_feature_page
+from consortium.report.tables import paint_view, split_views, write_results
+from consortium.space.grid import template_grid
+from consortium.space.study_space import Space, ViewSpace
+from consortium.study.spec import Study
+from consortium.views.base import EegView, FmriView, TableView
+from tests.support.html_page import Page
+from tests.support.report_samples import blob, sample_report, sample_study
+
+CHANNELS = ("Fz", "C3", "cz", "C4", "Pz", "O1")
+ERP = {
+    "name": "potential",
+    "source": "eeg",
+    "events": ["target"],
+    "channels": CHANNELS,
+    "rate": 50,
+    "filter": [0.5, 15],
+}
+IMAGE = {"name": "image", "source": "fmri", "measure": "image", "image": "statmap"}
+WHO = {
+    "name": "who",
+    "source": "table",
+    "columns": {"age": {"low": 0, "high": 99}, "<b>sex": {"levels": ["F", "M"]}},
+}
+DAY = date(2026, 11, 1)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return template_grid(12.0)
+
+
+@pytest.fixture(scope="module")
+def space(grid):
+    views = [FmriView(**IMAGE), EegView(**ERP), TableView(**{**WHO, "columns": columns()})]
+    sizes = [grid.features, len(views[1].labels), len(views[2].labels)]
+    return Space(grid, views=tuple(map(ViewSpace, views, sizes)))
+
+
+def columns():
+    return {"age": {"low": 0, "high": 99}, "sex": {"levels": ["F", "M"]}}
+
+
+def study(title="Linked <script>alert(1)</script>"):
+    views = [IMAGE, ERP, {**WHO, "columns": columns()}]
+    changes = {"features": views, "algorithm": "cca", "analysis": {"pairs": 2}, "title": title}
+    return Study.model_validate(sample_study().model_dump() | changes)
+
+
+@pytest.fixture(scope="module")
+def result(grid, space):
+    generator = np.random.default_rng(0)
+    values = 0.01 * generator.standard_normal((space.features, 2))
+    values[: grid.features, 0] += blob(grid, (0.0, -52.0, 28.0), 12.0)
+    courses = np.exp(-0.5 * ((np.array(space.views[1].view.times) - 0.3) / 0.05) ** 2)
+    values[grid.features :, 1][:-2] += np.outer([1, 2, 3, 2, 5, 4], courses).ravel()
+    rows = ((1, 0.9, "yes"), (2, -0.25, "no"))
+    table = Table("Links <i>.", ("pair", "correlation", "above floor"), rows)
+    words = Words("pair", "One of two pairs is there.", "What a pair changes.")
+    return Result(
+        {"patterns": values},
+        {"floor": 0.2},
+        loadings="patterns",
+        tables={"pairs": table},
+        words=words,
+    )
+
+
+@pytest.fixture(scope="module")
+def written(space, result, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out")
+    return folder, write_results(folder, study(), space, result)
+
+
+def table(folder, pattern):
+    (path,) = folder.glob(pattern)
+    with path.open(encoding="utf-8", newline="") as text:
+        return list(csv.reader(text, delimiter="\t"))
+
+
+def test_a_view_of_images_is_written_voxel_by_voxel(written, grid, result):
+    folder, files = written
+    (path,) = folder.glob("tpl-*/func/*_loadings.nii.gz")
+    assert path.relative_to(folder) in files
+    assert re.fullmatch(
+        r"tpl-[A-Za-z0-9]+_task-[a-z]+_res-12_desc-threehospitalsccaimage_loadings\.nii\.gz",
+        path.name,
+    )
+    image = np.asarray(nib.load(path).dataobj)
+    np.testing.assert_array_equal(
+        image[grid.mask], result.arrays["patterns"][: grid.features].astype(np.float32)
+    )
+    about = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
+    assert about["Description"] == "What a pair changes."
+    assert about["View"]["name"] == "image"
+
+
+def test_potentials_and_columns_are_written_with_their_names(written, space, grid, result):
+    folder, _ = written
+    lines = table(folder, "eeg/*_loadings.tsv")
+    assert lines[0] == ["channel", "time", "pair-1", "pair-2"]
+    times = space.views[1].view.times
+    assert lines[1][0] == "Fz"
+    assert float(lines[len(times) + 1][1]) == pytest.approx(times[0])
+    assert lines[len(times) + 1][0] == "C3"
+    values = np.array([[float(x) for x in line[2:]] for line in lines[1:]])
+    np.testing.assert_allclose(values, result.arrays["patterns"][grid.features : -2])
+    assert [line[0] for line in table(folder, "tables/*who_loadings.tsv")] == [
+        "entry",
+        "age",
+        "sex",
+    ]
+
+
+def test_tables_are_written_and_bids_validators_pass_over_them(written):
+    folder, _ = written
+    lines = table(folder, "tables/*pairs_results.tsv")
+    assert lines == [
+        ["pair", "correlation", "above floor"],
+        ["1", "0.9", "yes"],
+        ["2", "-0.25", "no"],
+    ]
+    assert {"*_loadings.*", "*_results.*"} <= set((folder / ".bidsignore").read_text().split("\n"))
+    assert json.loads((folder / "dataset_description.json").read_text())["Name"]
+
+
+def test_component_strengths_are_painted_as_their_maps(grid):
+    maps = np.random.default_rng(1).standard_normal((grid.features, 3)).astype(np.float32)
+    view = ViewSpace(FmriView(**IMAGE), 3, maps)
+    painted = paint_view(Space(grid, views=(view,)), view, np.array([[1.0], [0.0], [-2.0]]))
+    np.testing.assert_allclose(painted[:, 0], maps[:, 0] - 2 * maps[:, 2], rtol=1e-5)
+
+
+def test_views_are_split_where_they_meet(space):
+    rows = np.arange(space.features)[:, None]
+    parts = split_views(space, rows)
+    assert [len(part) for _, part in parts] == [view.size for view in space.views]
+    np.testing.assert_array_equal(np.vstack([part for _, part in parts]), rows)
+
+
+@pytest.fixture(scope="module")
+def source(space, result, written, tmp_path_factory):
+    figures = plt.get_fignums()
+    path = write_feature_page(
+        tmp_path_factory.mktemp("page"),
+        study(),
+        space,
+        result,
+        sample_report(study()),
+        files=written[1],
+        day=DAY,
+    )
+    assert plt.get_fignums() == figures
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_every_pair_in_every_view(source):
+    page = Page(source)
+    names = [value for tag, name, value in page.attributes if (tag, name) == ("article", "id")]
+    assert names == ["pair-1", "pair-2"]
+    texts = [value for tag, name, value in page.attributes if (tag, name) == ("img", "alt")]
+    for pair in ("Pair 1", "Pair 2"):
+        for what in ("glass brain", "slices", "course", "topography", "largest entries"):
+            assert sum(pair in text and what in text for text in texts) == 1, (pair, what)
+    assert "One of two pairs is there." in page.text
+    assert "−0.25" in page.text
+    assert "Links <i>." in page.text
+    assert "What a pair changes." in page.text
+    assert "ε" in page.text
+
+
+def test_the_page_is_self_contained_and_safe(source):
+    page = Page(source)
+    assert "script" not in page.tags
+    assert "i" not in page.tags
+    for _, name, value in page.attributes:
+        assert name not in ("onload", "onclick")
+        if name in ("src", "href"):
+            assert value.startswith(("data:image/png;base64,", "#"))
+
+
+def test_any_algorithm_of_features_has_a_page(space, tmp_path):
+    mean = np.random.default_rng(2).standard_normal((space.features, 1))
+    only = Result({"mean": mean}, maps="mean", words=Words("mean", "", "Mean over all persons."))
+    files = write_results(tmp_path, study(), space, only)
+    path = write_feature_page(
+        tmp_path, study(), space, only, sample_report(study()), files=files, day=DAY
+    )
+    page = Page(path.read_text(encoding="utf-8"))
+    assert [v for t, n, v in page.attributes if (t, n) == ("article", "id")] == ["mean-1"]
+    none = Result({}, tables={"nothing": Table("Nothing.", ("a",), ())})
+    assert len(write_results(tmp_path / "none", study(), space, none)) == 1
+
+
+def test_channels_of_unknown_places_have_no_topography():
+    def drawn(**changes):
+        view = EegView(**(ERP | changes))
+        values = np.random.default_rng(3).standard_normal(len(view.labels))
+        return [picture.text for picture in draw_entries(ViewSpace(view, len(values)), values, "X")]
+
+    assert len(drawn()) == 2
+    assert len(drawn(channels=("Fz", "C3", "E128", "C4"))) == 1
+    assert len(drawn(channels=("Fz", "C3"))) == 1
+    power = drawn(measure="band-power", bands={"theta": (4, 8), "alpha": (8, 13)})
+    assert "2 bands" in power[0]
+    assert "theta, alpha" in power[1]
+
+
+def test_a_potentials_heads_are_where_it_peaks(space, result, grid):
+    view = space.views[1]
+    text = draw_entries(view, result.arrays["patterns"][grid.features : -2, 1], "Pair 2")[1].text
+    assert "topography at 300 ms," in text

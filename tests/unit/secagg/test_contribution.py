@@ -1,0 +1,103 @@
+"""Vectors under way: whatever is changed, cut or put together anew is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consortium.errors import ProtocolError
+from consortium.secagg import CENTRE, contribution, crypto, messages
+from tests.support.secagg_wire import Wire, context, freighted, ring, vectors
+
+KEY = bytes(range(32))
+LIMIT = 1 << 16
+
+
+def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
+    """Ten masked and six open numbers as they travel."""
+    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
+    room.masked[:] = np.arange(10)
+    body = room.load(KEY, bytes(32))
+    return body, contribution.part(room.close(b""), LIMIT)[1]
+
+
+@given(
+    masked=st.integers(0, 20),
+    opened=st.none() | st.integers(0, 20),
+    bits=st.sampled_from([32, 64]),
+)
+def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
+    first = ring(np.arange(masked), bits)
+    second = None if opened is None else ring(np.arange(opened) + 100, bits)
+    room = contribution.Room(first.size, first.dtype, second)
+    room.masked[:] = first
+    body = room.load(KEY, bytes(32))
+    envelope, load = contribution.part(room.close(b"envelope"), LIMIT)
+    assert envelope == b"envelope"
+    found = contribution.unload(KEY, body, load, "It")
+    assert found.masked == first.tobytes()
+    assert found.opened == (None if second is None else second.tobytes())
+    assert (found.context, found.bits) == (bytes(32), bits)
+
+
+@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
+def test_any_flipped_bit_of_the_freight_is_noticed(bit: int) -> None:
+    body, sealed = sealed_vectors()
+    load = bytearray(sealed)
+    load[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(ProtocolError):
+        contribution.unload(KEY, body, memoryview(bytes(load)), "It")
+
+
+@pytest.mark.parametrize("shift", [-4, 4])
+def test_the_border_of_the_two_vectors_is_sealed(shift: int) -> None:
+    body, load = sealed_vectors()
+    moved = messages.Contribution(body.context, 32, body.masked + shift, True, body.seal)
+    with pytest.raises(ProtocolError):
+        contribution.unload(KEY, moved, load, "It")
+
+
+@given(st.binary(max_size=12), st.integers(0, 2**32 - 1))
+def test_a_message_is_parted_within_its_bytes_or_refused(data: bytes, claim: int) -> None:
+    message = data + claim.to_bytes(4, "little")
+    if claim <= len(data):
+        envelope, load = contribution.part(message, LIMIT)
+        assert bytes(load) + envelope == data
+        assert len(envelope) == claim
+    else:
+        with pytest.raises(ProtocolError):
+            contribution.part(message, LIMIT)
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_too_short_for_a_length(size: int) -> None:
+    with pytest.raises(ProtocolError):
+        contribution.part(bytes(size), LIMIT)
+
+
+def test_a_message_over_its_limit_is_refused_unread() -> None:
+    with pytest.raises(ProtocolError, match="limit of 99"):
+        contribution.part(bytes(96) + bytes(4), 99)
+
+
+def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
+    wire = Wire().set_up()
+    values = vectors(wire.parties, 8)
+    wire.call(CENTRE, "open", 1, context(1), 8, 32)
+    sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
+    (envelope, _), (_, load) = (contribution.part(data, LIMIT) for data in sent)
+    with pytest.raises(ProtocolError, match="did not seal"):
+        wire.hub.receive_contribution(freighted(envelope, load))
+    assert wire.hub.contributed(1) == ()
+    assert [wire.hub.receive_contribution(data) for data in sent] == ["s0", "s1"]
+
+
+def test_the_keyed_digest_tells_tuples_apart() -> None:
+    known = {
+        crypto.keyed_digest(key, *parts)
+        for key in (KEY, bytes(32))
+        for parts in ((b"", b"ab"), (b"a", b"b"), (b"ab", b""), (b"ab",), (b"ab\0", b""))
+    }
+    assert len(known) == 10

@@ -1,0 +1,240 @@
+"""Sums within a drawn graph: who shares with whom, drop-outs, and lists that differ."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.errors import ProtocolError, ThresholdError
+from consortium.secagg import contribution, messages, shamir
+from consortium.secagg.graph import LOT_BYTES, Graph, check_holders, draw_holders
+from consortium.secagg.graph_size import plan_neighbourhood
+from consortium.secagg.key_schedule import mask_private
+from consortium.secagg.keystream import add_streams
+from consortium.secagg.pair_masks import pair_masks
+from tests.support.secagg_wire import (
+    Consortium,
+    Wire,
+    as_centre,
+    context,
+    plain_sum,
+    run,
+    snapshot,
+    vectors,
+)
+from tests.unit.secagg.test_restart import CrashingWire
+
+SMALL = Consortium(count=12, rounds=2, holders=8, needed=7)
+"""Of twelve sites none can be cut off by eight holders each: no draw falls apart."""
+COMPLETE = {  # digests of all messages of `run`: whoever changes the bytes sees it here
+    (4, 0): "c459434ac10e4e5f605c8016f5db982abf5e2f3d5a2a0920fee4582133f3d097",
+    (32, 3): "972505adc26af7bc9998956ca20180641bfcd6eda3718b3123ae3d690bb3f1c8",
+}
+
+
+@pytest.mark.parametrize(("count", "colluding"), COMPLETE)
+def test_the_bytes_of_the_protocol_are_as_they_were(count: int, colluding: int) -> None:
+    wire = run(Wire(Consortium(count=count, colluding=colluding, rounds=2)))
+    assert hashlib.sha256(b"".join(wire.log)).hexdigest() == COMPLETE[count, colluding]
+
+
+# -- the draw -----------------------------------------------------------------------------
+
+
+@given(st.integers(2, 40), st.data())
+def test_a_draw_is_sound_and_depends_on_the_lots_alone(sites: int, data: st.DataObject) -> None:
+    own, count = data.draw(st.integers(1, sites)), data.draw(st.integers(0, sites - 1))
+    lots = data.draw(st.binary(min_size=sites * LOT_BYTES, max_size=sites * LOT_BYTES))
+    drawn = draw_holders(lots, sites, own, count)
+    check_holders(drawn, sites, own, count, "it")
+    assert drawn == draw_holders(lots, sites, own, count)
+
+
+def test_every_set_of_holders_is_as_likely() -> None:
+    """Exactly: over all orders of the five lots, each pair of the four others comes up as often."""
+    ranks = [bytes(LOT_BYTES - 1) + bytes([rank]) for rank in range(5)]
+    found = [
+        draw_holders(b"".join(ranks[i] for i in order), 5, 3, 2)
+        for order in product(range(5), repeat=5)
+        if len(set(order)) == 5
+    ]
+    assert {pair: found.count(pair) for pair in found} == dict.fromkeys(
+        combinations((1, 2, 4, 5), 2), 20
+    )
+
+
+def test_exactly_the_sound_draws_are_taken() -> None:
+    sound = set(combinations((1, 3, 4), 2))
+    for points in sound:
+        check_holders(points, 4, 2, 2, "s1")
+    for points in {p for size in range(4) for p in product(range(-1, 6), repeat=size)} - sound:
+        with pytest.raises(ProtocolError, match="s1 doesn't name 2 other sites"):
+            check_holders(points, 4, 2, 2, "s1")
+
+
+def test_all_small_graphs_agree_on_edges() -> None:
+    """Every graph of four sites with one or two holders each, seen from each of its sites."""
+    sites = ("a", "b", "c", "d")
+    for k in (1, 2):
+        others = [combinations([p for p in range(1, 5) if p != own], k) for own in range(1, 5)]
+        for draws in product(*others):
+            graph = Graph(dict(zip(sites, draws, strict=True)))
+            for one, other in product(sites, sites):
+                drew = sites.index(other) + 1 in graph.draws[one]
+                assert (other in graph.holders(one)) == (one in graph.owners(other)) == drew
+                near = drew or sites.index(one) + 1 in graph.draws[other]
+                assert (other in graph.neighbours(one)) == near
+                assert (one in graph.neighbours(other)) == near
+
+
+def test_sites_draw_for_each_run_anew_and_each_its_own() -> None:
+    graphs = [_graph(Wire(SMALL).set_up())]
+    graphs.append(_graph(Wire(Consortium(12, 2, holders=8, needed=7, run="study-2")).set_up()))
+    assert graphs[0] == _graph(Wire(SMALL).set_up())
+    assert graphs[0] != graphs[1]
+    assert len(set(graphs[0].draws.values())) > 6
+
+
+def _graph(wire: Wire) -> Graph:
+    return wire.hub._known.graph
+
+
+# -- masks and drop-outs --------------------------------------------------------------------
+
+
+def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
+    wire = Wire(SMALL).set_up()
+    party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
+    envelope, load = contribution.part(party.contribute(1, context(1), zeros), 10**6)
+    opened = wire.hub._unseal(envelope, messages.CONTRIBUTION, 10**6)
+    masked = np.frombuffer(wire.hub._unload(opened, load).masked, np.uint32).copy()
+    known, own = party._known, party._own
+    private = mask_private(party._session.digest, "s0", 1, own.mask_seed(1))
+    near = known.graph.neighbours("s0")
+    assert len(near) < 11
+    added, subtracted = pair_masks(known, SMALL.roster, private, "s0", near, 1, context(1))
+    added.append(known.keys.self_mask(own.self_seed(1), 1, context(1), "s0"))
+    add_streams(masked, subtracted, added)
+    assert not masked.any()
+
+
+PLAN = plan_neighbourhood(40, 0, 2, most_hidden=0.2)
+assert PLAN is not None
+FORTY = Consortium(40, rounds=25, dropouts=2, holders=PLAN.holders, needed=PLAN.threshold)
+
+
+@pytest.fixture(scope="module")
+def forty() -> tuple[Wire, list[int]]:
+    return Wire(FORTY).set_up(), list(range(1, FORTY.rounds + 1))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    absent=st.lists(st.sampled_from(FORTY.sites), max_size=2, unique=True), cut=st.integers(0, 2)
+)
+def test_any_planned_drop_outs_leave_the_sum_right(
+    forty: tuple[Wire, list[int]], absent: list[str], cut: int
+) -> None:
+    wire, numbers = forty
+    number = numbers.pop()
+    values = vectors(FORTY.sites, 6, seed=number)
+    result = wire.play(number, values, lost=absent[:cut], silent=absent[cut:])
+    assert set(result.survivors) == set(FORTY.sites) - set(absent[:cut])
+    assert np.array_equal(result.sum, plain_sum(values, result.survivors))
+
+
+def test_a_sum_opens_exactly_if_every_neighbourhood_has_its_threshold() -> None:
+    """One site is lost and every other one is silent in turn, which is one more than planned."""
+    consortium = Consortium(count=12, rounds=24, holders=8, needed=7)
+    wire = Wire(consortium).set_up()
+    graph, outcomes = _graph(wire), set()
+    pairs = [(lost, site) for lost in ("s0", "s5") for site in consortium.sites if site != lost]
+    for number, (lost, silent) in enumerate(pairs, 1):
+        values = vectors(consortium.sites, 5, seed=number)
+        absent = {lost, silent}
+        opens = all(len(set(graph.holders(site)) - absent) >= 7 for site in consortium.sites)
+        outcomes.add(opens)
+        wire.contribute(number, values, missing={lost})
+        if opens:
+            result = wire.unmask(number, absent)
+            assert np.array_equal(result.sum, plain_sum(values, set(values) - {lost}))
+            continue
+        with pytest.raises(ThresholdError, match=f"holders of s.*missing: {silent};"):
+            wire.unmask(number, absent)
+        answer = wire.call(silent, "unmask", number, wire.hub.request(number))
+        wire.hub.receive_unmasking(answer)
+        assert np.array_equal(wire.hub.sum(number).sum, plain_sum(values, set(values) - {lost}))
+    assert outcomes == {False} or outcomes == {True, False}
+
+
+def test_machines_that_crash_before_every_step_say_the_same() -> None:
+    assert run(CrashingWire(SMALL)).log == run(Wire(SMALL)).log
+
+
+def test_an_answer_with_a_share_too_many_or_too_few_is_refused() -> None:
+    wire = Wire(SMALL).set_up()
+    wire.contribute(1, vectors(SMALL.sites, 5))
+    request = wire.hub.request(1)
+    party = wire.parties["s3"]
+    stranger = next(s for s in SMALL.sites if s not in party._held)
+    party._held[stranger] = next(iter(party._held.values()))
+    answer, before = party.unmask(1, request), snapshot(wire.hub)
+    with pytest.raises(ProtocolError, match="s3 answers another unmask request"):
+        wire.hub.receive_unmasking(answer)
+    assert snapshot(wire.hub) == before
+
+
+# -- lists that differ ------------------------------------------------------------------------
+
+
+def _opened(wire: Wire, victim: str, lists: dict[str, str | None]) -> dict[str, bool]:
+    """Which of a victim's seeds open if each of its holders was told that another site is lost."""
+    shares: dict[str, dict[int, bytes]] = {"self": {}, "mask": {}}
+    for holder, lost in lists.items():
+        survivors = tuple(s for s in SMALL.sites if s != lost)
+        body = messages.Request(context(1), survivors, (lost,) if lost else ())
+        answer = wire.parties[holder].unmask(1, as_centre(SMALL.run, "unmask", 1, body))
+        plain: Any = wire.hub._decrypt(
+            messages.Unmasking, wire.hub._unseal(answer, messages.UNMASKING, 10**6)
+        )
+        held = [s for s in survivors if s in _graph(wire).owners(holder)]
+        if victim == lost and plain.lost:
+            shares["mask"][SMALL.roster.point(holder)] = plain.lost[0]
+        elif victim in held:
+            shares["self"][SMALL.roster.point(holder)] = plain.survivors[held.index(victim)]
+    own = wire.parties[victim]._own
+    seeds = {"self": own.self_seed(1), "mask": own.mask_seed(1)}
+    return {
+        kind: shamir.recover(shares[kind], SMALL.needed, seed.__eq__) is not None
+        for kind, seed in seeds.items()
+    }
+
+
+@pytest.mark.parametrize("told_lost", range(9))
+def test_lists_that_differ_never_open_both_seeds_of_a_site(told_lost: int) -> None:
+    """However the hub divides a site's holders, at most one seed opens: with seven of the eight."""
+    wire = Wire(SMALL).set_up()
+    wire.contribute(1, vectors(SMALL.sites, 5))
+    holders = _graph(wire).holders("s0")
+    lists: dict[str, str | None] = {
+        h: "s0" if place < told_lost else None for place, h in enumerate(holders)
+    }
+    assert _opened(wire, "s0", lists) == {"self": told_lost <= 1, "mask": told_lost >= 7}
+
+
+def test_a_hub_hides_no_more_sites_than_the_noise_is_planned_for() -> None:
+    """One drop-out is allowed and 12 // 7 = 1 site can be hidden: there are no lists for two."""
+    wire = Wire(SMALL).set_up()
+    wire.contribute(1, vectors(SMALL.sites, 5))
+    first = _graph(wire).holders("s0")[:7]
+    lists: dict[str, str | None] = {
+        s: "s0" if s in first else "s1" for s in SMALL.sites if s in first or s != "s1"
+    }
+    opened = [_opened(wire, victim, lists)["mask"] for victim in ("s0", "s1")]
+    assert opened == [True, False]

@@ -1,0 +1,121 @@
+"""What the hub and the exchange see of one site's vector: noise, as long as one mask is on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consortium.secagg import CENTRE, contribution, messages
+from consortium.secagg.key_schedule import mask_private
+from consortium.secagg.keystream import Ring, add_streams
+from consortium.secagg.pair_masks import pair_masks
+from tests.support.secagg_wire import Consortium, Wire, context
+
+ENTRIES = 16384
+TRIO = Consortium(count=3, rounds=2)
+
+
+def looks_uniform(vector: Ring) -> bool:
+    """Chi-squared test of the bytes: 255 degrees of freedom, six standard deviations."""
+    counts = np.bincount(vector.view(np.uint8), minlength=256)
+    expected = vector.nbytes / 256
+    return bool(np.sum((counts - expected) ** 2) / expected < 255 + 6 * np.sqrt(2 * 255))
+
+
+def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
+    """A vector of zeros as the hub sees it once the channel's encryption is off."""
+    sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
+    envelope, load = contribution.part(sent, 10**6)
+    opened = wire.hub._unseal(envelope, messages.CONTRIBUTION, 10**6)
+    return np.frombuffer(wire.hub._unload(opened, load).masked, np.uint32).copy()
+
+
+def take_off(
+    wire: Wire, vector: Ring, site: str, kinds: tuple[str, ...], about: bytes = context(1)
+) -> Ring:
+    """Remove a round-1 contribution's masks of these kinds, with the site's own secrets."""
+    party, left = wire.parties[site], vector.copy()
+    roster, own = party._session.roster, party._own
+    private = mask_private(party._session.digest, site, 1, own.mask_seed(1))
+    for peer in set(kinds) & set(roster.sites):
+        plus, minus = pair_masks(party._known, roster, private, site, [peer], 1, about)
+        add_streams(left, minus, plus)
+    if "self" in kinds:
+        key = party._known.keys.self_mask(own.self_seed(1), 1, about, site)
+        add_streams(left, [], [key])
+    return left
+
+
+@pytest.fixture(scope="module")
+def wire() -> Wire:
+    return Wire(TRIO).set_up()
+
+
+@pytest.fixture(scope="module")
+def seen(wire: Wire) -> Ring:
+    return masked(wire, "s1", 1, context(1))
+
+
+@pytest.mark.parametrize(
+    "known", [(), ("self",), ("s0", "s2"), ("self", "s0"), ("self", "s2")], ids="+".join
+)
+def test_any_one_mask_hides_the_vector(wire: Wire, seen: Ring, known: tuple[str, ...]) -> None:
+    assert looks_uniform(take_off(wire, seen, "s1", known))
+
+
+def test_without_any_mask_it_is_in_the_open(wire: Wire, seen: Ring) -> None:
+    """The falsifier: these three masks, and no other, are what hides it."""
+    bare = take_off(wire, seen, "s1", ("self", "s0", "s2"))
+    assert not bare.any()
+    assert not looks_uniform(bare)
+
+
+def test_no_mask_comes_twice() -> None:
+    """Same site in another round, under another question, in another run, and another site."""
+    runs = [Wire(TRIO).set_up(), Wire(TRIO).set_up(), Wire(Consortium(3, 2, run="b")).set_up()]
+    views = [
+        masked(runs[0], "s1", 1, context(1)),
+        masked(runs[0], "s0", 1, context(1)),
+        masked(runs[0], "s1", 2, context(1)),
+        masked(runs[1], "s1", 1, context(2)),
+        masked(runs[2], "s1", 1, context(1)),
+    ]
+    for i, one in enumerate(views):
+        for other in views[:i]:
+            assert looks_uniform(one - other)
+            assert looks_uniform(one + other)
+
+
+@pytest.mark.parametrize("site", ["s0", "s2", "self"])
+def test_every_single_mask_changes_with_the_question(site: str) -> None:
+    others = tuple({"s0", "s2", "self"} - {site})
+    left = []
+    for number in (1, 2):
+        wire = Wire(TRIO).set_up()
+        vector = masked(wire, "s1", 1, context(number))
+        left.append(take_off(wire, vector, "s1", others, context(number)))
+    assert looks_uniform(left[0] - left[1])
+
+
+def test_the_exchange_sees_ciphertext(wire: Wire) -> None:
+    secret = np.full(64, 0x41424344, np.uint32)
+    sent = wire.parties["s0"].contribute(2, context(2), secret, secret)
+    assert b"DCBA" not in sent
+
+
+def test_no_seed_is_sent_in_the_open() -> None:
+    wire = Wire(TRIO).set_up()
+    values = {name: np.zeros(4, np.uint32) for name in TRIO.sites}
+    wire.play(1, values, lost=["s2"])
+    everything = b"".join(wire.log)
+    for name, party in wire.parties.items():
+        own = party._own
+        assert own.channel().private_bytes_raw() not in everything
+        for number in (1, 2):
+            assert own.mask_seed(number) not in everything
+            assert own.self_seed(number) not in everything
+        assert TRIO.secret(name) not in everything
+        held = b"".join(party._held.values())
+        for start in range(0, len(held), 32):
+            assert held[start : start + 32] not in everything
+    assert TRIO.secret(CENTRE) not in everything

@@ -1,0 +1,125 @@
+"""Advertisements and bundles that a site or the hub must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from consortium.errors import ProtocolError
+from consortium.secagg import CENTRE, Party, messages, seal
+from consortium.secagg.envelope import unseal
+from tests.support.secagg_wire import Consortium, Wire, identity
+
+FIVE = Consortium(count=5)
+SITES = FIVE.sites
+
+Change = Callable[[messages.Advertisement, messages.Advertisement], messages.Advertisement]
+
+
+def change(**names: Callable[[messages.Advertisement, messages.Advertisement], object]) -> Change:
+    """Change fields of a hostile advertisement, given it and an honest one."""
+
+    def apply(
+        mine: messages.Advertisement, other: messages.Advertisement
+    ) -> messages.Advertisement:
+        fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
+        fields |= {name: make(mine, other) for name, make in names.items()}
+        return messages.Advertisement(**fields)
+
+    return apply
+
+
+HOSTILE_KEYS: dict[str, Change] = {
+    "a copied mask key": change(masks=lambda mine, other: (other.masks[0], *mine.masks[1:])),
+    "a copied channel": change(channel=lambda mine, other: other.channel),
+    "one key twice": change(
+        masks=lambda mine, other: (mine.masks[0], mine.masks[0], mine.masks[2])
+    ),
+    "a key of low order": change(masks=lambda mine, other: (bytes(32), *mine.masks[1:])),
+    "a channel of low order": change(channel=lambda mine, other: bytes(32)),
+    "too few rounds": change(masks=lambda mine, other: mine.masks[1:]),
+    "too few commitments": change(commitments=lambda mine, other: mine.commitments[1:]),
+    "another session": change(session=lambda mine, other: bytes(32)),
+    "a long note": change(note=lambda mine, other: bytes(messages.NOTE_BYTES + 1)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_KEYS)
+def test_hostile_keys_are_refused_by_sites_and_hub(name: str) -> None:
+    wire = Wire(FIVE)
+    sent = {site: party.advertise(b"") for site, party in wire.parties.items()}
+    honest, mine = (_advertisement(sent[site]) for site in ("s0", "s4"))
+    body = messages.encode(HOSTILE_KEYS[name](mine, honest))
+    sent["s4"] = seal(identity("s4"), FIVE.run, "s4", messages.ADVERTISE, 0, body)
+    for site in SITES[:4]:
+        wire.hub.receive_advertisement(sent[site])
+    with pytest.raises(ProtocolError, match=r"s0|s4"):
+        wire.hub.receive_advertisement(sent["s4"])
+    with pytest.raises(ProtocolError, match=r"s0|s4"):
+        wire.parties["s0"].receive_keys(bundle(tuple(sent.values())))
+
+
+def _advertisement(data: bytes) -> messages.Advertisement:
+    opened = unseal(data, FIVE.roster.keys, run=FIVE.run, kind=messages.ADVERTISE, limit=10**6)
+    return messages.decode(messages.Advertisement, opened.body, opened.sender)
+
+
+def bundle(advertisements: tuple[bytes, ...]) -> bytes:
+    body = messages.encode(messages.Keys(b"h" * 32, advertisements))
+    return seal(identity(CENTRE), FIVE.run, CENTRE, messages.KEYS, 0, body)
+
+
+def test_a_bundle_must_be_exactly_the_roster() -> None:
+    wire = Wire(FIVE)
+    sent = tuple(party.advertise(b"") for party in wire.parties.values())
+    party = wire.parties["s0"]
+    for wrong in (sent[:4], sent[::-1], (*sent, sent[0]), (*sent[:4], sent[0])):
+        with pytest.raises(ProtocolError):
+            party.receive_keys(bundle(wrong))
+    party.receive_keys(bundle(sent))
+
+
+def test_a_site_insists_on_its_own_advertisement() -> None:
+    """The site's identity signed both, but only one belongs to the run's secret."""
+    wire = Wire(FIVE)
+    sent = [party.advertise(b"") for party in wire.parties.values()]
+    stolen = Party(
+        run=FIVE.run,
+        name="s0",
+        roster=FIVE.roster,
+        rounds=FIVE.rounds,
+        identity=identity("s0"),
+        secret=b"o" * 32,
+    )
+    with pytest.raises(ProtocolError, match="secret"):
+        wire.parties["s0"].receive_keys(bundle((stolen.advertise(b""), *sent[1:])))
+
+
+def test_a_site_insists_on_its_own_shares() -> None:
+    wire = Wire(FIVE)
+    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
+    sent = [party.receive_keys(keys) for party in wire.parties.values()]
+    for wrong in ([sent[1], *sent[1:]], sent[:4]):
+        body = messages.encode(messages.Shares(tuple(wrong)))
+        with pytest.raises(ProtocolError):
+            wire.parties["s0"].receive_shares(
+                seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
+            )
+
+
+def test_sites_notice_that_they_were_shown_different_keys() -> None:
+    wire = Wire(FIVE)
+    sent = tuple(party.advertise(b"") for party in wire.parties.values())
+    mine = _advertisement(sent[4])
+    other = messages.encode(change(note=lambda mine, other: b"two faces")(mine, mine))
+    second = seal(identity("s4"), FIVE.run, "s4", messages.ADVERTISE, 0, other)
+    shares = [
+        wire.parties[site].receive_keys(bundle((*sent[:4], second if site == "s1" else sent[4])))
+        for site in SITES
+    ]
+    body = messages.encode(messages.Shares(tuple(shares)))
+    with pytest.raises(ProtocolError, match="other keys"):
+        wire.parties["s0"].receive_shares(
+            seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
+        )

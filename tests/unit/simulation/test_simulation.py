@@ -1,0 +1,69 @@
+"""A consortium in memory: the whole path of a number, against plain NumPy."""
+
+import numpy as np
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.simulation.simulation import Simulation
+from tests.support.series_cases import CASES, drive, make_sites, make_study, sites_for
+
+SCHEMES = ["cape", "secure-sum", "local", "none"]
+
+
+@pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
+def test_without_privacy_the_engine_changes_nothing(name, analysis, unit):
+    sites = sites_for(name, unit)
+    study = make_study(name, analysis, unit, scheme="none")
+    result = Simulation(study, sites, seed=0).run()
+    _, _, expected = drive(REGISTRY[name], study.analysis, sites)
+    for key, array in expected.arrays.items():  # an eigenvector's sign is anybody's
+        size = np.abs(array)
+        assert np.abs(result.arrays[key]) == pytest.approx(size, abs=1e-4 * size.max())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_released_noise_is_what_the_result_says(scheme):
+    sites = make_sites(subjects=(5, 5, 5, 5), features=400)
+    study = make_study(scheme=scheme, epsilon=1.0)
+    exact = Simulation(make_study(scheme="none"), sites, seed=0).run().arrays["mean"]
+    noisy = Simulation(study, sites, seed=3).run()
+    deviation = noisy.numbers["noise_deviation"]
+    assert (noisy.arrays["mean"] - exact).std() == pytest.approx(deviation, rel=0.15, abs=1e-6)
+    assert deviation == 0.0 if scheme == "none" else deviation > 0.1
+
+
+def test_local_noise_is_louder_and_the_shared_schemes_alike():
+    sites = make_sites(subjects=(5, 5, 5, 5), features=10)
+    deviation = {
+        scheme: Simulation(make_study(scheme=scheme, colluding_sites=0), sites, seed=0)
+        .run()
+        .numbers["noise_deviation"]
+        for scheme in SCHEMES
+    }
+    assert deviation["cape"] == pytest.approx(deviation["secure-sum"], rel=1e-3)
+    assert deviation["local"] == pytest.approx(2 * deviation["secure-sum"], rel=1e-3)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_seed_decides_everything(scheme):
+    study = make_study("ica", {"components": 2, "rounds": 2}, scheme=scheme)
+    one, same, other = (
+        Simulation(study, make_sites(), seed=seed).run().arrays["mixing"] for seed in (1, 1, 2)
+    )
+    assert np.array_equal(one, same)
+    assert np.array_equal(one, other) == (scheme == "none")
+
+
+def test_every_round_is_watched_in_order():
+    simulation = Simulation(make_study("ica", {"components": 2, "rounds": 3}), make_sites(), seed=0)
+    seen = []
+    result = simulation.run(seen.append)
+    assert [(r.number, r.stage) for r in seen] == [(1, "pca"), (2, "ica"), (3, "ica"), (4, "ica")]
+    assert all(r.survivors == (0, 1, 2, 3) for r in seen)
+    assert result is simulation.session.result
+
+
+def test_one_site_alone():
+    study = make_study(sites=["only"], colluding_sites=0, scheme="local")
+    result = Simulation(study, make_sites(subjects=(6,)), seed=0).run()
+    assert result.arrays["mean"].shape == (6, 1)

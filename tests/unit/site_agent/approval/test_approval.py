@@ -1,0 +1,273 @@
+"""Approvals: exactly this study, mask and keys, so often, so dearly and so long."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from consortium.coordinator.demo import Place
+from consortium.errors import (
+    BudgetError,
+    ConfigurationError,
+    ConsortiumError,
+    PrivacyError,
+    SignatureError,
+    StudyError,
+)
+from consortium.membership.consent import Consent
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import Membership
+from consortium.privacy.gdp import epsilon_of
+from consortium.study.plan import promised_mu
+from site_agent.approval.approval import Approval, Terms, approvals, approve
+from site_agent.approval.permission import Permission
+from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.ledger.ledger import Charge, Ledger
+from tests.support.charges import up_to
+from tests.support.membership_files import PLAIN, papers, public, publish
+
+TODAY = date(2026, 11, 21)
+
+
+def yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
+    """East says yes to the study as it lies there."""
+    folder, errand = place.site("east"), place.errand
+    return approve(folder, "east", load_identity(folder), errand.study, errand.roster, terms)
+
+
+def known(place: Place) -> list[Approval]:
+    """What east has approved."""
+    return approvals(place.site("east"), load_identity(place.site("east")))
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> tuple[Place, Membership]:
+    return papers(tmp_path)
+
+
+def test_what_was_approved_is_read_again(town: tuple[Place, Membership]) -> None:
+    place, members = town
+    assert known(place) == []
+    first = yes(place, Terms(3, 9.5, date(2027, 1, 31)))
+    assert known(place) == [first]
+    assert first.keys == members.keys
+    assert yes(place, Terms(4)) != first
+    assert [each.terms for each in known(place)] == [Terms(4)]  # a newer yes replaces it
+
+
+def test_the_first_yes_pins_the_consortium(town: tuple[Place, Membership]) -> None:
+    place, members = town
+    yes(place)
+    trust = read_trust(place.site("east"))
+    assert trust is not None
+    assert (trust.centre, trust.serial) == (members.centre, members.serial)
+
+
+def test_what_the_coordinator_is_told(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    approval = yes(place, Terms(3, 9.5, TODAY))
+    assert approval.consent("east") == Consent("east", approval.study.digest, 3, 9.5, TODAY)
+
+
+def test_other_keys_or_another_comment_are_another_approval(
+    town: tuple[Place, Membership],
+) -> None:
+    place, members = town
+    yes(place)
+    publish(place, members.with_site("west", public(9)))
+    yes(place)
+    place.errand.study.write_text("# now with a comment\n" + PLAIN)
+    with pytest.raises(SignatureError, match="the study file changed"):
+        yes(place)
+    publish(place, members.with_site("west", public(9)).with_site("new", public(10)))
+    newest = yes(place)
+    assert known(place) == [newest]  # one yes a study, the newest
+
+
+def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
+    place, _ = papers(tmp_path, PLAIN.replace("cape", "none"))
+    with pytest.raises(StudyError, match="'none' protects nobody"):
+        yes(place)
+    assert known(place) == []
+
+
+def test_another_key_of_this_site_is_not_approved(town: tuple[Place, Membership]) -> None:
+    place, members = town
+    publish(place, members.with_site("east", public(9)))
+    with pytest.raises(StudyError, match="as the key of 'east', and this site's is"):
+        yes(place)
+
+
+def test_a_roster_of_others_is_not_approved(town: tuple[Place, Membership], tmp_path: Path) -> None:
+    place, members = town
+    yes(place)
+    publish(place, members.without_site("west").with_site("west", public(9)))
+    yes(place)
+    publish(place, members)
+    with pytest.raises(StudyError, match="ask the coordinator for the newest"):
+        yes(place)
+    (place.errand.keys / "keys").unlink()
+    other = create_identity(place.errand.keys, b"o" * 64).public
+    publish(place, Membership(99, other, members.sites))
+    with pytest.raises(SignatureError, match="this site has joined the consortium of"):
+        yes(place)
+    assert len(known(place)) == 1
+
+
+def _record(place: Place) -> Path:
+    (path,) = (place.site("east") / "approved").glob("*.json")
+    return path
+
+
+EDITS = {
+    "runs": lambda r: r["terms"].update(runs=1000),
+    "epsilon": lambda r: r["terms"].update(epsilon=None),
+    "until": lambda r: r["terms"].update(until="2036-01-01"),
+    "a promise": lambda r: r["study"]["privacy"].update(epsilon=80.0),
+    "a key": lambda r: r["keys"].update(centre=public(9).hex()),
+    "the file": lambda r: r.update(file="00" * 32),
+    "the mask": lambda r: r.update(mask="00" * 32),
+    "the folder": lambda r: r.update(folder="/elsewhere"),
+    "more": lambda r: r.update(more=1),
+    "less": lambda r: r.pop("folder"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_record_is_refused(edit: str, town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    yes(place, Terms(2, 9.0, TODAY))
+    path = _record(place)
+    record = json.loads(path.read_text())
+    EDITS[edit](record)
+    path.write_text(json.dumps(record))
+    with pytest.raises(ConfigurationError, match="is not signed with this site's key"):
+        known(place)
+
+
+def test_a_record_of_another_site_is_refused(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    yes(place)
+    with pytest.raises(ConfigurationError, match="is not signed with this site's key"):
+        approvals(place.site("east"), load_identity(place.site("west")))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"7", b"\xff", b"{}", b'{"signature": 7}'])
+def test_a_damaged_record_is_named(damage: bytes, town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    yes(place)
+    path = _record(place)
+    path.write_bytes(damage)
+    with pytest.raises(ConfigurationError, match=path.name):
+        known(place)
+
+
+def test_a_folder_that_can_not_be_written_is_told(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    (place.site("east") / "approved").write_text("in the way")
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        yes(place)
+    assert read_trust(place.site("east")) is None
+
+
+@pytest.mark.parametrize("terms", [(0,), (-1,), (1, 0.0), (1, -1.0), (1, float("nan"))])
+def test_terms_that_allow_nothing_are_none(terms: tuple[float, ...]) -> None:
+    with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
+        Terms(*terms)
+
+
+# -- another run --------------------------------------------------------------------------
+
+
+def _spend(place: Place, approval: Approval, run: int) -> Ledger:
+    """Charge a whole run to east's ledger."""
+    ledger = Ledger(place.site("east") / "ledger.sqlite")
+    charge = Charge(
+        dataset="scans",
+        study="small",
+        run=f"small-{run:04d}",
+        round=1,
+        stage="pca",
+        statistic="second_moment",
+        unit="subject",
+        mu=promised_mu(approval.study),
+        site=approval.keys["east"].hex(),
+        centre=approval.keys["centre"].hex(),
+        query="00" * 32,
+        outsider=0.25,
+    )
+    ledger.reserve(charge, up_to(100.0), "noon")
+    return ledger
+
+
+def _refusal(approval: Approval, ledger: Ledger, today: date = TODAY) -> ConsortiumError | None:
+    try:
+        centres = frozenset({approval.keys["centre"].hex()})
+        Permission(approval, centres, today).check_new_run(ledger, "scans")
+    except ConsortiumError as error:
+        return error
+    return None
+
+
+def test_so_many_runs_and_no_more(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    approval = yes(place, Terms(2))
+    assert _refusal(approval, _spend(place, approval, 1)) is None
+    error = _refusal(approval, _spend(place, approval, 2))
+    assert isinstance(error, PrivacyError)
+    assert "approved for 2 runs and had as many" in str(error)
+    assert _refusal(yes(place, Terms(3)), _spend(place, approval, 2)) is None
+
+
+def test_until_the_last_day(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    approval = yes(place, Terms(2, until=TODAY))
+    ledger = Ledger(place.site("east") / "ledger.sqlite")
+    assert _refusal(approval, ledger) is None
+    error = _refusal(approval, ledger, date(2026, 11, 22))
+    assert isinstance(error, PrivacyError)
+    assert "ended on 2026-11-21" in str(error)
+
+
+def test_so_dearly_and_no_dearer(town: tuple[Place, Membership]) -> None:
+    place, _ = town
+    approval = yes(place, Terms(5))
+    delta = approval.study.privacy.delta
+    twice = epsilon_of(promised_mu(approval.study) * 2**0.5, delta)
+    enough, short = yes(place, Terms(5, twice)), yes(place, Terms(5, twice - 0.01))
+    empty = Ledger(place.site("east") / "ledger.sqlite")
+    assert _refusal(short, empty) is None
+    ledger = _spend(place, approval, 1)
+    assert _refusal(enough, ledger) is None
+    error = _refusal(short, ledger)
+    assert isinstance(error, BudgetError)
+    assert f"could make it {twice:.4g}" in str(error)
+    assert _refusal(enough, _spend(place, approval, 2)) is not None
+
+
+def test_another_consortiums_study_of_that_name_does_not_count(
+    town: tuple[Place, Membership],
+) -> None:
+    place, _ = town
+    approval = yes(place)
+    keys = {**approval.keys, "centre": public(9)}
+    other = Approval(approval.study, "", approval.mask, keys, approval.folder, Terms())
+    ledger = _spend(place, other, 1)
+    assert _refusal(approval, ledger) is None
+    assert _refusal(other, ledger) is not None
+
+
+def test_a_mask_that_changed_is_refused(tmp_path: Path) -> None:
+    text = PLAIN.replace("{resolution: 30,", "{mask: mask.nii, resolution: 30,")
+    (tmp_path / "mask.nii").write_bytes(b"one")
+    place, _ = papers(tmp_path, text)
+    approval = yes(place)
+    ledger = Ledger(place.site("east") / "ledger.sqlite")
+    assert _refusal(approval, ledger) is None
+    (tmp_path / "mask.nii").write_bytes(b"two")
+    assert "is not the one that was approved" in str(_refusal(approval, ledger))
+    (tmp_path / "mask.nii").unlink()
+    assert "can't be read" in str(_refusal(approval, ledger))

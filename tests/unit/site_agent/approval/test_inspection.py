@@ -1,0 +1,298 @@
+"""What a site is shown before it says yes: people, price and refusals; nothing is written."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from datetime import date
+from pathlib import Path
+
+import nibabel as nib
+import pytest
+from rich.console import Console
+
+from consortium.coordinator.demo import Place
+from consortium.errors import (
+    BudgetError,
+    DataError,
+    ExchangeError,
+    PrivacyError,
+    SignatureError,
+    StudyError,
+)
+from consortium.membership.consent import Consent, read_consents
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.privacy.gdp import compose, epsilon_of
+from consortium.study.plan import promised_mu
+from consortium.study.spec import load_study
+from site_agent.approval.approval import approvals
+from site_agent.approval.inspection import Inspection, inspect, say_yes
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.policy.policy import Allowance, Policy
+from tests.support.charges import up_to
+from tests.support.local_consortium import STUDY, build, limit
+from tests.support.membership_files import publish
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("checking") / "place").root
+
+
+@pytest.fixture
+def place(original: Path, tmp_path: Path) -> Place:
+    """A copy in which east has approved nothing; its data set must stay as it is."""
+    target = tmp_path / "place"
+    shutil.copytree(original, target)
+    for file in target.glob("hospitals/*/agent/site.yaml"):
+        file.write_text(file.read_text().replace(str(original), str(target)))
+    found = Place(target)
+    shutil.rmtree(found.site("east") / "approved")
+    return found
+
+
+def look(place: Place) -> Inspection:
+    return inspect(place.site("east"), place.errand.study, place.errand.roster)
+
+
+def shown(found: Inspection) -> str:
+    out = io.StringIO()
+    found.show(Console(file=out, width=200))
+    return out.getvalue()
+
+
+def images(place: Place) -> list[Path]:
+    return sorted(place.dataset("east").glob("sub-*/**/*bold.nii.gz"))
+
+
+def shorten(image: Path, volumes: int) -> None:
+    """Cut a person's series."""
+    scan = nib.load(image)
+    nib.save(nib.Nifti1Image(scan.get_fdata()[..., :volumes], scan.affine), image)
+
+
+def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
+    """Charge an earlier study to east's data set; returns its μ."""
+    parsed = load_study(place.errand.study)
+    price = promised_mu(parsed) if mu is None else mu
+    charge = Charge(
+        dataset=str(place.dataset("east").resolve()),
+        study=study,
+        run=f"{study}-0001",
+        round=1,
+        stage="pca",
+        statistic="second_moment",
+        unit="subject",
+        mu=price,
+        site=load_identity(place.site("east")).public.hex(),
+        centre=read_roster(place.errand.roster).centre.hex(),
+        query="00" * 32,
+        outsider=0.25,
+    )
+    Ledger(place.site("east") / "ledger.sqlite").reserve(charge, up_to(100.0), "noon")
+    return price
+
+
+def _content(folder: Path) -> dict[str, tuple[int, bytes]]:
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    return {str(f): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
+
+
+def test_an_ordinary_study_qualifies_and_nothing_is_written(place: Place) -> None:
+    before, exchange = _content(place.dataset("east")), _content(place.root / "exchange")
+    found = look(place)
+    assert found.lengths == (24, 24, 24)
+    assert found.skipped == found.problems == ()
+    assert _content(place.dataset("east")) == before
+    assert _content(place.root / "exchange") == exchange
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    text = shown(found)
+    assert "3 persons qualify, with 72 volumes." in text
+    assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
+    assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
+    assert "against outsiders ε = 0 before and ε = 6.731 after" in text
+    assert "say yes with 'site-agent approve'" in text
+    assert "second_moment" in text
+    assert "rotation" in text
+
+
+def test_the_price_stands_on_what_was_spent(place: Place) -> None:
+    mu = compose([spend(place, "earlier", 0.5), spend(place, "other", 0.25)])
+    found = look(place)
+    assert found.spent.study == 0.0
+    assert found.spent.total == pytest.approx(mu)
+    after = epsilon_of(compose([mu, found.price]), 1e-5)
+    expected = f"ε = {epsilon_of(mu, 1e-5):.4g} before and ε = {after:.4g} after one run"
+    assert expected in shown(found)
+    assert found.problems == ()
+
+
+def test_who_is_left_out_is_told_with_the_reason(place: Place) -> None:
+    text = place.errand.study.read_text().replace(", volumes: 24", "")
+    place.errand.study.write_text(text)
+    publish(place, read_roster(place.errand.roster))
+    short, gone, *_ = images(place)
+    shorten(short, 9)
+    gone.unlink()
+    found = look(place)
+    assert found.lengths == (24,)
+    assert sorted(each.reason for each in found.skipped) == ["no-image", "too-few-volumes"]
+    said = shown(found)
+    assert "1 persons qualify" in said
+    assert "1 left out: no-image" in said
+    assert "1 left out: too-few-volumes" in said
+    assert found.skipped[0].label in said
+
+
+FEATURES = """\
+study: small
+sites: [north, east, south, west]
+data: {resolution: 30, minimum_volumes: 10}
+features:
+- {name: who, source: table, columns: {age: {low: 18, high: 90}}}
+- {name: networks, source: fmri}
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: average
+timing: {join: 4, answer: 4}
+"""
+
+
+def test_a_study_of_features_tells_who_has_all_views(place: Place) -> None:
+    place.errand.study.write_text(FEATURES)
+    publish(place, read_roster(place.errand.roster))
+    table = place.dataset("east") / "participants.tsv"
+    first, second, third = table.read_text().split()[1:]
+    table.write_text(f"participant_id\tage\n{first}\t40\n{second}\tn/a\n{third}\t50\n")
+    found = look(place)
+    assert found.lengths == (1, 1)
+    assert found.problems == ()
+    text = shown(found)
+    assert "2 persons qualify with all views (who, networks)." in text
+    assert "volumes" not in text
+    assert "1 left out: no-view" in text
+    assert f"{second.removeprefix('sub-')}: {table}: no usable value in column age." in text
+    table.unlink()
+    with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
+        look(place)
+
+
+def test_what_is_unusable_is_a_refusal(place: Place) -> None:
+    image = images(place)[0]
+    image.write_bytes(image.read_bytes()[:2000])
+    found = look(place)
+    assert found.problems
+    assert "REFUSED:" in shown(found)
+    assert "say yes with" not in shown(found)
+
+
+def test_nobody_at_all_is_a_refusal(place: Place) -> None:
+    place.errand.study.write_text(place.errand.study.read_text().replace(", volumes: 24", ""))
+    publish(place, read_roster(place.errand.roster))
+    for image in images(place):
+        shorten(image, 9)
+    found = look(place)
+    assert found.lengths == ()
+    assert found.plan is None
+    assert "3 left out: too-few-volumes" in shown(found)
+    assert "REFUSED: Nobody in" in shown(found)
+    for image in images(place):
+        image.unlink()
+    with pytest.raises(DataError, match="check the path"):
+        look(place)
+
+
+REFUSED = {
+    "subject.study": Policy(subject=Allowance(study=7.5, total=20)),
+    "subject.total": Policy(subject=Allowance(study=20, total=7.5)),
+    "fewest_subjects_here": Policy(fewest_subjects_here=4),
+    "fewest_subjects_in_all": Policy(fewest_subjects_in_all=13),
+    "statistics": Policy(statistics=("second_moment",)),
+    "schemes": Policy(schemes=("local",)),
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_the_policy_refuses_is_named(field: str, place: Place) -> None:
+    REFUSED[field].save(place.site("east"))
+    found = look(place)
+    assert any(f"field '{field}'" in problem for problem in found.problems)
+    assert f"REFUSED: policy.yaml: field '{field}'" in shown(found)
+
+
+def test_what_was_spent_counts_against_the_policy(place: Place) -> None:
+    assert look(place).problems == ()
+    spend(place)
+    (problem,) = look(place).problems
+    assert "field 'subject.study'" in problem
+
+
+def test_what_is_not_signed_is_not_looked_at(place: Place) -> None:
+    place.errand.study.write_text(STUDY + "# more\n")
+    with pytest.raises((SignatureError, StudyError)):
+        look(place)
+
+
+# -- the yes ------------------------------------------------------------------------------
+
+
+def agree(place: Place, runs: int = 1, until: date | None = None, epsilon: float | None = None):
+    errand = place.errand
+    return say_yes(
+        place.site("east"), errand.study, errand.roster, runs=runs, until=until, epsilon=epsilon
+    )
+
+
+def _consent(place: Place) -> Consent | None:
+    study, keys = load_study(place.errand.study), read_roster(place.errand.roster).keys
+    return read_consents(place.errand.open_exchange(), study, keys)["east"]
+
+
+def test_a_yes_is_recorded_and_the_coordinator_told(place: Place) -> None:
+    approval, trouble = agree(place, until=date(2027, 1, 1), epsilon=8.5)
+    assert trouble is None
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == [approval]
+    expected = Consent("east", approval.study.digest, 1, 8.5, date(2027, 1, 1))
+    assert _consent(place) == expected
+
+
+def test_runs_are_counted_from_now_on(place: Place) -> None:
+    limit(place, "east", 50.0)
+    spend(place)
+    approval, _ = agree(place, runs=2)
+    assert approval.terms.runs == 3
+
+
+def test_a_yes_beyond_the_policy_is_no_yes(place: Place) -> None:
+    limit(place, "east", 7.5)
+    with pytest.raises(BudgetError, match=r"subject\.study"):
+        agree(place)
+    Policy(fewest_sites=5).save(place.site("east"))
+    with pytest.raises(PrivacyError, match="fewest_sites"):
+        agree(place)
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    assert _consent(place) is None
+
+
+def test_a_yes_to_more_runs_than_the_policy_ever_lets_is_no_yes(place: Place) -> None:
+    with pytest.raises(BudgetError, match="for 2 runs"):
+        agree(place, runs=2)
+    approval, _ = agree(place, runs=2, epsilon=9.0)  # its own bound ends it after the first
+    assert approval.terms.runs == 2
+
+
+def test_a_yes_without_exchange_is_a_yes_that_is_told_later(place: Place) -> None:
+    shutil.rmtree(place.root / "exchange")
+    (place.root / "exchange").write_text("in the way")
+    approval, trouble = agree(place)
+    assert isinstance(trouble, ExchangeError)
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == [approval]
+
+
+@pytest.mark.parametrize("wrong", [{"runs": 0}, {"epsilon": 0.0}, {"epsilon": float("inf")}])
+def test_terms_that_allow_nothing_are_refused_before_anything_is_written(
+    wrong: dict[str, float], place: Place
+) -> None:
+    with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
+        agree(place, **wrong)
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []

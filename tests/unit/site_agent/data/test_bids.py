@@ -1,0 +1,126 @@
+"""Who is found in a BIDS data set or a list of files; names only, so the files are empty."""
+
+from pathlib import Path
+
+import pytest
+
+from consortium.errors import DataError
+from consortium.study.spec import DataSection
+from site_agent.data.bids import entities, find_subjects
+
+DATA = DataSection()
+SPACE = "space-MNI152NLin2009cAsym"
+
+
+def touch(folder: Path, *names: str) -> Path:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return folder
+
+
+def test_entities_of_a_bids_name():
+    found = entities(Path("/x/sub-01_ses-b_task-rest_run-2_desc-preproc_bold.nii.gz"))
+    assert found == {
+        "sub": "01",
+        "ses": "b",
+        "task": "rest",
+        "run": "2",
+        "desc": "preproc",
+        "suffix": "bold",
+    }
+    assert entities(Path("fmri1.nii")) == {"suffix": "fmri1"}
+
+
+def test_only_fitting_images_are_chosen(tmp_path):
+    touch(
+        tmp_path,
+        f"sub-02/func/sub-02_task-rest_{SPACE}_desc-preproc_bold.nii.gz",
+        f"sub-02/func/sub-02_task-rest_{SPACE}_desc-preproc_bold.json",
+        f"sub-02/func/sub-02_task-rest_{SPACE}_boldref.nii.gz",
+        f"sub-02/func/sub-02_task-rest_{SPACE}_desc-brain_mask.nii.gz",
+        f"sub-02/func/sub-02_task-nback_{SPACE}_desc-preproc_bold.nii.gz",
+        "sub-02/func/sub-02_task-rest_space-T1w_desc-preproc_bold.nii.gz",
+        "sub-02/func/sub-02_task-rest_desc-confounds_timeseries.tsv",
+        "sub-02/func/sub-02_task-nback_desc-confounds_timeseries.tsv",
+        "sub-01/anat/sub-01_T1w.nii.gz",
+        f"sub-03/ses-a/func/sub-03_ses-a_task-rest_{SPACE}_bold.nii",
+    )
+    subjects, skipped = find_subjects(tmp_path, DATA)
+    assert [subject.label for subject in subjects] == ["02", "03"]
+    (run,) = subjects[0].runs
+    assert run.bold.name == f"sub-02_task-rest_{SPACE}_desc-preproc_bold.nii.gz"
+    assert run.confounds is not None
+    assert run.confounds.name == "sub-02_task-rest_desc-confounds_timeseries.tsv"
+    assert subjects[1].runs[0].confounds is None
+    assert [(item.label, item.reason) for item in skipped] == [("01", "no-image")]
+
+
+def test_one_version_of_a_recording_is_enough(tmp_path):
+    stem = f"sub-1/func/sub-1_task-rest_{SPACE}"
+    touch(
+        tmp_path,
+        f"{stem}_desc-smoothed_bold.nii.gz",
+        f"{stem}_bold.nii.gz",
+        f"{stem}_res-2_desc-preproc_bold.nii.gz",
+        f"{stem}_desc-preproc_bold.nii.gz",
+        "sub-1/func/sub-1_task-rest_echo-1_" + SPACE + "_desc-preproc_bold.nii.gz",
+    )
+    (subject,), _ = find_subjects(tmp_path, DATA)
+    assert [run.bold.name for run in subject.runs] == [
+        f"sub-1_task-rest_{SPACE}_desc-preproc_bold.nii.gz"
+    ]
+
+
+def test_all_runs_and_sessions_belong_to_one_person(tmp_path):
+    for session in ("a", "b"):
+        for run in ("1", "2"):
+            stem = f"sub-1/ses-{session}/func/sub-1_ses-{session}_task-rest_run-{run}"
+            touch(
+                tmp_path,
+                f"{stem}_{SPACE}_desc-preproc_bold.nii.gz",
+                f"{stem}_desc-confounds_regressors.tsv",
+            )
+    (subject,), _ = find_subjects(tmp_path, DATA)
+    assert len(subject.runs) == 4
+    for run in subject.runs:
+        assert run.confounds is not None
+        assert run.confounds.name.split("_desc")[0] == run.bold.name.split("_space")[0]
+
+
+def test_listed_files_keep_persons_together(tmp_path):
+    touch(tmp_path, "b.nii", "a.nii.gz", "sub-1_run-1_bold.nii", "sub-1_run-2_bold.nii")
+    touch(tmp_path, "b_confounds.tsv")
+    paths = [path for path in tmp_path.iterdir() if path.suffix != ".tsv"]
+    subjects, skipped = find_subjects([*paths, paths[0]], DATA)
+    assert [(s.label, len(s.runs)) for s in subjects] == [("1", 2), ("a", 1), ("b", 1)]
+    assert subjects[2].runs[0].confounds == tmp_path / "b_confounds.tsv"
+    assert not skipped
+
+
+def test_nobody_is_an_error_that_names_the_place(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere is not a folder"):
+        find_subjects(tmp_path / "nowhere", DATA)
+    touch(tmp_path, "sub-1/func/sub-1_task-other_bold.nii")
+    with pytest.raises(DataError, match=r"task-rest in space-MNI"):
+        find_subjects(tmp_path, DATA)
+    with pytest.raises(DataError, match="list of images is empty"):
+        find_subjects([], DATA)
+    with pytest.raises(DataError, match=r"gone\.nii is not a file"):
+        find_subjects([tmp_path / "gone.nii"], DATA)
+
+
+def test_an_image_named_as_anothers_makes_no_second_person(tmp_path):
+    own, theirs = (f"func/sub-{label}_task-rest_{SPACE}_bold.nii.gz" for label in ("01", "02"))
+    touch(tmp_path, f"sub-01/{own}", f"sub-01/{theirs}", f"sub-02/{theirs}")
+    subjects, skipped = find_subjects(tmp_path, DATA)
+    assert [subject.label for subject in subjects] == ["02"]
+    assert [(each.label, each.reason) for each in skipped] == [("01", "unusable")]
+    assert f"{theirs} is named as sub-02's and lies in the folder of sub-01" in skipped[0].detail
+
+
+def test_images_without_a_label_are_their_folders(tmp_path):
+    names = (f"sub-01/func/run-{run}_task-rest_{SPACE}_bold.nii.gz" for run in (1, 2))
+    ((subject,), skipped) = find_subjects(touch(tmp_path, *names), DATA)
+    assert (subject.label, len(subject.runs), skipped) == ("01", 2, ())

@@ -1,0 +1,133 @@
+"""The cache of blocks: what it keeps, what it makes again, and who may read it."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+
+from consortium.errors import ConfigurationError, DataError
+from consortium.space.grid import Grid
+from consortium.study.spec import DataSection
+from site_agent.data.bids import Run, Subject
+from site_agent.data.cache import BlockCache, block_key
+from tests.support.tiny_images import save_subject, tiny_grid, tiny_series
+
+SHAPE = (7, 5)
+
+
+class Maker:
+    """Makes the same block and counts how often."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.block = np.asfortranarray(np.arange(35, dtype=np.float32).reshape(SHAPE))
+
+    def __call__(self) -> np.ndarray:
+        self.calls += 1
+        return self.block
+
+
+@pytest.fixture
+def cache(tmp_path) -> BlockCache:
+    return BlockCache(tmp_path / "cache")
+
+
+def test_a_block_is_made_once_and_comes_back_equal(cache):
+    make = Maker()
+    for _ in range(3):
+        block = cache.get("key", SHAPE, make)
+        np.testing.assert_array_equal(block, make.block)
+        assert block.flags.f_contiguous
+    assert make.calls == 1
+    np.testing.assert_array_equal(np.load(cache.folder / "key.npy"), make.block)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "header", "longer", "other shape"])
+def test_a_damaged_file_is_made_again(cache, damage):
+    make = Maker()
+    cache.get("key", SHAPE, make)
+    path = cache.folder / "key.npy"
+    content = bytearray(path.read_bytes())
+    if damage == "flip":
+        content[-60] ^= 1
+    elif damage == "cut":
+        content = content[:-1]
+    elif damage == "empty":
+        content = bytearray()
+    elif damage == "header":
+        content[:80] = b"x" * 80
+    elif damage == "longer":
+        content += b"x"
+    else:
+        content = bytearray(bytes(content).replace(b"(7, 5)", b"(5, 7)"))
+    path.write_bytes(content)
+    np.testing.assert_array_equal(cache.get("key", SHAPE, make), make.block)
+    assert make.calls == 2
+    cache.get("key", SHAPE, make)
+    assert make.calls == 2
+
+
+def test_a_stored_block_is_mapped_and_its_digest_compared_once(cache, monkeypatch):
+    make, compared = Maker(), []
+    cache.get("key", SHAPE, make)
+    from site_agent.data import cache as module
+
+    digest = module._digest
+    monkeypatch.setattr(module, "_digest", lambda block: compared.append(1) or digest(block))
+    blocks = [cache.get("key", SHAPE, make) for _ in range(3)]
+    assert len(compared) == 1
+    assert not blocks[-1].flags.writeable
+    os.utime(cache.folder / "key.npy", ns=(1, 1))
+    cache.get("key", SHAPE, make)
+    assert (len(compared), make.calls) == (2, 1)
+
+
+def test_nobody_else_can_read_and_no_half_file_stays(cache):
+    cache.get("key", SHAPE, Maker())
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((cache.folder / "key.npy").stat().st_mode) == 0o600
+    assert [path.name for path in cache.folder.iterdir()] == ["key.npy"]
+
+
+def test_a_maker_that_fails_leaves_nothing(cache):
+    def fails():
+        raise DataError("no")
+
+    with pytest.raises(DataError, match="no"):
+        cache.get("key", SHAPE, fails)
+    assert not cache.folder.exists() or not list(cache.folder.iterdir())
+
+
+def test_another_length_than_counted_is_refused(cache):
+    with pytest.raises(DataError, match="5 volumes, 6 when"):
+        cache.get("key", (7, 6), Maker())
+
+
+def test_a_folder_that_can_not_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="file/cache"):
+        BlockCache(tmp_path / "file" / "cache").get("key", SHAPE, Maker())
+
+
+def test_key_depends_on_all_that_the_block_depends_on(tmp_path):
+    grid = tiny_grid()
+    bold = save_subject(tmp_path, "secret", tiny_series())
+    table = tmp_path / "table.tsv"
+    table.write_text("a\n")
+    subject = Subject("secret", (Run(bold, table),))
+    data = DataSection()
+    first = block_key(subject, data, grid)
+    keys = {first, block_key(subject, DataSection(smoothing=4), grid)}
+    keys.add(block_key(subject, data, Grid(~grid.mask, grid.affine)))
+    keys.add(block_key(Subject("secret", (Run(bold),)), data, grid))
+    os.utime(table, ns=(1, 1))
+    keys.add(block_key(subject, data, grid))
+    os.utime(bold, ns=(1, 1))
+    keys.add(block_key(subject, data, grid))
+    assert len(keys) == 6
+    assert block_key(subject, data, grid) == block_key(subject, data, tiny_grid())
+    assert all("secret" not in key for key in keys)
+    bold.unlink()
+    with pytest.raises(DataError, match="gone"):
+        block_key(subject, data, grid)

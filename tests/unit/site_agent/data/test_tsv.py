@@ -1,0 +1,117 @@
+"""Tables of persons: public limits only, and a sentence for every line that can't be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consortium.errors import DataError
+from consortium.views.base import Column, TableView
+from site_agent.data.tsv import encode, read_table
+
+AGE = {"low": 20, "high": 80}
+SEX = {"levels": ["F", "M"]}
+SITE = {"levels": ["a", "b", "c"]}
+
+
+def view(file: str = "participants.tsv", **columns) -> TableView:
+    return TableView.model_validate(
+        {"name": "table", "source": "table", "file": file, "columns": columns or {"age": AGE}}
+    )
+
+
+def write(folder: Path, *lines: str, name: str = "participants.tsv") -> Path:
+    path = folder / name
+    path.write_text("\n".join(x.replace(" ", "\t") for x in lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_values_become_entries_in_the_order_of_the_study(tmp_path: Path) -> None:
+    write(tmp_path, "sex participant_id other age", "M sub-01 x 50", "F 02 x 20", "F sub-03 x 95")
+    vectors, lacking = read_table(tmp_path, view(age=AGE, sex=SEX))
+    assert {p: v.tolist() for p, v in vectors.items()} == {
+        "01": [0, 1],
+        "02": [-1, -1],
+        "03": [1, -1],
+    }
+    assert lacking == {}
+
+
+def test_columns_by_number_are_single_columns(tmp_path: Path) -> None:
+    columns = {"x[2-4]": {"low": 0, "high": 10}}
+    write(tmp_path, "participant_id x4 x3 x2", "01 0 5 10")
+    vectors, _ = read_table(tmp_path, view(**columns))
+    np.testing.assert_array_equal(vectors["01"], [1, 0, -1])
+    assert view(**columns).labels == ("x2", "x3", "x4")
+
+
+def test_a_table_may_lie_in_a_folder_of_the_data_set(tmp_path: Path) -> None:
+    (tmp_path / "phenotype").mkdir()
+    write(tmp_path / "phenotype", "participant_id age", "01 50", name="test.tsv")
+    vectors, _ = read_table(tmp_path, view("phenotype/test.tsv"))
+    assert vectors["01"].tolist() == [0]
+
+
+@pytest.mark.parametrize("value", ["", "n/a", "nan", "old", "5O"])
+def test_who_lacks_a_value_is_told_by_name_of_the_column(tmp_path: Path, value: str) -> None:
+    write(tmp_path, "participant_id age", f"01 {value}", "02 50")
+    vectors, lacking = read_table(tmp_path, view())
+    assert list(vectors) == ["02"]
+    assert lacking["01"].endswith("no usable value in column age.")
+
+
+@given(st.floats(allow_nan=False), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_a_number_lies_between_minus_one_and_one_whoever_it_is(
+    value: float, low: float, width: float
+) -> None:
+    (entry,) = encode(repr(value), Column(low=low, high=low + width)) or ()
+    assert -1 <= entry <= 1
+    if low <= value <= low + width:
+        back = low + (entry + 1) / 2 * width
+        assert back == pytest.approx(value, abs=1e-9 * (abs(low) + width))
+
+
+@pytest.mark.parametrize(("value", "entries"), [("a", (1, 0, 0)), ("c", (0, 0, 1)), ("d", None)])
+def test_more_than_two_levels_have_an_entry_each(value: str, entries) -> None:
+    assert encode(value, Column.model_validate(SITE)) == entries
+
+
+WRONG = {
+    "no participant_id": ("age", "50"),
+    "no column": ("participant_id sex", "01 F"),
+    "a column twice": ("participant_id age age", "01 5 6"),
+    "a person twice": ("participant_id age", "01 50", "sub-01 60"),
+    "nobody's line": ("participant_id age", " 50"),
+    "nothing": ("",),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_table_that_is_wrong_is_an_error_in_one_sentence(tmp_path: Path, case: str) -> None:
+    write(tmp_path, *WRONG[case])
+    with pytest.raises(DataError, match=r"participants\.tsv") as caught:
+        read_table(tmp_path, view())
+    assert str(caught.value).endswith(".")
+    assert "50" not in str(caught.value)
+
+
+def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="can't be read"):
+        read_table(tmp_path, view())
+    (tmp_path / "participants.tsv").write_bytes(b"participant_id\tage\n\xff\xfe\t3\n")
+    with pytest.raises(DataError, match="can't be read"):
+        read_table(tmp_path, view())
+
+
+@pytest.mark.parametrize("name", ["../secret.tsv", "/etc/passwd", "link.tsv"])
+def test_a_study_can_not_point_at_the_sites_other_files(tmp_path: Path, name: str) -> None:
+    data = tmp_path / "bids"
+    data.mkdir()
+    write(tmp_path, "participant_id age", "01 50", name="secret.tsv")
+    (data / "link.tsv").symlink_to(tmp_path / "secret.tsv")
+    with pytest.raises(DataError, match="not in the site's data set"):
+        read_table(data, view(name))

@@ -1,0 +1,327 @@
+"""The doctor: every fault is found and named, and no fault stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from consortium import __version__
+from consortium.engine.names import ANNOUNCEMENT, Names
+from consortium.exchange import DirectoryExchange, MemoryExchange
+from consortium.membership.keys import create_identity, load_identity
+from consortium.secagg import CENTRE, seal
+from site_agent.approval.approval import Approval, Terms
+from site_agent.config import CONFIG, SiteConfig
+from site_agent.doctor.checkup import LITTLE, SCARCE, Surroundings, examine
+from site_agent.doctor.exchange import announced
+from site_agent.doctor.finding import Check
+from site_agent.ledger.anchor import Witness
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.policy.policy import POLICY, Policy
+from tests.support.charges import up_to
+from tests.support.series_cases import make_study
+
+CHARGE = Charge(
+    *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
+    *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
+)
+
+
+def _around(token: str = "t0", **changes: object) -> Surroundings:
+    import time
+
+    around = Surroundings(time.time, token, {}, free=lambda _: 10 * LITTLE)
+    return replace(around, **changes)  # type: ignore[arg-type]
+
+
+def _image(folder: Path, subject: int) -> Path:
+    name = f"sub-{subject:03d}_task-rest_space-MNI152NLin2009cAsym_desc-preproc_bold.nii"
+    path = folder / "bids" / f"sub-{subject:03d}" / "func" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not read")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "mail").mkdir()
+    for subject in (1, 2, 3):
+        _image(folder, subject)
+    SiteConfig.create("east", folder / "bids", str(folder / "mail")).save(folder)
+    Policy().save(folder)
+    create_identity(folder, bytes(range(64)))
+    return folder
+
+
+def _found(folder: Path, study: object = None, **changes: object) -> dict[str, Check]:
+    checks = examine(folder, _around(**changes), study)  # type: ignore[arg-type]
+    assert all(check.says.endswith(".") for check in checks)
+    assert all(check.remedy or check.state == "ok" for check in checks)
+    return {check.name: check for check in checks}
+
+
+def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1) -> None:
+    ledger = Ledger(folder / "ledger.sqlite")
+    exchange = DirectoryExchange(folder / "mail")
+    witness = Witness(exchange, load_identity(folder), "east", ledger)
+    for number in range(1, rounds + 1):
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
+        assert witness.post() is None
+    ledger.close()
+
+
+def test_a_healthy_site(folder: Path) -> None:
+    _spend(folder)
+    found = _found(folder, make_study())
+    assert {name for name, check in found.items() if check.state != "ok"} == set()
+    assert list(found) == [
+        *("configuration", "policy", "keys", "disk", "software", "data set", "ledger"),
+        *("exchange", "clock", "witness", "version", "study"),
+    ]
+    assert "3 subjects with 3 images" in found["data set"].says
+    assert "1 line," in found["ledger"].says
+    assert "1 signed head on" in found["witness"].says
+
+
+def test_a_new_site_is_healthy_and_is_left_as_it_was(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    assert {check.state for check in _found(folder).values()} == {"ok"}
+    assert sorted(folder.iterdir()) == before  # no ledger made
+    posted = [path for path in (folder / "mail").rglob("*") if path.is_file()]
+    assert sorted(path.name for path in posted) == ["t0", "t0-clock"]
+    assert {path.read_bytes() for path in posted} == {b"t0"}  # nothing of the site's
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
+    "no keys": (lambda f: (f / "keys").unlink(), "keys", "fail", "can't be read"),
+    "open keys": (lambda f: (f / "keys").chmod(0o644), "keys", "fail", "read by others"),
+    "no policy": (lambda f: (f / POLICY).unlink(), "policy", "warn", "the defaults hold"),
+    "wrong policy": (lambda f: (f / POLICY).write_text("x: 1"), "policy", "fail", "field 'x'"),
+    "no data": (lambda f: (f / "bids").rename(f / "x"), "data set", "fail", "can be read"),
+    "no mail": (lambda f: _swap(f / "mail"), "exchange", "fail", "exchange"),
+    "no ledger": (
+        lambda f: (_spend(f), (f / "ledger.sqlite").unlink()),
+        "witness",
+        "warn",
+        "is missing",
+    ),
+    "broken ledger": (
+        lambda f: (f / "ledger.sqlite").write_bytes(b"x" * 5000),
+        "ledger",
+        "fail",
+        "can't be used",
+    ),
+    "altered ledger": (lambda f: _alter(f), "ledger", "fail", "line 1 was altered"),
+    "no heads": (
+        lambda f: (_spend(f), (f / "mail" / "ledgers").rename(f / "x")),
+        "witness",
+        "warn",
+        "none of this site's signed heads",
+    ),
+}
+
+
+def _swap(path: Path) -> None:
+    path.rmdir()
+    path.write_text("in the way")
+
+
+def _alter(folder: Path) -> None:
+    _spend(folder)
+    with sqlite3.connect(folder / "ledger.sqlite") as connection:
+        connection.execute("UPDATE entries SET mu = 0")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named_with_its_remedy(fault: str, folder: Path) -> None:
+    damage, name, state, said = FAULTS[fault]
+    damage(folder)
+    check = _found(folder)[name]
+    assert check.state == state
+    assert said in f"{check.says} {check.remedy}"
+
+
+def test_without_a_configuration_only_what_needs_none(folder: Path) -> None:
+    (folder / CONFIG).write_text("name: [\n")
+    found = _found(folder)
+    assert list(found) == ["configuration", "policy", "keys", "disk", "software"]
+    assert found["configuration"].state == "fail"
+
+
+def test_a_restored_backup_is_found(folder: Path) -> None:
+    _spend(folder)
+    old = (folder / "ledger.sqlite").read_bytes()
+    _spend(folder, rounds=3)
+    (folder / "ledger.sqlite").write_bytes(old)
+    check = _found(folder)["witness"]
+    assert check.state == "fail"
+    assert "it is a backup older than what was spent" in check.says
+    assert check.remedy.startswith("restore the newest copy")
+
+
+@pytest.mark.parametrize(
+    ("free", "state"), [(SCARCE - 1, "fail"), (LITTLE - 1, "warn"), (LITTLE, "ok")]
+)
+def test_disk_space(free: int, state: str, folder: Path) -> None:
+    assert _found(folder, free=lambda _: free)["disk"].state == state
+
+
+@pytest.mark.parametrize(
+    ("off", "state"),
+    [
+        (0, "ok"),
+        (30, "ok"),
+        (-30, "ok"),
+        (90, "warn"),
+        (-90, "warn"),
+        (900, "fail"),
+        (-900, "fail"),
+    ],
+)
+def test_a_clock_that_is_off(off: int, state: str, folder: Path) -> None:
+    import time
+
+    check = _found(folder, now=lambda: time.time() + off)["clock"]
+    assert check.state == state
+    if state != "ok":
+        assert f"differ by {abs(off)} s" in check.says
+
+
+def test_the_exchanges_own_time_can_be_given(folder: Path) -> None:
+    found = _found(folder, now=lambda: 1000.0, arrival=lambda name: 1000.0)
+    assert found["clock"].state == "ok"
+    assert (
+        _found(folder, token="t1", now=lambda: 1000.0, arrival=lambda _: 0.0)["clock"].state
+        == "fail"
+    )
+
+
+def test_a_clock_before_the_ledgers_last_line(folder: Path) -> None:
+    _spend(folder, at="2126-01-01T00:00:00+00:00")
+    check = _found(folder)["clock"]
+    assert check.state == "fail"
+    assert "before the ledger's last line" in check.says
+
+
+def test_an_exchange_that_lets_messages_be_written_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(self: DirectoryExchange, name: str, data: bytes) -> None:
+        path = folder / "mail" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    monkeypatch.setattr(DirectoryExchange, "put", put)
+    assert "can be written over" in _found(folder)["exchange"].says
+    monkeypatch.setattr(DirectoryExchange, "put", lambda *_: None)
+    assert "came back altered or not at all" in _found(folder, token="t1")["exchange"].says
+
+
+def test_what_a_study_would_find(folder: Path) -> None:
+    _, second, _ = sorted((folder / "bids").rglob("*.nii"))
+    second.rename(second.with_name("sub-002_task-other_bold.nii"))
+    check = _found(folder, make_study())["data set"]
+    assert (check.state, "2 subjects with 2 images; 1 have none" in check.says) == ("warn", True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_images_that_can_not_be_read(folder: Path) -> None:
+    next((folder / "bids").rglob("*.nii")).chmod(0)
+    assert "1 of 3 images can't be read" in _found(folder, make_study())["data set"].says
+
+
+def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> None:
+    check = _found(folder, make_study(colluding_sites=0, epsilon=50.0))["study"]
+    assert "fewest_colluding_sites" in check.says
+    assert "(2 more)" in check.says
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.reserve(
+        replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), up_to(9.0), "now"
+    )
+    assert "subject.total" in _found(folder, make_study(), token="t1")["study"].says
+
+
+# -- versions -----------------------------------------------------------------------------------
+
+
+def _announce(exchange: MemoryExchange, folder: Path, run: str, version: str) -> Approval:
+    key = load_identity(folder).key
+    body = json.dumps({"version": version}).encode()
+    exchange.put(Names(run).study(), seal(key, run, CENTRE, ANNOUNCEMENT, 0, body))
+    keys = {CENTRE: load_identity(folder).public}
+    return Approval(make_study(), "", "", keys, folder, Terms())
+
+
+def test_the_newest_announcement_of_an_approved_study_counts(folder: Path) -> None:
+    exchange = MemoryExchange()
+    approval = _announce(exchange, folder, "small-0001", "0.0.1")
+    assert announced(exchange, []).state == "ok"
+    check = announced(exchange, [approval])
+    assert (check.state, "runs 0.0.1" in check.says) == ("warn", True)
+    _announce(exchange, folder, "small-0002", __version__)
+    _announce(exchange, folder, "foreign-0003", "9.9.9")
+    assert announced(exchange, [approval]).state == "ok"
+
+
+def test_forged_announcements_are_passed_over_in_bounded_work(folder: Path) -> None:
+    exchange = MemoryExchange()
+    approval = _announce(exchange, folder, "small-0001", "0.0.1")
+    for number in range(2, 12):
+        exchange.put(Names(f"small-{number:04d}").study(), b"\xff" * number)
+    assert announced(exchange, [approval]).state == "warn"
+    for number in range(12, 40):
+        exchange.put(Names(f"small-{number:04d}").study(), b"x")
+    assert announced(exchange, [approval]).state == "ok"
+
+
+# -- Prefect ------------------------------------------------------------------------------------
+
+
+class _Health(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/api/health" else 404)
+        self.end_headers()
+        self.wfile.write(b"true")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Health) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_prefect_is_asked_only_if_the_owner_uses_it(folder: Path, server: str) -> None:
+    assert "Prefect" not in _found(folder)
+    config = SiteConfig.load(folder).model_copy(update={"prefect": True})
+    config.save(folder)
+    cases = {f"{server}/api": "ok", f"{server}/other": "fail", "": "warn", "file:///etc": "fail"}
+    for number, (url, state) in enumerate(cases.items()):
+        environment = {"PREFECT_API_URL": url} if url else {}
+        found = _found(folder, token=f"p{number}", environment=environment)
+        assert found["Prefect"].state == state, url
+
+
+def test_no_fault_of_its_own_stops_it(folder: Path) -> None:
+    def broken(_: Path) -> int:
+        raise RuntimeError("no disk")
+
+    check = _found(folder, free=broken)["disk"]
+    assert check.state == "fail"
+    assert "RuntimeError: no disk" in check.says

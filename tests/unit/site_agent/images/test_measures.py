@@ -1,0 +1,255 @@
+"""What a person's images become: variances that add up, public maps undone, nobody else's data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consortium.errors import DataError
+from consortium.space.atlas import Regions
+from site_agent.images.measures import amplitude, band_energy, measure_images
+from tests.support.tiny_images import AFFINE, FUNC, SHAPE, save, tiny_grid, tiny_series
+from tests.support.tiny_views import image, view_space, view_study
+
+PLAIN = {"name": "view", "source": "fmri", "center": False, "normalize": False}
+MASK = tiny_grid().mask
+
+
+def put(dataset: Path, label: str, values: np.ndarray, step: float = 2.0, run: str = "") -> Path:
+    name = f"sub-{label}_{FUNC.replace('_space', f'_run-{run}_space') if run else FUNC}"
+    path = dataset / f"sub-{label}" / "func" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nib.save(image(values, step), path)
+    return path
+
+
+def contrast(dataset: Path, label: str, values: np.ndarray, name: str = "statmap") -> Path:
+    stem = f"sub-{label}_task-rest_space-MNI152NLin2009cAsym_desc-faces_{name}.nii.gz"
+    return save(dataset / f"sub-{label}" / "func" / stem, values.astype(np.float32))
+
+
+def measured(dataset: Path, maps=None, regions=None, data=None, **view):
+    study = view_study(PLAIN | view, **(data or {}))
+    space = view_space(study, maps)
+    if regions is not None:
+        space = replace(space, regions=regions)
+    return measure_images(dataset, study, space, space.views[0], dataset.parent / "cache")
+
+
+# -- amplitudes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("detrend", ["none", "constant"])
+def test_amplitude_is_the_deviation_over_time(tmp_path: Path, detrend: str) -> None:
+    series = tiny_series()
+    put(tmp_path / "bids", "01", series)
+    vectors, skipped = measured(tmp_path / "bids", data={"detrend": detrend})
+    np.testing.assert_allclose(vectors["01"], series[MASK].std(axis=1) / 1000, rtol=1e-4)
+    assert skipped == []
+
+
+def test_runs_are_pooled_without_the_step_between_them(tmp_path: Path) -> None:
+    first, second = tiny_series(1), tiny_series(2, volumes=40)
+    put(tmp_path / "bids", "01", first, run="1")
+    put(tmp_path / "bids", "01", second + 500, run="2")
+    vectors, _ = measured(tmp_path / "bids", data={"detrend": "none"})
+    parts = 24 * first[MASK].var(axis=1) + 40 * second[MASK].var(axis=1)
+    np.testing.assert_allclose(vectors["01"], np.sqrt(parts / 64) / 1000, rtol=1e-4)
+
+
+def test_regions_are_averaged_before_they_are_measured(tmp_path: Path) -> None:
+    from scipy import sparse
+
+    series = tiny_series()
+    put(tmp_path / "bids", "01", series)
+    weights = np.zeros((2, MASK.sum()))
+    weights[0, :4], weights[1, 4:] = 0.25, 1 / (MASK.sum() - 4)
+    vectors, _ = measured(tmp_path / "bids", regions=Regions(sparse.csr_array(weights)))
+    from scipy.signal import detrend
+
+    expected = detrend(weights @ series[MASK], axis=1).std(axis=1) / 1000
+    np.testing.assert_allclose(vectors["01"], expected, rtol=1e-3)
+
+
+@given(st.integers(2, 61), st.integers(0, 2**32 - 1))
+def test_the_energies_of_all_bands_add_up_to_the_variance(volumes: int, seed: int) -> None:
+    courses = np.random.default_rng(seed).standard_normal((3, volumes))
+    edges = [0.0, 0.03, 0.09, 0.26]  # none of them a frequency of these series but the first
+    parts = [band_energy(courses, 2.0, (low + 1e-9, high)) for low, high in pairwise(edges)]
+    np.testing.assert_allclose(sum(parts), amplitude(courses), rtol=1e-9, atol=1e-12)
+
+
+def test_alff_finds_a_sine_in_its_band_only(tmp_path: Path) -> None:
+    time = 2.0 * np.arange(100)
+    values = np.full((*SHAPE, 100), 1000.0)
+    values += 3 * np.sin(2 * np.pi * 0.05 * time) + 20 * np.sin(2 * np.pi * 0.2 * time)
+    put(tmp_path / "bids", "01", values)
+    vectors, _ = measured(tmp_path / "bids", measure="alff")
+    np.testing.assert_allclose(vectors["01"], 3 / np.sqrt(2) / 1000, rtol=0.01)
+
+
+def test_the_repetition_time_of_the_sidecar_goes_before_the_headers(tmp_path: Path) -> None:
+    time = 2.0 * np.arange(100)
+    values = np.full((*SHAPE, 100), 1000.0) + 3 * np.sin(2 * np.pi * 0.05 * time)
+    path = put(tmp_path / "bids", "01", values, step=1.0)
+    assert measured(tmp_path / "bids", measure="alff")[0]["01"].max() < 1e-3
+    sidecar = path.with_name(path.name.replace(".nii.gz", ".json"))
+    sidecar.write_text(json.dumps({"RepetitionTime": 2.0}))
+    vectors, _ = measured(tmp_path / "bids", measure="alff")
+    np.testing.assert_allclose(vectors["01"], 3 / np.sqrt(2) / 1000, rtol=0.01)
+
+
+# -- components and images -----------------------------------------------------------------
+
+
+def test_components_have_the_deviation_of_their_courses(tmp_path: Path) -> None:
+    generator = np.random.default_rng(3)
+    maps = generator.standard_normal((MASK.sum(), 3))
+    courses = np.array([[1.0], [20.0], [5.0]]) * generator.standard_normal((3, 50))
+    values = np.zeros((*SHAPE, 50))
+    values[MASK] = maps @ courses
+    put(tmp_path / "bids", "01", values)
+    vectors, _ = _components(tmp_path / "bids", maps)
+    np.testing.assert_allclose(vectors["01"], courses.std(axis=1) / 1000, rtol=1e-4)
+
+
+def _components(dataset: Path, maps: np.ndarray):
+    settings = {"measure": "components", "components": "maps.nii.gz"}
+    return measured(dataset, maps.astype(np.float32), data={"detrend": "constant"}, **settings)
+
+
+def test_maps_that_depend_on_each_other_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "bids", "01", tiny_series())
+    with pytest.raises(DataError, match="depend on each other"):
+        _components(tmp_path / "bids", np.ones((MASK.sum(), 2)))
+
+
+def test_an_image_is_read_at_the_studys_voxels(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal(SHAPE)
+    contrast(tmp_path / "bids", "01", values)
+    view = {"measure": "image", "image": "desc-faces_statmap"}
+    vectors, _ = measured(tmp_path / "bids", **view)
+    np.testing.assert_allclose(vectors["01"], values[MASK], rtol=1e-5)
+
+
+def test_an_image_on_another_grid_is_interpolated(tmp_path: Path) -> None:
+    fine = np.diag([2.0, 2.0, 2.0, 1.0])
+    fine[:3, 3] = AFFINE[:3, 3] - 4
+    places = np.indices((20, 18, 16)).reshape(3, -1).T @ fine[:3, :3].T + fine[:3, 3]
+    slope = np.array([1.0, -2.0, 0.5])
+    path = contrast(tmp_path / "bids", "01", np.zeros(SHAPE))
+    nib.save(nib.Nifti1Image((places @ slope).reshape(20, 18, 16), fine), path)
+    vectors, _ = measured(tmp_path / "bids", measure="image", image="desc-faces_statmap")
+    np.testing.assert_allclose(vectors["01"], tiny_grid().coordinates @ slope, atol=1e-4)
+
+
+def test_missing_values_are_zero_if_they_are_few(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal(SHAPE)
+    values[~MASK] = np.nan
+    values[1, 2, 1] = np.nan
+    contrast(tmp_path / "bids", "01", values)
+    view = {"measure": "image", "image": "desc-faces_statmap"}
+    vectors, _ = measured(tmp_path / "bids", **view)
+    np.testing.assert_allclose(vectors["01"], np.nan_to_num(values[MASK]), rtol=1e-5)
+    values[:3] = np.nan
+    contrast(tmp_path / "bids", "01", values)
+    _, (skipped,) = measured(tmp_path / "bids", **view)
+    assert skipped.reason == "unusable"
+    assert "finite values in" in skipped.detail
+
+
+def test_centre_and_norm_are_the_persons_own(tmp_path: Path) -> None:
+    put(tmp_path / "bids", "01", tiny_series(1))
+    alone, _ = measured(tmp_path / "bids", center=True, normalize=True)
+    assert alone["01"].sum() == pytest.approx(0, abs=1e-9)
+    assert np.linalg.norm(alone["01"]) == pytest.approx(1)
+    put(tmp_path / "bids", "02", 7 * tiny_series(2))
+    both, _ = measured(tmp_path / "bids", center=True, normalize=True)
+    np.testing.assert_array_equal(both["01"], alone["01"])
+
+
+# -- what can't be used --------------------------------------------------------------------
+
+
+def _no_time(path: Path) -> None:
+    nib.save(nib.Nifti1Image(tiny_series(), AFFINE), path)
+
+
+WRONG = {
+    "no repetition time": ("alff", _no_time, "unusable", "no RepetitionTime"),
+    "slow volumes": (
+        "alff",
+        lambda p: nib.save(image(tiny_series(), 10.0), p),
+        "unusable",
+        "too slow for a band",
+    ),
+    "a short series": (
+        "alff",
+        lambda p: nib.save(image(tiny_series(volumes=20), 0.1), p),
+        "too-few-volumes",
+        "too short for the band",
+    ),
+    "few volumes": (
+        "amplitude",
+        lambda p: nib.save(image(tiny_series(volumes=5)), p),
+        "too-few-volumes",
+        "5 volumes",
+    ),
+    "cut short": (
+        "amplitude",
+        lambda p: p.write_bytes(p.read_bytes()[:-500]),
+        "unusable",
+        "cut short",
+    ),
+    "constant": (
+        "amplitude",
+        lambda p: nib.save(image(np.ones((*SHAPE, 24))), p),
+        "unusable",
+        "constant",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_one_sentence_about_one_person(tmp_path: Path, case: str) -> None:
+    measure, change, reason, match = WRONG[case]
+    slow = tiny_series(2, volumes=120)
+    put(tmp_path / "bids", "02", slow)
+    change(put(tmp_path / "bids", "01", tiny_series()))
+    vectors, (skipped,) = measured(tmp_path / "bids", measure=measure)
+    assert list(vectors) == ["02"]
+    assert (skipped.label, skipped.reason) == ("01", reason)
+    assert match in skipped.detail
+    assert skipped.detail.count("\n") == 0
+    assert skipped.detail.endswith(".")
+
+
+def test_a_person_has_one_image_or_is_told(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal(SHAPE)
+    contrast(tmp_path / "bids", "01", values)
+    path = contrast(tmp_path / "bids", "02", values)
+    path.rename(path.with_name(path.name.replace("rest", "faces")))
+    contrast(tmp_path / "bids", "02", values)
+    contrast(tmp_path / "bids", "03", values, name="otherstatmap")
+    contrast(tmp_path / "bids", "04", np.zeros(SHAPE))
+    contrast(tmp_path / "bids", "05", values).write_bytes(b"no image")
+    save(contrast(tmp_path / "bids", "06", values), tiny_series())
+    vectors, skipped = measured(tmp_path / "bids", measure="image", image="statmap")
+    assert list(vectors) == ["01"]
+    assert [(each.label, each.reason) for each in skipped] == [
+        ("02", "unusable"),
+        ("03", "no-view"),
+        ("04", "unusable"),
+        ("05", "unusable"),
+        ("06", "unusable"),
+    ]
+    with pytest.raises(DataError, match="holds no"):
+        measured(tmp_path / "bids", measure="image", image="zmap")

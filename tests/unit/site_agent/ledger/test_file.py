@@ -1,0 +1,207 @@
+"""The ledger's file: an edit, a swap or a closed ledger shows, and a backup is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from consortium.errors import LedgerError
+from site_agent.ledger import file as book_module
+from site_agent.ledger.ledger import Charge, Ledger
+from tests.support.charges import up_to
+
+SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
+CHARGE = Charge(
+    *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
+    *(SITE, CENTRE, QUERY, 0.05),
+)
+
+
+EDITS = {
+    "cheaper": "UPDATE entries SET mu = 0 WHERE seq = 2",
+    "removed": "DELETE FROM entries WHERE seq = 1",
+    "renumbered": "UPDATE entries SET seq = 9 WHERE seq = 4",
+    "other data set": "UPDATE entries SET dataset = 'x' WHERE seq = 3",
+    "other time": "UPDATE entries SET at = 'x' WHERE seq = 3",
+    "other consortium": "UPDATE entries SET centre = 'x' WHERE seq = 3",
+    "no text": "UPDATE entries SET stage = x'ff00' WHERE seq = 2",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_shows_and_allows_nothing(tmp_path: Path, edit: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    for number in (1, 2):
+        charge = replace(CHARGE, round=number)
+        ledger.reserve(charge, up_to(9.0), "now")
+        ledger.spend(charge, "now")
+    with sqlite3.connect(path) as connection:
+        connection.execute(EDITS[edit])
+    with pytest.raises(LedgerError, match="was altered"):
+        ledger.entries()
+    with pytest.raises(LedgerError, match="was altered"):
+        ledger.verify()
+    with pytest.raises(LedgerError, match="was altered"):
+        Ledger(path).reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+
+
+def test_written_ahead_and_synchronised(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"no database" * 500)
+    with pytest.raises(LedgerError, match=str(path)):
+        Ledger(path)
+    with pytest.raises(LedgerError, match="can't be opened"):
+        Ledger(tmp_path / "missing" / "ledger.sqlite")
+
+
+def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
+    with pytest.raises(
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 3"
+    ):
+        Ledger(path)
+
+
+def test_an_alteration_of_an_old_line_is_noticed_after_a_start(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).reserve(CHARGE, up_to(9.0), "now")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE entries SET mu = 0")
+    for use in (lambda o: o.head(), lambda o: o.total("data", "subject"), lambda o: o.verify()):
+        with pytest.raises(LedgerError, match="line 1 was altered"):
+            use(Ledger(path))
+    with pytest.raises(LedgerError, match="line 1 was altered"):
+        Ledger(path).reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+
+
+def test_a_file_put_in_its_place_is_noticed_while_it_is_open(tmp_path: Path) -> None:
+    path, backup = tmp_path / "ledger.sqlite", tmp_path / "backup"
+    ledger = Ledger(path)
+    ledger.reserve(CHARGE, up_to(9.0), "now")
+    copy_to(path, backup)
+    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+    newest = tmp_path / "newest"
+    copy_to(path, newest)
+    put_back(backup, path)
+    with pytest.raises(LedgerError, match="another ledger was put in its place"):
+        ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+    put_back(newest, path)
+    assert ledger.reserve(replace(CHARGE, round=3), up_to(9.0), "now")
+    assert Ledger(path).total("data", "subject") == pytest.approx(0.6 * math.sqrt(3))
+    path.unlink()
+    with pytest.raises(LedgerError, match="can't be opened"):
+        ledger.reserve(replace(CHARGE, round=4), up_to(9.0), "now")
+    assert not path.exists()
+
+
+def copy_to(path: Path, target: Path) -> None:
+    """A backup as SQLite makes one."""
+    with contextlib.closing(sqlite3.connect(path)) as source, sqlite3.connect(target) as copy:
+        source.backup(copy)
+    copy.close()
+
+
+def test_a_backup_of_the_main_file_alone_holds_every_line_once_it_is_settled(
+    tmp_path: Path,
+) -> None:
+    """As a nightly copy takes it between two runs, without the write-ahead log."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for number in (1, 2, 3):
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
+        ledger.settle()
+        copy = tmp_path / f"copy-{number}.sqlite"
+        copy.write_bytes(ledger.path.read_bytes())
+        assert Ledger(copy).entries() == ledger.entries()
+
+
+def test_a_backup_in_the_midst_of_a_run_is_an_older_ledger_and_sound(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for number in (1, 2, 3):
+        ledger.reserve(replace(CHARGE, round=number), up_to(9.0), "now")
+        copy = tmp_path / f"copy-{number}.sqlite"
+        copy.write_bytes(ledger.path.read_bytes())
+        found = Ledger(copy).entries()
+        assert found == ledger.entries()[: len(found)]
+
+
+def test_what_was_answered_is_marked_with_the_next_reservation(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.reserve(CHARGE, up_to(9.0), "now")
+    ledger.spend_soon(CHARGE, "answered")
+    assert [e.event for e in ledger.entries()] == ["reserve"]
+    ledger.reserve(replace(CHARGE, round=2), up_to(9.0), "later")
+    found = [(e.event, e.charge.round, e.at) for e in ledger.entries()]
+    assert found == [("reserve", 1, "now"), ("spend", 1, "answered"), ("reserve", 2, "later")]
+    ledger.spend_soon(replace(CHARGE, round=2), "answered")
+    ledger.settle()
+    ledger.settle()
+    assert [e.event for e in ledger.entries()] == ["reserve", "spend", "reserve", "spend"]
+    ledger.spend_soon(replace(CHARGE, round=3), "never reserved")
+    with pytest.raises(LedgerError, match="Round 3 of small-0001 is not reserved"):
+        ledger.settle()
+
+
+def put_back(copy: Path, path: Path) -> None:
+    """As somebody restores a backup: the copy alone, without the old write-ahead log."""
+    for beside in ("-wal", "-shm"):
+        path.with_name(path.name + beside).unlink(missing_ok=True)
+    copy.rename(path)
+
+
+def test_a_closed_ledger_reserves_nothing_and_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger, other = Ledger(path), Ledger(path)
+    ledger.reserve(CHARGE, up_to(9.0), "now")
+    for why in ("It is old; restore it.", "Another reason."):
+        ledger.halt(why)
+    for each in (ledger, other, Ledger(path)):
+        with pytest.raises(LedgerError, match=r"It is old; restore it\."):
+            each.reserve(replace(CHARGE, round=2), up_to(9.0), "now")
+        with pytest.raises(LedgerError, match="It is old"):
+            each.verify()
+        each.spend(CHARGE, "now")
+        assert [e.event for e in each.entries()] == ["reserve", "spend"]
+
+
+def test_only_its_owner_reads_it_and_it_can_be_closed(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    assert ledger.path.stat().st_mode & 0o777 == 0o600
+    ledger.reserve(CHARGE, up_to(9.0), "now")
+    ledger.close()
+    assert not (tmp_path / "ledger.sqlite-wal").exists()
+    assert ledger.total("data", "subject") == 0.6
+
+
+def test_a_round_costs_the_same_however_long_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line is read once, and not again with every round."""
+    ledger, read = Ledger(tmp_path / "ledger.sqlite"), []
+    real = book_module.follow
+
+    def follow(*arguments: object) -> object:
+        for entry in real(*arguments):  # type: ignore[arg-type]
+            read.append(entry.seq)
+            yield entry
+
+    monkeypatch.setattr(book_module, "follow", follow)
+    for number in range(1, 31):
+        charge = replace(CHARGE, round=number, mu=0.01)
+        ledger.reserve(charge, up_to(9.0), "now")
+        ledger.spend(charge, "now")
+    assert read == list(range(1, 61))

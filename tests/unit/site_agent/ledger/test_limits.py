@@ -1,0 +1,146 @@
+"""Limits are held where a round is reserved: runs, study, approval and both accounts."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consortium.errors import BudgetError, PrivacyError
+from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.ledger.totals import accounts
+from site_agent.policy.policy import Policy
+
+SITE, CENTRE, OLD = "5a" * 32, "ce" * 32, "0d" * 32
+CHARGE = Charge(
+    *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
+    *(SITE, CENTRE, "9e" * 32, 0.05),
+)
+ROOM = Limits({"subject": 9.0, "timepoint": 9.0})
+
+
+def run(number: int, **more: object) -> Charge:
+    """The first round of a run."""
+    return replace(CHARGE, run=f"small-{number:04d}", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def test_no_run_begins_beyond_those_that_were_approved(ledger: Ledger) -> None:
+    two = replace(ROOM, runs=2)
+    assert ledger.reserve(run(1), two, "now")
+    assert ledger.reserve(run(2), two, "now")
+    with pytest.raises(PrivacyError, match="approved for 2 runs and had as many"):
+        ledger.reserve(run(3), two, "now")
+    assert ledger.reserve(run(1, round=2), two, "now")  # what has begun goes on
+    assert ledger.reserve(run(3, study="other"), two, "now")
+    assert ledger.reserve(run(1, site="ab" * 32), two, "now")  # another agent in the same run
+
+
+def test_an_earlier_key_of_the_consortium_has_had_its_runs(ledger: Ledger) -> None:
+    both = frozenset({OLD, CENTRE})
+    ledger.reserve(run(1, centre=OLD), ROOM, "now")
+    with pytest.raises(PrivacyError, match="approved for 1 run and had as many"):
+        ledger.reserve(run(1), replace(ROOM, runs=1, centres=both), "now")
+    with pytest.raises(BudgetError, match=r"for .small. and this asks for 0\.6 more, over the"):
+        ledger.reserve(run(1), replace(ROOM, study=0.8, centres=both), "now")
+    assert ledger.reserve(run(1), replace(ROOM, runs=1, study=0.8), "now")  # of a stranger's key
+
+
+def test_what_has_ended_begins_no_run_and_ends_none(ledger: Ledger) -> None:
+    ended = replace(ROOM, ended="It ended; ask again.")
+    with pytest.raises(PrivacyError, match="It ended; ask again"):
+        ledger.reserve(run(1), ended, "now")
+    ledger.reserve(run(1), ROOM, "now")
+    assert ledger.reserve(run(1, round=2), ended, "now")
+
+
+TIGHT = {
+    "total": replace(ROOM, totals={"subject": 1.0}),
+    "total of volumes": replace(ROOM, totals={"subject": 9.0, "timepoint": 1.0}),
+    "study": replace(ROOM, study=1.0),
+    "approval": replace(ROOM, approved=1.0),
+}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_a_run_begins_only_if_it_can_be_paid_to_its_end(name: str, ledger: Ledger) -> None:
+    limits = TIGHT[name]
+    with pytest.raises(BudgetError, match=r"asks for 1\.2 more, over the limit of 1;"):
+        ledger.reserve(CHARGE, replace(limits, run=1.2), "now")
+    assert ledger.entries() == []
+    assert ledger.reserve(CHARGE, replace(limits, run=1.0), "now")
+    assert ledger.reserve(replace(CHARGE, round=2, mu=0.8), replace(limits, run=1.0), "now")
+    with pytest.raises(BudgetError, match=r"holds μ = 1 .* and this asks for 0\.6 more"):
+        ledger.reserve(replace(CHARGE, round=3), limits, "now")
+    with pytest.raises(BudgetError):
+        ledger.reserve(run(2, mu=0.1), limits, "now")
+
+
+def test_an_account_without_a_limit_has_nothing_to_give(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError, match=r"'timepoint\.total'"):
+        ledger.reserve(replace(CHARGE, unit="timepoint"), Limits({"subject": 9.0}), "now")
+
+
+PRICES = st.lists(
+    st.tuples(st.sampled_from(["subject", "timepoint"]), st.floats(0.01, 1.0)), max_size=8
+)
+
+
+@given(PRICES)
+def test_a_volume_has_paid_for_both_units_and_a_person_for_one(tmp_path_factory, prices) -> None:
+    """√(μ_t² + μ_s²) is what a volume lost, in any order of charges; pages say the same."""
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
+    for number, (unit, mu) in enumerate(prices, start=1):
+        ledger.reserve(replace(CHARGE, unit=unit, mu=mu, round=number, outsider=mu / 2), ROOM, "")
+    both = {"timepoint": math.hypot(*(mu for _, mu in prices))}
+    both["subject"] = math.hypot(*(mu for unit, mu in prices if unit == "subject"))
+    policy = Policy(units=("subject", "timepoint"))
+    for account in accounts(ledger.entries(), policy, "data"):
+        mu = both[account.unit]
+        assert account.spent.mu == pytest.approx(mu)
+        assert ledger.total("data", account.unit) == pytest.approx(mu)
+        assert ledger.outsider_total("data", account.unit) == pytest.approx(mu / 2)
+        assert account.outsider.mu == pytest.approx(mu / 2)
+        study = ledger.study_total("data", account.unit, "small", [CENTRE])
+        assert study == pytest.approx(mu)
+
+
+def test_a_volumes_limit_binds_studies_of_persons_in_any_order(tmp_path: Path) -> None:
+    limits = Limits({"subject": 1.0, "timepoint": 1.0})
+    for units in (("subject", "timepoint"), ("timepoint", "subject")):
+        ledger = Ledger(tmp_path / f"{units[0]}.sqlite")
+        first, second = (replace(run(n, mu=0.8), unit=u) for n, u in enumerate(units, start=1))
+        ledger.reserve(first, limits, "now")
+        with pytest.raises(BudgetError, match=r"μ = 0\.8 for unit timepoint"):
+            ledger.reserve(second, limits, "now")
+
+
+def _begin(path: str, first: int, results: multiprocessing.Queue[int]) -> None:
+    ledger, begun = Ledger(Path(path)), 0
+    for number in range(first, first + 10):
+        try:
+            begun += ledger.reserve(run(number, mu=0.01), replace(ROOM, runs=3), "now")
+        except PrivacyError:
+            continue
+    results.put(begun)
+
+
+def test_racing_processes_begin_no_more_runs_than_were_approved(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    results: multiprocessing.Queue[int] = context.Queue()
+    path = str(tmp_path / "ledger.sqlite")
+    racers = [context.Process(target=_begin, args=(path, n, results)) for n in (0, 100)]
+    for racer in racers:
+        racer.start()
+    assert sum(results.get(timeout=60) for _ in racers) == 3
+    for racer in racers:
+        racer.join()

@@ -1,0 +1,98 @@
+"""An agent meets runs: of what was approved, as often as it was, and no other."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from consortium.coordinator.demo import Place
+from consortium.errors import SiteError
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import sign_study
+from site_agent.approval.approval import Terms, approve
+from site_agent.ledger.ledger import LEDGER, Ledger
+from tests.support.local_consortium import SITES, Village, build, conduct, limit, say_yes
+
+
+def _again(place: Place, name: str) -> Village:
+    """A centre that starts the same study in a new output folder."""
+    place.errand.out.rename(place.root / name)
+    return Village(place)
+
+
+def _runs(place: Place, site: str) -> set[str]:
+    return {entry.charge.run for entry in Ledger(place.site(site) / LEDGER).entries()}
+
+
+def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    for name in SITES:
+        limit(place, name, 50.0)
+    first = conduct(Village(place).centre())
+    village = _again(place, "earlier")
+    with pytest.raises(SiteError, match="takes no further part"):
+        conduct(village.centre())
+    assert "approved for 1 run and had as many" in village.said("north")
+    for name in SITES:
+        assert _runs(place, name) == {"small-0001"}
+        say_yes(place, name, runs=2)
+    third = _again(place, "refused")
+    assert conduct(third.centre()) != first  # another run, another noise
+    assert len(_runs(place, "north")) == 2
+
+
+def test_an_agent_leaves_ended_runs_alone(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    village = Village(place)
+    conduct(village.centre())
+    for _ in range(3):
+        village.pump()  # hears of the end
+    later = Village(place)
+    later.pump()
+    later.pump()
+    assert "takes part" not in later.said("north")
+
+
+def _meet(place: Place) -> Village:
+    """Let everybody look at a run whose centre is not answered by all."""
+    village = Village(place)
+    with pytest.raises(SiteError):
+        conduct(village.centre())
+    assert all(_runs(place, site) == set() for site in SITES)
+    return village
+
+
+def test_a_comment_that_changed_after_the_yes_is_refused_at_the_meeting(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    errand = place.errand
+    errand.study.write_text(errand.study.read_text() + "# one character more\n")
+    sign_study(errand.study, read_roster(errand.roster), load_identity(errand.keys).key)
+    for name in ("north", "east", "south"):
+        say_yes(place, name)
+    village = _meet(place)
+    assert "is not the one that was approved here" in village.said("west")
+    assert "takes part" in village.said("north")
+
+
+def test_an_edited_record_refuses_the_run(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    (record,) = (place.site("west") / "approved").glob("*.json")
+    record.write_text(record.read_text().replace('"runs": 1', '"runs": 9'))
+    assert "is not signed with this site's key" in _meet(place).said("west")
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        (Terms(until=date(2026, 11, 20)), "ended on 2026-11-20"),
+        (Terms(epsilon=7.9), "approved for ε = 7.9 in all, and another run could make it 8"),
+    ],
+)
+def test_a_run_beyond_the_terms_is_refused(terms: Terms, reason: str, tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    folder, errand = place.site("west"), place.errand
+    approve(folder, "west", load_identity(folder), errand.study, errand.roster, terms)
+    assert reason in _meet(place).said("west")

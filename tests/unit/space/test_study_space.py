@@ -1,0 +1,104 @@
+"""Atlas and finer maps: real NIfTI files in, public linear maps out."""
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from consortium.errors import DataError
+from consortium.space.atlas import read_regions
+from consortium.space.grid import Grid
+from consortium.space.study_space import Space, image_space
+from consortium.study.spec import DataSection
+
+AFFINE = np.diag([4.0, 4, 4, 1])
+GRID = Grid(np.ones((4, 3, 2), bool), AFFINE)
+
+
+def saved(path, values, affine=AFFINE):
+    nib.save(nib.Nifti1Image(values, affine), path)
+    return path
+
+
+def labels():
+    values = np.zeros((4, 3, 2), np.int16)
+    values[:2], values[2] = 7, 2
+    return values
+
+
+def test_labels_average_and_paint(tmp_path):
+    regions = read_regions(saved(tmp_path / "a.nii.gz", labels()), GRID)
+    flat = labels()[GRID.mask]
+    series = np.random.default_rng(0).standard_normal((5, GRID.features)).astype(np.float32)
+    means = np.stack([series[:, flat == label].mean(axis=1) for label in (2, 7)], axis=1)
+    assert regions.features == 2  # in the order of the labels
+    assert regions.average(series) == pytest.approx(means, abs=1e-6)
+    painted = regions.paint(np.array([[1.0], [5.0]])).ravel()
+    assert np.array_equal(painted, np.select([flat == 2, flat == 7], [1.0, 5.0]))
+
+
+def test_maps_average_by_their_weights(tmp_path):
+    generator = np.random.default_rng(1)
+    maps = generator.uniform(-0.5, 1, (4, 3, 2, 3)).astype(np.float32)
+    regions = read_regions(saved(tmp_path / "a.nii", maps), GRID)
+    weights = np.maximum(maps[GRID.mask].T, 0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    series = generator.standard_normal((5, GRID.features)).astype(np.float32)
+    assert regions.average(series) == pytest.approx(series @ weights.T, abs=1e-5)
+    constant = regions.paint(np.ones((3, 2)))
+    assert np.allclose(constant[weights.sum(axis=0) > 0], 1.0)
+
+
+def test_an_atlas_on_a_finer_grid_is_resampled(tmp_path):
+    fine = np.repeat(np.repeat(np.repeat(labels(), 2, 0), 2, 1), 2, 2)
+    affine = np.diag([2.0, 2, 2, 1])
+    affine[:3, 3] = -1  # so that two by two voxels share the coarse one's centre
+    coarse = read_regions(saved(tmp_path / "a.nii", labels()), GRID)
+    finer = read_regions(saved(tmp_path / "b.nii", fine, affine), GRID)
+    assert finer.digest == coarse.digest
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (labels() + np.float32(0.5), "fractions"),
+        (np.zeros((4, 3, 2), np.int16), "no voxel"),
+        (np.full((4, 3, 2), np.nan, np.float32), "finite"),
+        (np.zeros((4, 3), np.int16), "3-D or 4-D"),
+    ],
+)
+def test_an_unusable_atlas_is_told(tmp_path, values, message):
+    with pytest.raises(DataError, match=message):
+        read_regions(saved(tmp_path / "a.nii", values), GRID)
+    with pytest.raises(DataError, match="can't be read"):
+        read_regions(tmp_path / "none.nii", GRID)
+
+
+def test_a_region_outside_the_mask_is_told(tmp_path):
+    mask = np.ones((4, 3, 2), bool)
+    mask[2] = False
+    with pytest.raises(DataError, match=r"Region 1 .* no voxel"):
+        read_regions(saved(tmp_path / "a.nii", labels()), Grid(mask, AFFINE))
+
+
+def test_a_space_tells_its_parts_apart(tmp_path):
+    regions = read_regions(saved(tmp_path / "a.nii", labels()), GRID)
+    fine = Grid(np.ones((8, 6, 4), bool), np.diag([2.0, 2, 2, 1]))
+    plain, whole = Space(GRID), Space(GRID, regions, fine)
+    assert plain.digest == GRID.digest
+    assert (plain.features, plain.voxels) == (24, 24)
+    assert (whole.features, whole.voxels) == (2, 192)
+    spaces = [plain, whole, Space(GRID, regions), Space(GRID, None, fine)]
+    assert len({space.digest for space in spaces}) == 4
+    assert np.array_equal(plain.paint(np.arange(24.0)), np.arange(24.0))
+
+
+def test_a_study_names_atlas_and_maps(tmp_path):
+    saved(tmp_path / "mask.nii", np.ones((4, 3, 2), np.uint8))
+    saved(tmp_path / "atlas.nii", labels())
+    data = DataSection(mask="mask.nii", atlas="atlas.nii", maps_resolution=2)
+    space = image_space(data, tmp_path)
+    assert space.features == 2
+    assert space.voxels == pytest.approx(8 * 24, rel=0.5)
+    assert np.allclose(np.diag(space.maps.affine)[:3], 2)
+    with pytest.raises(DataError, match="not beside"):
+        image_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)

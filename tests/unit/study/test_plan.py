@@ -1,0 +1,216 @@
+"""What a study will cost: promises kept at the worst, refusals before any data is read."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.algorithms.base import Extent, PlannedRelease, Shape
+from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.privacy.bounds import Bound
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.study import plan as plan_module
+from consortium.study.masking import plan_masking
+from consortium.study.plan import count_rounds, make_plan, promised_mu
+from tests.support.feature_cases import LEVELS, PLAIN, make_feature_study
+from tests.support.series_cases import CASES, make_sites, make_study, shape_of
+
+SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
+VECTORS = Extent(20, 0, (("faces", 12), ("erp", 7), ("age", 1)))
+PRIVATE = ["cape", "secure-sum", "local"]
+
+
+@pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
+@pytest.mark.parametrize("scheme", PRIVATE)
+def test_the_whole_budget_is_used_and_no_more(name, analysis, unit, scheme):
+    study = make_study(name, analysis, unit, scheme=scheme, epsilon=4.0)
+    plan = make_plan(study, replace(SHAPE, unit=unit, views=VECTORS.views))
+    assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
+    assert plan.epsilon == pytest.approx(4.0, rel=1e-3)
+    assert plan.epsilon == epsilon_of(plan.mu, 1e-5)
+    assert plan.outsider_mu <= plan.mu * (1 + 1e-9)
+    assert len(plan.losses) == plan.rounds <= count_rounds(study, VECTORS)
+    for site in range(4):
+        assert plan.site_loss(site) == pytest.approx(compose(row[site] for row in plan.losses))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PRIVATE),
+    st.integers(2, 9),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.floats(0.1, 20),
+    st.sampled_from(["subject", "timepoint"]),
+    st.data(),
+)
+def test_a_plan_keeps_its_promise_for_every_consortium(
+    scheme, count, colluding, dropouts, epsilon, unit, data
+):
+    subjects = tuple(data.draw(st.integers(1, 80)) for _ in range(count))
+    shape = Shape(8, subjects, tuple(150 * m for m in subjects), unit)
+    try:
+        study = make_study(
+            "ica",
+            {"components": 3, "rounds": 7},
+            unit,
+            sites=[f"site-{s}" for s in range(count)],
+            scheme=scheme,
+            epsilon=epsilon,
+            colluding_sites=colluding,
+            dropouts=dropouts,
+        )
+        plan = make_plan(study, shape)
+    except (StudyError, BudgetError, ValueError):
+        return
+    assert plan.epsilon <= epsilon * (1 + 1e-6)
+    assert plan.minimum == count - dropouts
+    # The promise is for the worst that may be missing; whoever is there loses no more.
+    worst = [
+        stage.mechanism.coalition(range(count - dropouts)).max()
+        for stage in plan.stages
+        for _ in range(stage.release.rounds)
+    ]
+    assert compose(worst) <= plan.promised_mu * (1 + 1e-9)
+
+
+def test_equal_inputs_give_equal_plans():
+    one, other = (
+        make_plan(make_study("ica", {"components": 4}, dropouts=0), SHAPE) for _ in range(2)
+    )
+    assert one == other
+    assert one.stages == other.stages
+    assert one != make_plan(make_study("ica", {"components": 5}), SHAPE)
+    assert one != make_plan(make_study("ica", {"components": 4}), replace(SHAPE, features=21))
+
+
+def test_rounds_share_a_stage_evenly_and_stages_share_as_planned():
+    plan = make_plan(make_study("ica", {"components": 4, "rounds": 5, "pca_share": 0.2}), SHAPE)
+    squares = [row[0] ** 2 / plan.promised_mu**2 for row in plan.losses]
+    assert squares == pytest.approx([0.2] + [0.16] * 5, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "analysis"),
+    [("pca", {"components": 2, "solver": "power"}), ("admm", {"target": "age"})],
+)
+def test_no_noise_is_enough_for_an_epsilon_near_nothing_and_it_is_named(name, analysis):
+    # These plan their rounds and steps against the noise, before anything else is planned.
+    study = make_study(name, analysis, epsilon=1e-15, delta=1e-18)
+    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small"):
+        make_plan(study, replace(SHAPE, views=VECTORS.views))
+
+
+@pytest.mark.parametrize("scheme", PRIVATE)
+def test_an_epsilon_that_is_too_small_is_named(scheme):
+    study = make_study("pca", {"components": 2}, scheme=scheme, epsilon=1e-12, delta=1e-15)
+    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small.*'pca'.*raise epsilon"):
+        make_plan(study, SHAPE)
+
+
+def test_releases_over_budget_are_refused(monkeypatch):
+    class Greedy:
+        """Plans more than there is."""
+
+        def releases(self, parameters, shape):
+            return tuple(
+                PlannedRelease(name, "mean_volume", 20, Bound(1.0), 1, 0.6) for name in "ab"
+            )
+
+    monkeypatch.setattr(plan_module, "REGISTRY", {"average": Greedy()})
+    with pytest.raises(BudgetError, match="round 1 of 'b'"):
+        make_plan(make_study("average"), SHAPE)
+
+
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
+def test_unsafe_dropouts_are_refused(scheme):
+    sites = [f"site-{s}" for s in range(4)]
+    study = make_study(sites=sites, scheme=scheme, colluding_sites=1, dropouts=2)
+    with pytest.raises(StudyError, match="at most 1 dropouts"):
+        make_plan(study, SHAPE)
+    safe = make_study(sites=sites, scheme=scheme, colluding_sites=1, dropouts=1)
+    assert make_plan(safe, SHAPE).minimum == 3
+    assert 1 < plan_masking(safe).threshold <= 3
+
+
+def test_schemes_without_a_secure_sum_have_no_threshold():
+    for scheme in ("local", "none"):
+        study = make_study(scheme=scheme, colluding_sites=1, dropouts=2)
+        assert plan_masking(study).threshold == 0
+        assert make_plan(study, SHAPE).minimum == 2
+
+
+def test_another_number_of_sites_is_refused():
+    shape = Shape(20, (30, 40, 50), (600, 800, 1000), "subject")
+    with pytest.raises(StudyError, match="names 4 sites and 3 gave their sizes"):
+        make_plan(make_study(), shape)
+
+
+def test_without_privacy_the_plan_says_so():
+    study = make_study(scheme="none")
+    plan = make_plan(study, SHAPE)
+    assert promised_mu(study) == plan.mu == plan.epsilon == plan.outsider_mu == math.inf
+    assert plan.stages[0].mechanism.noise.aggregate() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "size"),
+    [
+        *product(["average", "coordinate", "regression", "tensor"], [1e160, 1e308]),
+        *product(["average", "regression", "tensor"], [5e-324]),  # radii have limits of their own
+    ],
+)
+def test_a_bound_that_nobody_can_compute_with_is_told(algorithm, size):
+    analysis = {
+        "average": {"bound": size},
+        "coordinate": {"radii": {"x": size}, "target": "y", **LEVELS},
+        "regression": {"target": "y", "bound": size},
+        "tensor": {"components": 2, "bound": size},
+    }[algorithm]
+    if algorithm == "average":
+        study, shape = make_study("average", analysis), SHAPE
+    else:
+        study = make_feature_study(algorithm, PLAIN, analysis)
+        shape = replace(SHAPE, features=5, views=PLAIN)
+    words = "this small or large|clipping bound is (inf|0)"
+    with pytest.raises((StudyError, PrivacyError), match=words):
+        make_plan(study, shape)
+    with pytest.raises((StudyError, PrivacyError), match=words):
+        count_rounds(study, Extent(5, 0, PLAIN))
+
+
+def test_an_unknown_stage_is_refused():
+    plan = make_plan(make_study("ica", {"components": 4}), SHAPE)
+    assert plan.stage("ica").name == "ica"
+    with pytest.raises(PrivacyError, match="no stage 'cca'"):
+        plan.stage("cca")
+
+
+def test_a_message_is_as_long_as_planned():
+    for scheme, vectors in (("cape", 2), ("secure-sum", 1), ("local", 1)):
+        (stage,) = make_plan(make_study("pca", {"components": 2}, scheme=scheme), SHAPE).stages
+        width = stage.mechanism.lattice.bits // 8
+        assert stage.message_bytes == vectors * 210 * width
+
+
+def test_the_plan_knows_sizes_only():
+    one, other = (shape_of(make_sites(seed=seed)) for seed in (1, 2))
+    study = make_study("ica", {"components": 3})
+    assert make_plan(study, one) == make_plan(study, other)
+
+
+def test_more_colluding_sites_or_dropouts_take_more_noise():
+    # Nine sites: one drop-out takes three honest ones.
+    sites = [f"site-{s}" for s in range(9)]
+    shape = Shape(20, (30,) * 9, (6000,) * 9, "subject")
+    deviations = [
+        make_plan(make_study(sites=sites, colluding_sites=c, dropouts=d), shape)
+        .stages[0]
+        .mechanism.noise.aggregate()
+        for c, d in ((0, 0), (1, 0), (1, 1), (4, 1))
+    ]
+    expected = [1.0, math.sqrt(9 / 8), math.sqrt(9 / 7), 1.5]
+    assert [d / deviations[0] for d in deviations] == pytest.approx(expected, rel=2e-3)
