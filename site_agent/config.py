@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
-from consortium.files.model_file import first_problem, read_model, write_model
+from consortium.files.model_file import read_model, write_model
+from consortium.frozen_model import FrozenModel, first_problem
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
 
@@ -20,10 +21,8 @@ _TITLE = (
 )
 
 
-class SiteConfig(BaseModel):
+class SiteConfig(FrozenModel):
     """What a site's owner sets; every other decision is in the study file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name = Field(description="Name of this site, as in the studies.")
     dataset: Path = Field(
@@ -88,7 +87,7 @@ class SiteConfig(BaseModel):
                 credentials=credentials and credentials.resolve(),
             )
         except ValidationError as error:
-            raise ConfigurationError(first_problem(error)) from error
+            raise ConfigurationError(first_problem(error, "; correct it")) from error
 
     @classmethod
     def load(cls, folder: Path) -> Self:

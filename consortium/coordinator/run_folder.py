@@ -15,7 +15,7 @@ from consortium.engine.names import END, MOST_NOTICE, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
-from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.secagg import CENTRE, unseal
 from consortium.study.spec import Study
 
@@ -63,7 +63,7 @@ def claim_run(
             archive.replace(folder / f"transcript-{known.run}")
     record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
     content = json.dumps({"run": record.run, "study": record.study})
-    write_atomically(folder / _RECORD, content.encode())
+    write_bytes(folder / _RECORD, content.encode())
     return record
 
 

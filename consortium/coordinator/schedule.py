@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from consortium.coordinator.run import Errand
 from consortium.coordinator.run_folder import read_run
@@ -22,7 +22,8 @@ from consortium.engine.names import END, MOST_NOTICE, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
-from consortium.files.atomic import write_atomically
+from consortium.files.atomic import write_bytes
+from consortium.frozen_model import FrozenModel
 from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
@@ -35,10 +36,8 @@ _NUMBER = re.compile(r"[0-9]{4}")
 _REPORT = "privacy_report.json"
 
 
-class Record(BaseModel):
+class Record(FrozenModel):
     """A scheduled study: its files on this machine, and when it is due."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name = Field(description="The study's name, and the deployment's.")
     study: Path = Field(description="Study file.")
@@ -98,7 +97,7 @@ def save_deployment(folder: Path, record: Record) -> Path:
     """
     path = _path(folder, record.name)
     try:
-        write_atomically(path, yaml.safe_dump(record.model_dump(mode="json")).encode())
+        write_bytes(path, yaml.safe_dump(record.model_dump(mode="json")).encode())
     except OutputError as error:
         raise ConfigurationError(f"{error} Or name another folder in {HOME}.") from error
     return path

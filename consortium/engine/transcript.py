@@ -16,7 +16,7 @@ import numpy as np
 
 from consortium.engine.session import Round
 from consortium.errors import OutputError
-from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_bytes
 
 TRANSCRIPT = "transcript"
 
@@ -39,7 +39,7 @@ class Transcript:
         buffer = io.BytesIO()
         np.save(buffer, done.values, allow_pickle=False)
         name = f"round-{done.number:05d}"
-        write_atomically(self._folder / f"{name}.npy", buffer.getvalue())
+        write_bytes(self._folder / f"{name}.npy", buffer.getvalue())
         record = {
             "round": done.number,
             "stage": done.stage,
@@ -48,7 +48,7 @@ class Transcript:
             "query": context.hex(),
         }
         text = json.dumps(record, indent=1)
-        write_atomically(self._folder / f"{name}.json", text.encode())
+        write_bytes(self._folder / f"{name}.json", text.encode())
 
     def rounds(self) -> Iterator[Round]:
         """Yield the stored rounds in order.

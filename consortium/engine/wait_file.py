@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from consortium.errors import OutputError
-from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_bytes
 
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
@@ -57,7 +57,7 @@ class Noticeboard:
             return
         now = self._wall()
         self._shown = Waiting(step, now - waited, now + left, dict(sites))
-        write_atomically(self._path, json.dumps(asdict(self._shown)).encode())
+        write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
 
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.

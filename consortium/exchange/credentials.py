@@ -14,14 +14,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from consortium.errors import ConfigurationError
+from consortium.frozen_model import FrozenModel
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class S3Credentials(BaseModel):
+class S3Credentials(FrozenModel):
     """For a bucket; what is left out is looked for where Amazon's own tools look."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     endpoint: str | None = Field(
         default=None,
@@ -44,10 +45,10 @@ class S3Credentials(BaseModel):
         return self
 
 
-class SftpCredentials(BaseModel):
+class SftpCredentials(FrozenModel):
     """For an SFTP server, whose own key must be known before anything is said to it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     known_hosts: Path = Field(
         description="File with the server's public key, as ssh-keyscan prints it; compare the key "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from consortium.errors import OutputError
 
@@ -37,26 +40,60 @@ def beside(folder: Path, name: str) -> Path:
     return path
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes) -> Path:
     """Write a file so that a crash leaves the old one or the new one, never half of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folders are made.
+    data : bytes
+
+    Returns
+    -------
+    Path
+        The file's.
 
     Raises
     ------
     OutputError
-        If the folder can't be written.
+        If the folder can't be written; an earlier file is then unchanged.
     """
     draft = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut could leave the new name with no bytes
-        draft.replace(path)
+        try:
+            with draft.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # or a power cut could leave the new name with no bytes
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             f"{path} can't be written ({error.strerror}); check disk space and rights."
         ) from error
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file (UTF-8) as `write_bytes` does."""
+    return write_bytes(path, text.encode())
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> Path:
+    """Write strict JSON as `write_bytes` does.
+
+    Raises
+    ------
+    OutputError
+        If the file can't be written.
+    ValueError
+        If a number is infinite or NaN, which JSON does not know.
+    """
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return write_text(path, text + "\n")
 
 
 def make_folder(folder: Path) -> None:

@@ -11,8 +11,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from consortium.errors import ConfigurationError, OutputError
-from consortium.files.atomic import write_atomically
+from consortium.files.atomic import write_bytes
 from consortium.files.strict_yaml import PlainYamlError, read_yaml
+from consortium.frozen_model import first_problem
 
 _WIDTH = 92
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -36,10 +37,12 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
             f"{path}{place} can't be read as plain YAML; correct its syntax, write each field "
             "once, use neither aliases nor tags, and keep it to a page."
         ) from error
+    if not isinstance(values, dict | None):
+        raise ConfigurationError(f"{path} holds no fields; write it as 'name: value' lines.")
     try:
-        return model.model_validate({} if values is None else values)
+        return model.model_validate(values or {})
     except ValidationError as error:
-        raise ConfigurationError(f"{path}: {first_problem(error)}") from error
+        raise ConfigurationError(f"{path}: {first_problem(error, '; correct it')}") from error
 
 
 def write_model(path: Path, model: BaseModel, title: str) -> None:
@@ -52,7 +55,7 @@ def write_model(path: Path, model: BaseModel, title: str) -> None:
     """
     text = "\n".join([*_comment(title, ""), *_lines(model, "")]) + "\n"
     try:
-        write_atomically(path, text.encode())
+        write_bytes(path, text.encode())
     except OutputError as error:
         raise ConfigurationError(str(error)) from error
 
@@ -78,14 +81,3 @@ def _flow(value: Any) -> str:
 def _comment(text: str, indent: str) -> Iterator[str]:
     for line in textwrap.wrap(text, _WIDTH - len(indent)):
         yield f"{indent}# {line}"
-
-
-def first_problem(error: ValidationError) -> str:
-    """Say in a sentence which field of a model is wrong."""
-    problems = error.errors(include_url=False, include_input=False)
-    problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
-    field = ".".join(map(str, problems[0]["loc"])) or "it"
-    message = problems[0]["msg"].removeprefix("Value error, ")
-    if problems[0]["type"] == "extra_forbidden":
-        return f"field '{field}' is unknown; remove it or correct its name."
-    return f"field '{field}': {message}; correct it."

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from consortium.files.atomic import write_atomically
+from consortium.files.atomic import write_bytes
 
 MOST_TEXT = 1_000_000
 """Characters; whatever people write by hand is a page."""
@@ -105,4 +105,4 @@ def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     OutputError
         If it can't be written.
     """
-    write_atomically(path, yaml.safe_dump(dict(content), sort_keys=False).encode())
+    write_bytes(path, yaml.safe_dump(dict(content), sort_keys=False).encode())

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pydantic import BaseModel, ConfigDict
 
 from consortium.errors import SignatureError, StudyError
 from consortium.files.strict_yaml import read_yaml, write_yaml
+from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import Key, Membership, Signature, fingerprint, verifies
 from consortium.secagg.crypto import pack
 from consortium.study.spec import Name
@@ -21,9 +21,7 @@ from consortium.study.spec import Name
 _LABEL = "consortium join 1"
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _File(FrozenModel):
     site: Name
     key: Key
     centre: Key

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import StringConstraints
 
 from consortium.errors import SignatureError, StudyError
+from consortium.frozen_model import FrozenModel
 from consortium.secagg import CENTRE
 from consortium.secagg.crypto import pack
 
@@ -22,10 +23,8 @@ MOST_HANDOVERS = 64
 _LABEL, _HANDOVER = "consortium roster 1", "consortium handover 1"
 
 
-class Handover(BaseModel):
+class Handover(FrozenModel):
     """An earlier key of the consortium that vouches for the one after it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: Key
     signature: Signature

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from consortium.errors import SignatureError, StudyError
 from consortium.files.strict_yaml import read_yaml, write_yaml
+from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import (
     MOST_HANDOVERS,
     MOST_SITES,
@@ -43,9 +44,7 @@ MOST_SERIAL = 2**63 - 1
 """A larger one can't be packed to be signed."""
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _File(FrozenModel):
     serial: int = Field(ge=1, le=MOST_SERIAL)
     centre: Key
     sites: dict[Name, Key] = Field(max_length=MOST_SITES)

@@ -11,23 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from pydantic import BaseModel, ConfigDict
 
 from consortium.errors import SignatureError, StudyError
 from consortium.files.atomic import beside
 from consortium.files.strict_yaml import read_limited, read_yaml, write_yaml
+from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import Key, Membership, Signature, verifies
 from consortium.membership.roster_file import keys_of
 from consortium.secagg.crypto import pack
 from consortium.study.spec import Study, parse_study
-from consortium.views.base import files_of
+from consortium.views import files_of
 
 _LABEL = "consortium study 1"
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _File(FrozenModel):
     study: Key
     mask: Key
     members: Key

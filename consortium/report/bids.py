@@ -21,7 +21,7 @@ from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
 
 from consortium import __version__
-from consortium.files.outputs import write_bytes, write_json, write_text
+from consortium.files.atomic import write_bytes, write_json, write_text
 from consortium.report.components import Components
 from consortium.space.grid import Grid
 from consortium.study.spec import Study

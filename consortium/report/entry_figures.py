@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from consortium.formatting import count
 from consortium.report.brain_figures import DOTS, PALETTE, SIZE, to_png
 from consortium.space.study_space import ViewSpace
-from consortium.views.base import EegView
+from consortium.views.eeg import EegView
 
 Array = NDArray[Any]
 

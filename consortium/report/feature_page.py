@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from consortium.algorithms.base import Result, Table
-from consortium.files.outputs import write_text
+from consortium.files.atomic import write_text
 from consortium.formatting import number
 from consortium.report.brain_figures import draw, template_background
 from consortium.report.components import robust_z
@@ -30,7 +30,7 @@ from consortium.report.privacy_report import PrivacyReport
 from consortium.report.tables import paint_view, split_views
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import FmriView
+from consortium.views.fmri import FmriView
 
 Array = NDArray[Any]
 

@@ -8,7 +8,9 @@ from consortium.report.privacy_report import PrivacyReport
 from consortium.report.prose import analysis_methods, guarantee_text, image_methods
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import EegView, FmriView, TableView
+from consortium.views.eeg import EegView
+from consortium.views.fmri import FmriView
+from consortium.views.table import TableView
 
 MEASURES = {
     "amplitude": "the standard deviation over time",

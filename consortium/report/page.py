@@ -14,7 +14,7 @@ from jinja2 import Environment
 from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
-from consortium.files.outputs import write_text
+from consortium.files.atomic import write_text
 from consortium.formatting import number
 from consortium.report.bids import map_stem, voxel_text
 from consortium.report.brain_figures import draw_components

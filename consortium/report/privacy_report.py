@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -22,7 +21,8 @@ from pydantic import (
 )
 
 from consortium.errors import OutputError
-from consortium.files.outputs import write_json
+from consortium.files.atomic import write_json
+from consortium.frozen_model import FrozenModel
 
 INFINITE = "infinite"
 SEEDED = "seeded"
@@ -50,10 +50,10 @@ PerSite = Amount | tuple[Amount, ...]
 """One number for all sites, or one per site in the order of ``sites``."""
 
 
-class Record(BaseModel):
-    """A part of the report: frozen, and an unknown key is an error."""
+class Record(FrozenModel):
+    """A part of the report: frozen, and an unknown key is an error; a loss may be infinite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(allow_inf_nan=True)
 
 
 class Guarantee(Record):

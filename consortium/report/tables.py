@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Result, Table
-from consortium.files.outputs import write_json, write_text
+from consortium.files.atomic import write_json, write_text
 from consortium.report.bids import (
     NOT_IN_BIDS,
     describe,
@@ -27,7 +27,8 @@ from consortium.report.bids import (
 )
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import EegView, FmriView
+from consortium.views.eeg import EegView
+from consortium.views.fmri import FmriView
 
 Array = NDArray[Any]
 

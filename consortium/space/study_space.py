@@ -18,7 +18,9 @@ from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.study.spec import DataSection, Study
-from consortium.views.base import EegView, FmriView, TableView
+from consortium.views.eeg import EegView
+from consortium.views.fmri import FmriView
+from consortium.views.table import TableView
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     SerializeAsAny,
     StringConstraints,
@@ -22,16 +21,16 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NamesSites
 from consortium.errors import StudyError
 from consortium.files.strict_yaml import MOST_TEXT, PlainYamlError, parse_yaml, read_limited
-from consortium.views.base import FmriView, View
+from consortium.frozen_model import FrozenModel, first_problem
+from consortium.views import View
+from consortium.views.fmri import FmriView
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
 
 
-class Section(BaseModel):
+class Section(FrozenModel):
     """A part of the study file: frozen, and an unknown field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class DataSection(Section):
@@ -323,7 +322,7 @@ def parse_study(text: str, where: str = "study") -> Study:
     try:
         return Study.model_validate(values)
     except ValidationError as error:
-        raise StudyError(f"{where}: {_first_problem(error)}") from error
+        raise StudyError(f"{where}: {first_problem(error)}") from error
 
 
 def load_study(path: Path) -> Study:
@@ -354,17 +353,3 @@ def study_schema() -> dict[str, Any]:
         for name, algorithm in sorted(REGISTRY.items())
     ]
     return schema
-
-
-def _first_problem(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_input=False)
-    problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
-    problem = problems[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    kind = problem["type"]
-    if kind == "extra_forbidden":
-        return f"field '{field}' is unknown; remove it or correct its name."
-    if kind == "missing":
-        return f"field '{field}' is missing; add it."
-    text = problem["msg"].removeprefix("Value error, ")
-    return f"field '{field}': {text}." if field else f"{text}."

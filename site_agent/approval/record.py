@@ -18,7 +18,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 
 from consortium.errors import ConfigurationError, OutputError, StudyError
-from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.consent import Consent
 from consortium.membership.keys import Identity
 from consortium.study.spec import Study
@@ -131,7 +131,7 @@ def keep(folder: Path, identity: Identity, approval: Approval) -> None:
     try:
         if path.exists():
             _put_aside(path)
-        write_atomically(path, record.encode())
+        write_bytes(path, record.encode())
     except (OSError, OutputError) as error:
         raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
 
@@ -163,7 +163,7 @@ def _put_aside(path: Path) -> None:
     """Copy a record, so that a reader of the first place always finds one there."""
     content = path.read_bytes()
     name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}.json"
-    write_atomically(path.parent / WITHDRAWN / name, content)
+    write_bytes(path.parent / WITHDRAWN / name, content)
 
 
 def _path_of(folder: Path, approval: Approval) -> Path:

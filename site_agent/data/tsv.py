@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.files.atomic import beside
-from consortium.views.base import Column, TableView
+from consortium.views.table import Column, TableView
 
 IDENTIFIER = "participant_id"
 MOST_BYTES = 200_000_000

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.views.base import EegView
+from consortium.views.eeg import EegView
 from site_agent.eeg.native import load_mne
 from site_agent.eeg.recording import Recording, Signals
 

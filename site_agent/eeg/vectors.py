@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
-from consortium.views.base import EegView
+from consortium.views.eeg import EegView
 from site_agent.data.bids import Skipped
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, finish

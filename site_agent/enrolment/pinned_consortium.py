@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
-from consortium.files.atomic import DAMAGED, write_atomically
+from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.roster_file import Membership, fingerprint
 from consortium.secagg import CENTRE
 
@@ -117,7 +117,7 @@ def pin(folder: Path, trust: Trust) -> None:
         "earlier": [key.hex() for key in trust.earlier],
     }
     try:
-        write_atomically(folder / TRUST, json.dumps(content).encode())
+        write_bytes(folder / TRUST, json.dumps(content).encode())
     except OutputError as error:
         raise ConfigurationError(str(error)) from error
 

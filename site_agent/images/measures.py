@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import FmriView
+from consortium.views.fmri import FmriView
 from site_agent.data.bids import Skipped, Subject
 from site_agent.data.scaling import Vector, finish
 from site_agent.images.contrasts import read_contrasts

@@ -15,7 +15,8 @@ from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import FmriView, TableView
+from consortium.views.fmri import FmriView
+from consortium.views.table import TableView
 from site_agent.data.bids import Skipped
 from site_agent.data.tsv import read_table
 from site_agent.images.series import Survey

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from consortium.frozen_model import FrozenModel
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -27,10 +29,10 @@ def _clock(value: Any) -> time:
 ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f"{t:%H:%M}")]
 
 
-class Window(BaseModel):
+class Window(FrozenModel):
     """From a time of day to the next time that the clock shows another, on given days."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     days: tuple[Day, ...] = Field(
         default=DAYS, min_length=1, description="Days of the week on which the window opens."

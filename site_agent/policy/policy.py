@@ -10,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from consortium.algorithms import REGISTRY
 from consortium.errors import PrivacyError
 from consortium.files.model_file import read_model, write_model
+from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
 from consortium.study.plan import Plan
@@ -44,11 +45,7 @@ def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
     return items
 
 
-class _Rules(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Allowance(_Rules):
+class Allowance(FrozenModel):
     """The most that data may be charged in one unit of privacy."""
 
     study: float = Field(
@@ -59,7 +56,7 @@ class Allowance(_Rules):
     )
 
 
-class Policy(_Rules):
+class Policy(FrozenModel):
     """What a site lets any study ask; without a file, the defaults below hold."""
 
     subject: Allowance = Field(

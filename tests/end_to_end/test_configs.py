@@ -9,7 +9,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.study.plan import make_plan
 from consortium.study.spec import load_study
-from consortium.views.base import TableView
+from consortium.views.table import TableView
 
 STUDIES = sorted(
     path

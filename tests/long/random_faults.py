@@ -198,7 +198,7 @@ class Weather:
         watch(Store, "save_all", "store")
         watch(Ledger, "reserve", "ledger")
         watch(Ledger, "spend", "ledger")
-        watch(transcript, "write_atomically", "folder")
+        watch(transcript, "write_bytes", "folder")
 
 
 def _kind(name: str) -> str:

@@ -161,7 +161,7 @@ class Stage:
 
     def _watch_disks(self, patch: pytest.MonkeyPatch) -> None:
         save, real = Store.save_all, {name: getattr(Ledger, name) for name in ("reserve", "spend")}
-        cache, atomically = BlockCache._write, transcript.write_atomically
+        cache, atomically = BlockCache._write, transcript.write_bytes
 
         def watched_save(store: Store, run: str, messages: Mapping[str, bytes]) -> None:
             what = f"{run}/{list(messages)[-1]}"
@@ -189,7 +189,7 @@ class Stage:
         patch.setattr(Ledger, "spend", watched("spend"))
         patch.setattr(BlockCache, "_write", watched_cache)
         for module in (transcript, wait_file, run_folder):
-            patch.setattr(module, "write_atomically", watched_write)
+            patch.setattr(module, "write_bytes", watched_write)
 
     # -- disks that can be full -------------------------------------------------------------
 

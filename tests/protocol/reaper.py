@@ -24,7 +24,7 @@ WRITERS: tuple[tuple[Any, str, Name], ...] = (
     (Ledger, "reserve", lambda _, charge, *rest: charge.round),
     (Ledger, "spend", lambda _, charge, *rest: charge.round),
     (Ledger, "settle", lambda _: None),
-    (transcript, "write_atomically", lambda path, data: path.name),
+    (transcript, "write_bytes", lambda path, data: path.name),
 )
 """Whatever writes, and how its writes are told apart."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from consortium.synthetic.recordings import Tape, write_tape
-from consortium.views.base import EegView
+from consortium.views.eeg import EegView
 
 CHANNELS = ("Fp1", "Cz", "Pz", "Oz")
 RATE = 250

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from consortium.engine.session import Round
-from consortium.engine.transcript import Transcript, write_atomically
+from consortium.engine.transcript import Transcript, write_bytes
 from consortium.errors import OutputError
 
 
@@ -92,18 +92,18 @@ def test_no_pickle_is_opened(folder):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    write_atomically(path, b"old")
+    write_bytes(path, b"old")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(path), "replace", full)
     with pytest.raises(OutputError, match="No space left"):
-        write_atomically(path, b"new")
+        write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
 
 
 def test_a_folder_that_can_t_be_is_told(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OutputError, match="disk space and rights"):
-        write_atomically(tmp_path / "file" / "below", b"")
+        write_bytes(tmp_path / "file" / "below", b"")

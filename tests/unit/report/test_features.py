@@ -17,7 +17,9 @@ from consortium.report.tables import paint_view, split_views, write_results
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from consortium.views.base import EegView, FmriView, TableView
+from consortium.views.eeg import EegView
+from consortium.views.fmri import FmriView
+from consortium.views.table import TableView
 from tests.support.html_page import Page
 from tests.support.report_samples import blob, sample_report, sample_study
 

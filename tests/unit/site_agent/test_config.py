@@ -43,7 +43,7 @@ def test_relative_paths_are_meant_from_the_folder(tmp_path: Path) -> None:
 
 WRONG = {
     "": "field 'name'",
-    "- a\n": "field 'it'",
+    "- a\n": "holds no fields",
     "name: [\n": "can't be read",
     GOOD.replace("east", "East!"): "field 'name'",
     GOOD.replace("exchange: mail\n", ""): "field 'exchange'",

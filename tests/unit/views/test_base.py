@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from consortium.errors import StudyError
 from consortium.study.spec import parse_study
-from consortium.views.base import EegView, FmriView, TableView, files_of
+from consortium.views import files_of
+from consortium.views.eeg import EegView
+from consortium.views.fmri import FmriView
+from consortium.views.table import TableView
 
 TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 100}}}
 FMRI = {"name": "fmri", "source": "fmri"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import DataError
-from consortium.views.base import Column, TableView
+from consortium.views.table import Column, TableView
 from site_agent.data.tsv import encode, read_table
 
 AGE = {"low": 20, "high": 80}

@@ -1,0 +1,136 @@
+"""Views made of a person's EEG."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from consortium.frozen_model import FrozenModel
+from consortium.views.base import Label, ViewName
+
+MOST_ENTRIES = 1_000_000
+"""Of a view."""
+NARROWEST = 0.5
+"""Hz; a narrower band may hold no frequency of a spectrum from windows of two seconds."""
+
+
+def stop_edge(high: float) -> float:
+    """Frequency in Hz above which a filter with a pass band up to ``high`` lets nothing through."""
+    return high + max(high / 4, 2.0)
+
+
+class EegView(FrozenModel):
+    """A person's event-related potential or band power, per channel."""
+
+    name: ViewName = Field(description="Name of the view.")
+    source: Literal["eeg"] = Field(description="EEG recordings.")
+    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+        default="rest", description="BIDS task label of the recordings."
+    )
+    measure: Literal["erp", "band-power"] = Field(
+        default="erp",
+        description="'erp': mean over epochs; 'band-power': power density in each band, in dB.",
+    )
+    channels: tuple[Label, ...] = Field(
+        min_length=1,
+        max_length=512,
+        description="Channels, in the order of the vector; 'EEG Fp1-REF', 'FP1' and "
+        "'Fp1' are one. A person who lacks one is left out.",
+    )
+    reference: Literal["as-recorded", "average"] = Field(
+        default="average",
+        description="Reference that the channels are brought to: 'average' takes the mean of the "
+        "study's channels away.",
+    )
+    rate: float = Field(
+        default=100.0,
+        gt=1,
+        le=2000,
+        description="Samples per second of the vector; at least 2.5 times the pass band's "
+        "upper edge.",
+    )
+    filter: tuple[float, float] = Field(
+        default=(0.5, 30.0),
+        description="Pass band in Hz; 0 for no lower edge.",
+    )
+    events: tuple[Label, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Trial types or markers to cut epochs around; band-power may go without, "
+        "and then takes windows of 2 s that overlap by half.",
+    )
+    start: float = Field(default=-0.1, ge=-10, le=10, description="First time of an epoch in s.")
+    stop: float = Field(default=0.6, ge=-10, le=10, description="Last time of an epoch in s.")
+    baseline: bool = Field(
+        default=True, description="Take the mean before time 0 away from each epoch and channel."
+    )
+    reject: float = Field(
+        default=150.0, gt=0, description="Peak to peak in µV beyond which an epoch is left out."
+    )
+    minimum_epochs: int = Field(
+        default=5, ge=1, description="A person with fewer sound epochs is left out."
+    )
+    bands: dict[Label, tuple[float, float]] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="For band-power: bands in Hz by name, at least 0.5 Hz wide, within filter.",
+    )
+    scale: float = Field(default=10.0, gt=0, description="µV (or dB) that become 1.")
+    center: bool = Field(
+        default=False, description="Take a person's own mean over all entries away."
+    )
+    normalize: bool = Field(
+        default=True, description="Scale every person's vector to Euclidean norm 1."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> EegView:
+        if len(set(self.channels)) < len(self.channels):
+            raise ValueError("channels: a channel is named twice")
+        if self.reference == "average" and len(self.channels) < 2:
+            raise ValueError(
+                "reference: the average of one channel is that channel, and nothing would be left; "
+                "set as-recorded or name more channels"
+            )
+        if self.measure == "erp" and not self.events:
+            raise ValueError("events: name the events that epochs are cut around")
+        if self.measure == "band-power" and not self.bands:
+            raise ValueError("bands: name at least one band, as alpha: [8, 12]")
+        if self.start >= self.stop:
+            raise ValueError("start: it must be before stop")
+        if self.measure == "erp" and self.baseline and round(self.start * self.rate) >= 0:
+            raise ValueError("start: a baseline needs time before 0; lower it or set baseline: no")
+        for name, (low, high) in self.bands.items():
+            if high - low < NARROWEST or low < self.filter[0] or high > self.filter[1]:
+                raise ValueError(
+                    f"bands: {name} must be {NARROWEST:g} Hz wide or more, and in the pass band of "
+                    "'filter'; widen one of them"
+                )
+        span = round((self.stop - self.start) * self.rate) if self.measure == "erp" else 0
+        if len(self.channels) * (span + len(self.bands)) > MOST_ENTRIES:
+            raise ValueError(
+                f"channels: the view has more than {MOST_ENTRIES} entries; lower the rate, or name "
+                "fewer channels"
+            )
+        pairs = [self.filter, *self.bands.values()]
+        if any(not 0 <= low < high for low, high in pairs):
+            raise ValueError("filter, bands: give the lower frequency first")
+        if 2 * stop_edge(max(high for _, high in pairs)) > self.rate:
+            raise ValueError(
+                "rate: it must be at least 2.5 times every frequency, so that what the filter "
+                "leaves above the pass band does not fold back; raise it"
+            )
+        return self
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Times of an epoch's samples in s."""
+        first, last = round(self.start * self.rate), round(self.stop * self.rate)
+        return tuple(number / self.rate for number in range(first, last + 1))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the view's entries: channel by channel."""
+        inner = [f"{t:.4g}" for t in self.times] if self.measure == "erp" else list(self.bands)
+        return tuple(f"{channel}@{each}" for channel in self.channels for each in inner)

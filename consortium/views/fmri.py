@@ -1,0 +1,50 @@
+"""Views made of a person's functional images."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from consortium.frozen_model import FrozenModel
+from consortium.views.base import BesideName, Label, ViewName
+
+
+class FmriView(FrozenModel):
+    """One number per voxel, region or component, from a person's functional images."""
+
+    name: ViewName = Field(description="Name of the view.")
+    source: Literal["fmri"] = Field(description="Functional images, prepared as `data` says.")
+    measure: Literal["amplitude", "alff", "components", "image"] = Field(
+        default="amplitude",
+        description="'amplitude': standard deviation over time; 'alff': that of a band of "
+        "frequencies; 'components': standard deviation of each public component's course; 'image': "
+        "a 3-D image per person, such as a contrast.",
+    )
+    band: tuple[float, float] = Field(
+        default=(0.01, 0.08), description="For alff: lowest and highest frequency in Hz."
+    )
+    components: BesideName | None = Field(
+        default=None,
+        description="For components: 4-D NIfTI of public component maps beside the study file.",
+    )
+    image: Label | None = Field(
+        default=None,
+        description="For image: end of the files' names before .nii.gz, as desc-faces_statmap.",
+    )
+    center: bool = Field(
+        default=True, description="Take a person's own mean over all entries away."
+    )
+    normalize: bool = Field(
+        default=True, description="Scale every person's vector to Euclidean norm 1."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> FmriView:
+        if (self.measure == "components") != (self.components is not None):
+            raise ValueError("'components' names a file of maps, for measure: components only")
+        if (self.measure == "image") != (self.image is not None):
+            raise ValueError("'image' names the end of file names, for measure: image only")
+        if not 0 <= self.band[0] < self.band[1]:
+            raise ValueError("band: give the lower frequency first")
+        return self
