@@ -18,7 +18,7 @@ from benchmarks.timing import show
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from consortium.synthetic.fusion_bids import FusionMade, make_fusion_consortium
 from consortium.synthetic.fusion_person import FusionRecipe
 from site_agent.loading.open import open_dataset

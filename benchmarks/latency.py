@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.timing import show
 from consortium.coordinator.demo import Place, start_agent
 from consortium.coordinator.run import Errand, carry_out
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.membership.admission import admit, read_request
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, save_roster

@@ -6,7 +6,8 @@ import yaml
 
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.simulation.simulation import Simulation
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 from consortium.synthetic.chapter import Chapter
 from tests.support.gain_index import gain_index
 

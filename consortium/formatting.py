@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -30,3 +31,8 @@ def percent(share: float) -> str:
     if 0.9995 <= share < 1:
         return "more than 99.9 %"
     return f"{100 * share:.3g} %"
+
+
+def moment(at: float) -> str:
+    """Write a Unix time down for people, in local time."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(sep=" ", timespec="seconds")

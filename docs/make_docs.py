@@ -20,12 +20,11 @@ from typing import Any
 
 from consortium import errors
 from consortium.algorithms import REGISTRY
-from consortium.privacy.gdp import mu_of
+from consortium.privacy.gdp import detection_power, mu_of
 from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
-from consortium.report.statement import detection_power
 from consortium.secagg import states
 from consortium.secagg.threshold import most_dropouts, threshold
-from consortium.study.spec import study_schema
+from consortium.study.reader import study_schema
 
 HERE = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

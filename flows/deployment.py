@@ -27,7 +27,6 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from consortium.coordinator.run import carry_out
-from consortium.coordinator.run_folder import only_one
 from consortium.coordinator.schedule import (
     Record,
     fresh_folder,
@@ -36,8 +35,9 @@ from consortium.coordinator.schedule import (
     save_deployment,
     unfinished,
 )
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, ConsortiumError
+from consortium.files.lock import only_one
 from flows.polling import Service
 from flows.public import without_logs
 

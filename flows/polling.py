@@ -24,7 +24,7 @@ from prefect.states import Crashed, Pending
 from pydantic import ValidationError
 from rich.console import Console
 
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
 
 _POLL = 2.0  # s

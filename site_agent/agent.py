@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from consortium import __version__
-from consortium.coordinator.run_folder import only_one
-from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Clock, Names
+from consortium.engine.clock import Clock
+from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Names
 from consortium.engine.queries import SiteNote, read_announcement
 from consortium.engine.run_context import Setting
 from consortium.engine.wait_file import Noticeboard
@@ -25,6 +25,7 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
+from consortium.files.lock import only_one
 from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
@@ -33,6 +34,7 @@ from site_agent.approval.approval import Approval, approvals, tell_withdrawn
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import earlier_key
+from site_agent.layout import CACHE, ENDED, STORE
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.open import open_dataset
@@ -41,7 +43,6 @@ from site_agent.run.message_store import Store
 from site_agent.run.participation import Attendance, Site, public_reason
 
 _LOOK_EVERY = 0.25  # s
-STORE, CACHE, ENDED = "messages.sqlite", "cache", "ended"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 

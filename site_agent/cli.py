@@ -14,15 +14,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from consortium.coordinator.run_folder import in_use
-from consortium.coordinator.status import moment
 from consortium.engine.wait_file import read_waiting
 from consortium.errors import ConsortiumError, legible
 from consortium.files.atomic import make_folder
-from consortium.formatting import count
+from consortium.files.lock import in_use
+from consortium.formatting import count, moment
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import fingerprint
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import Trust, read_trust
@@ -172,7 +171,7 @@ def start(
     ] = 3600.0,
 ) -> None:
     """Take part in approved studies as they are announced."""
-    from consortium.engine.names import Clock
+    from consortium.engine.clock import Clock
     from site_agent.agent import Agent  # imports image libraries, which the other commands spare
 
     agent = Agent(folder, Clock(), _now, _tell)

@@ -13,8 +13,8 @@ from consortium.files.model_file import read_model, write_model
 from consortium.frozen_model import FrozenModel, first_problem
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
+from site_agent.layout import CONFIG
 
-CONFIG = "site.yaml"
 _TITLE = (
     "Where this site's things are. What a study may ask of them is in policy.yaml. "
     "Relative paths are meant from this folder."

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from consortium.membership.keys import load_identity
 from consortium.space.study_space import image_space
-from site_agent.agent import CACHE
 from site_agent.approval.approval import read_for
 from site_agent.config import SiteConfig
 from site_agent.images.series import SiteDataset
+from site_agent.layout import CACHE
 
 
 def count_persons(folder: Path, study: Path, roster: Path) -> int:

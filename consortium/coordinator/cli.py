@@ -16,7 +16,7 @@ from rich.console import Console
 from consortium.coordinator.console_tables import plan_numbers, show_audit, show_plan, show_standing
 from consortium.coordinator.run_folder import read_run
 from consortium.coordinator.status import standing
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange import open_exchange
 from consortium.files.atomic import make_folder
@@ -30,7 +30,7 @@ from consortium.report.privacy_report import PrivacyReport, read_privacy_report
 from consortium.report.statement import statement, summary
 from consortium.space.study_space import study_space
 from consortium.study.plan import make_plan
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 
 app = typer.Typer(
     help="Studies over several hospitals whose data stay where they are. A consortium begins with "
@@ -291,7 +291,7 @@ def demo(
 @app.command(rich_help_panel=STUDIES)
 def schema() -> None:
     """Print the JSON schema of the study file."""
-    from consortium.study.spec import study_schema
+    from consortium.study.reader import study_schema
 
     sys.stdout.write(json.dumps(study_schema(), indent=1) + "\n")
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from consortium.coordinator.status import Standing, moment
-from consortium.formatting import count
+from consortium.coordinator.status import Standing
+from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss

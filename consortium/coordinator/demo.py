@@ -24,7 +24,7 @@ from nilearn.image import resample_img
 from rich.console import Console
 
 from consortium.coordinator.run import Errand, carry_out
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit, read_request
 from consortium.membership.keys import create_identity, load_identity
@@ -34,7 +34,8 @@ from consortium.report.bids import map_stem
 from consortium.report.statement import summary
 from consortium.space.grid import study_grid
 from consortium.space.study_space import study_space
-from consortium.study.spec import Study, load_study
+from consortium.study.reader import load_study
+from consortium.study.spec import Study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.blocks import cube_atlas
 from consortium.synthetic.real import split_over_sites

@@ -11,13 +11,14 @@ from rich.console import Console
 
 from consortium.algorithms.base import Result
 from consortium.coordinator.outputs import Publisher, RoundsBar
-from consortium.coordinator.run_folder import claim_run, only_one
+from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.engine.run_context import Setting
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
+from consortium.files.lock import only_one
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from consortium.engine.names import END, MOST_NOTICE, Names
 from consortium.engine.queries import read_announcement
@@ -19,7 +16,7 @@ from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.secagg import CENTRE, unseal
 from consortium.study.spec import Study
 
-_RECORD, _LOCK = "run.json", ".lock"
+_RECORD = "run.json"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
 
 
@@ -100,45 +97,3 @@ def read_run(folder: Path) -> RunRecord | None:
         return record
     except DAMAGED as error:
         raise OutputError(f"{path} is damaged; choose another output folder.") from error
-
-
-@contextmanager
-def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
-    """Keep a second centre, or agent, out of the same folder.
-
-    Raises
-    ------
-    OutputError
-        If one is at work there, or the folder can't be made or written to.
-    """
-    with _lock(folder, who):
-        yield
-
-
-def in_use(folder: Path) -> bool:
-    """Whether somebody is at work in a folder."""
-    try:
-        with (folder / _LOCK).open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-def _lock(folder: Path, who: str) -> IO[str]:
-    """Return the folder's lock, held until it is closed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("w")
-    except OSError as error:
-        raise OutputError(
-            f"{folder} can't be written ({error.strerror}); check its rights, or choose another."
-        ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
-        raise OutputError(f"{folder} is in use by another {who}; wait for it to end.") from error
-    return lock

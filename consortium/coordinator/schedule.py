@@ -28,7 +28,8 @@ from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from consortium.secagg import CENTRE, unseal
-from consortium.study.spec import Name, load_study
+from consortium.study.reader import load_study
+from consortium.study.spec import Name
 
 HOME = "CONSORTIUM_HOME"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")

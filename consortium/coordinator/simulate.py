@@ -12,7 +12,7 @@ from consortium.errors import StudyError
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from site_agent.loading.open import open_dataset
 
 

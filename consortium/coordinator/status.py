@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from consortium.coordinator.run_folder import in_use
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.wait_file import read_waiting
 from consortium.exchange.base import Exchange
+from consortium.files.lock import in_use
 from consortium.study.spec import Study
 
 NEVER = "never"
 """What stands for a site that nothing was heard of."""
-
-
-def moment(at: float) -> str:
-    """Write a Unix time down for people, in local time."""
-    return datetime.fromtimestamp(at).astimezone().isoformat(sep=" ", timespec="seconds")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
+from consortium.engine.clock import Clock
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.names import (
     ANNOUNCEMENT,
@@ -22,7 +23,6 @@ from consortium.engine.names import (
     PRESENT,
     QUERY,
     START,
-    Clock,
     Names,
     run_secret,
 )

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.engine.names import MOST_NOTICE, REFUSAL, Clock, Names
+from consortium.engine.clock import Clock
+from consortium.engine.names import MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import MOST_QUERY, read_announcement
 from consortium.engine.run_context import Setting
 from consortium.engine.wait_file import Noticeboard

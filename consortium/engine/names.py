@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -13,9 +11,6 @@ ANNOUNCEMENT, PRESENT, START = "announcement", "present", "start"
 QUERY, REFUSAL, END = "query", "refusal", "end"
 MOST_ANNOUNCEMENT = 2 << 20
 MOST_NOTICE = 64 << 10
-_SLOWEST_POLL = 0.25
-_EAGERNESS = 0.05
-_INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 
 
 @dataclass(frozen=True)
@@ -64,27 +59,6 @@ class Names:
     def end(self) -> str:
         """The centre's last word."""
         return f"runs/{self.run}/end"
-
-
-@dataclass
-class Clock:
-    """Time as an argument: a monotonic clock, a way to pass it, and the time of day (Unix)."""
-
-    now: Callable[[], float] = field(default=time.monotonic)
-    pause: Callable[[float], None] = field(default=time.sleep)
-    wall: Callable[[], float] = field(default=time.time)
-
-    def polls(self, seconds: float, pace: float = 0.002) -> Iterator[float]:
-        """Yield the seconds left, again and again, until there are none.
-
-        A rest is a twentieth of the time waited so far, so that whoever waits is late by
-        little, and not below ``pace`` seconds or above a quarter of a second.
-        """
-        start = self.now()
-        while (left := seconds - (waited := self.now() - start)) > _INSTANT:
-            yield left
-            step = min(max(waited * _EAGERNESS, pace), max(_SLOWEST_POLL, pace))
-            self.pause(min(step, left))
 
 
 def run_secret(root: bytes, run: str, purpose: str) -> bytes:

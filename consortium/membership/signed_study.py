@@ -19,7 +19,8 @@ from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import Key, Membership, Signature, verifies
 from consortium.membership.roster_file import keys_of
 from consortium.secagg.crypto import pack
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 from consortium.views import files_of
 
 _LABEL = "consortium study 1"

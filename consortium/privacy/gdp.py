@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from statistics import NormalDist
 
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from consortium.errors import PrivacyError
 
+FALSE_ALARMS = 0.05
+"""Rate of false alarms at which a test's power is told, as is usual in medicine."""
 _MOST_MU = 1e4
 
 
@@ -78,6 +81,30 @@ def mu_of(epsilon: float, delta: float) -> float:
         return _MOST_MU
     root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)
     return float(root)
+
+
+def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
+    """Power of the best test that tells two neighbouring data sets apart.
+
+    Parameters
+    ----------
+    mu : float
+        μ >= 0; infinity is allowed.
+    false_alarms : float
+        Rate of false alarms, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Φ(Φ⁻¹(false_alarms) + μ), from false_alarms (pure guessing) to 1.
+    """
+    normal = NormalDist()
+    return normal.cdf(normal.inv_cdf(false_alarms) + mu)
+
+
+def best_guess(mu: float) -> float:
+    """Success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
+    return NormalDist().cdf(mu / 2)
 
 
 def _check(delta: float) -> None:

@@ -8,14 +8,12 @@ guesser's success follow. Source: Dong, Roth and Su (2022), section 2.
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import NamedTuple
 
 from consortium.formatting import count, number, percent, power_of_ten
+from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 
-FALSE_ALARMS = 0.05
-"""Rate of false alarms at which a test's power is told, as is usual in medicine."""
 LEAST_SHOWN = 1e-20
 """Probabilities below are shown as this one."""
 AGREEMENT = 1e-6
@@ -59,30 +57,6 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         _supposed(report),
         _not_protected(),
     ]
-
-
-def detection_power(mu: float, false_alarms: float = FALSE_ALARMS) -> float:
-    """Power of the best test that tells two neighbouring data sets apart.
-
-    Parameters
-    ----------
-    mu : float
-        μ >= 0; infinity is allowed.
-    false_alarms : float
-        Rate of false alarms, between 0 and 1.
-
-    Returns
-    -------
-    float
-        Φ(Φ⁻¹(false_alarms) + μ), from false_alarms (pure guessing) to 1.
-    """
-    normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(false_alarms) + mu)
-
-
-def best_guess(mu: float) -> float:
-    """Success rate of the best guess between two equally likely data sets: Φ(μ/2)."""
-    return NormalDist().cdf(mu / 2)
 
 
 def _no_protection() -> Clause:

@@ -21,16 +21,17 @@ from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
-from site_agent.agent import CACHE
 from site_agent.approval.approval import Approval, Terms, approve, read_for, tell_withdrawn
 from site_agent.config import SiteConfig
 from site_agent.data.bids import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
+from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.totals import spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
-from site_agent.policy.policy import Policy, Spent, spent_in
+from site_agent.policy.policy import Policy, Spent
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.consent import Consent
 from consortium.membership.keys import Identity
 from consortium.study.spec import Study
-
-APPROVED, WITHDRAWN = "approved", "withdrawn"
+from site_agent.layout import APPROVED, WITHDRAWN
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,10 @@ from site_agent.data.bids import find_subjects
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
 from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
-from site_agent.policy.policy import POLICY, Policy, Spent, spent_in
+from site_agent.ledger.totals import spent_in
+from site_agent.policy.policy import Policy, Spent
 
 __all__ = ["Check", "Surroundings", "examine"]
 

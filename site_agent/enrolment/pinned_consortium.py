@@ -17,8 +17,7 @@ from consortium.errors import ConfigurationError, OutputError, SignatureError, S
 from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.roster_file import Membership, fingerprint
 from consortium.secagg import CENTRE
-
-TRUST = "consortium.json"
+from site_agent.layout import PINNED
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def read_trust(folder: Path) -> Trust | None:
     ConfigurationError
         If the record is damaged.
     """
-    path = folder / TRUST
+    path = folder / PINNED
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         centre, serial = bytes.fromhex(content["centre"]), int(content["serial"])
@@ -117,7 +116,7 @@ def pin(folder: Path, trust: Trust) -> None:
         "earlier": [key.hex() for key in trust.earlier],
     }
     try:
-        write_bytes(folder / TRUST, json.dumps(content).encode())
+        write_bytes(folder / PINNED, json.dumps(content).encode())
     except OutputError as error:
         raise ConfigurationError(str(error)) from error
 
@@ -137,7 +136,7 @@ def check_members(folder: Path, members: Membership) -> Trust:
         raise SignatureError(
             f"The roster is signed by {fingerprint(members.centre)}, and this site has joined the "
             f"consortium of {fingerprint(known.centre)}; ask the coordinator, and if the change "
-            f"is meant remove {folder / TRUST} and join again."
+            f"is meant remove {folder / PINNED} and join again."
         )
     if known is not None and members.serial < known.serial:
         raise StudyError(

@@ -11,9 +11,9 @@ from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import JoinRequest, write_request
 from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
 from consortium.membership.roster_file import fingerprint
-from site_agent.approval.approval import APPROVED
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
+from site_agent.layout import APPROVED
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Ledger
 

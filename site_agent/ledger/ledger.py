@@ -25,9 +25,8 @@ from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
 from site_agent.ledger.file import Book
 from site_agent.ledger.limits import Limits, check_charge, counted
 
-__all__ = ["LEDGER", "Charge", "Entry", "Head", "Ledger", "Limits"]
+__all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
 
-LEDGER = "ledger.sqlite"
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
 

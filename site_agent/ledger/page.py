@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from consortium.files.atomic import write_text
-from consortium.report.statement import FALSE_ALARMS, best_guess, detection_power
+from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.templating import plain_environment
 from site_agent.ledger.entries import EMPTY
 from site_agent.ledger.ledger import Ledger

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.study.spec import Study
 from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Spent
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,23 @@ def _row(
 
 def _amount(mu: float, policy: Policy) -> Amount:
     return Amount(mu, epsilon_of(mu, policy.delta))
+
+
+def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str]) -> Spent:
+    """Look up what a ledger holds before another run of a study.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    dataset : str
+        Name of the data set in the ledger.
+    study : Study
+    centres : collection of str
+        Public keys that the study's consortium has or had, in hexadecimal.
+    """
+    unit = study.privacy.unit
+    return Spent(
+        ledger.study_total(dataset, unit, study.study, centres),
+        ledger.total(dataset, unit),
+        ledger.total(dataset, "timepoint"),
+    )

@@ -20,12 +20,12 @@ from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
 from consortium.study.plan import Plan
 from consortium.study.spec import Study
+from site_agent.layout import POLICY
 from site_agent.policy.hours import Window, opens_at
-from site_agent.policy.refusals import Spent, refusals, spent_in
+from site_agent.policy.refusals import Spent, refusals
 
-__all__ = ["POLICY", "Allowance", "Policy", "Spent", "spent_in"]
+__all__ = ["POLICY", "Allowance", "Policy", "Spent"]
 
-POLICY = "policy.yaml"
 _TITLE = (
     "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
     "any data is read. Changes count from the agent's next start."

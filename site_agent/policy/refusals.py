@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from consortium.formatting import number
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import Plan, planned_releases, promised_mu
 from consortium.study.spec import Study
-from site_agent.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from site_agent.policy.policy import Policy
@@ -40,26 +39,6 @@ class Spent:
     study: float = 0.0
     total: float = 0.0
     volume: float = 0.0
-
-
-def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str]) -> Spent:
-    """Look up what a ledger holds before another run of a study.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    dataset : str
-        Name of the data set in the ledger.
-    study : Study
-    centres : collection of str
-        Public keys that the study's consortium has or had, in hexadecimal.
-    """
-    unit = study.privacy.unit
-    return Spent(
-        ledger.study_total(dataset, unit, study.study, centres),
-        ledger.total(dataset, unit),
-        ledger.total(dataset, "timepoint"),
-    )
 
 
 def refusals(

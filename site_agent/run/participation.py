@@ -52,7 +52,8 @@ from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.policy.policy import Policy, spent_in
+from site_agent.ledger.totals import spent_in
+from site_agent.policy.policy import Policy
 from site_agent.run.message_store import Store
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Letter, Post

@@ -20,7 +20,7 @@ from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan
-from site_agent.agent import STORE
+from site_agent.layout import STORE
 from site_agent.run.message_store import Store
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Post

@@ -14,8 +14,7 @@ import pytest
 from consortium.algorithms.base import Array, Query
 from consortium.errors import CopyError
 from consortium.secagg import messages
-from site_agent.agent import STORE
-from site_agent.ledger.ledger import LEDGER
+from site_agent.layout import LEDGER, STORE
 from site_agent.run.participation import Attendance
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle, sign, write

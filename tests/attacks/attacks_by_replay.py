@@ -8,7 +8,7 @@ from consortium.engine.names import END, QUERY, START
 from consortium.engine.run_context import Setting, start_notice
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from site_agent.run.message_store import Store
 from site_agent.run.outbox import Post
 from tests.attacks.attack_kinds import Attack, Attacker, Stage, attack, nothing

@@ -12,7 +12,8 @@ import numpy as np
 
 from consortium.membership.signed_study import mask_digest
 from consortium.space.grid import Grid, study_grid
-from consortium.study.spec import DataSection, Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import DataSection, Study
 from site_agent.data.bids import find_subjects
 from site_agent.images.nifti import open_series
 from site_agent.images.volumes import iterate_volumes

@@ -10,10 +10,12 @@ from consortium.errors import DataError
 from consortium.files.atomic import DAMAGED
 from consortium.files.strict_yaml import PlainYamlError, parse_yaml
 from consortium.membership.keys import load_identity
-from consortium.study.spec import DataSection, Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import DataSection, Study
 from site_agent.approval.approval import Terms, approve
 from site_agent.data.bids import find_subjects
-from site_agent.enrolment.pinned_consortium import TRUST, read_trust
+from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.layout import PINNED
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.membership_files import PLAIN, papers
 
@@ -136,7 +138,7 @@ def study_named_as_a_path(stage: Stage) -> bool:
 )
 def nested_json(stage: Stage) -> bool:
     """Fills a record with a hundred thousand brackets."""
-    (stage.root / TRUST).write_text("[" * 100_000)
+    (stage.root / PINNED).write_text("[" * 100_000)
     try:
         read_trust(stage.root)
     except RecursionError:

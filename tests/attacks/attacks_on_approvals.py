@@ -13,8 +13,9 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
-from site_agent.approval.approval import APPROVED, Approval, Terms, approvals, approve, take_back
+from site_agent.approval.approval import Approval, Terms, approvals, approve, take_back
 from site_agent.approval.permission import Permission, permit
+from site_agent.layout import APPROVED
 from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Allowance, Policy

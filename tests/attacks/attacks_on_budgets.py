@@ -13,7 +13,7 @@ from typing import Any
 
 from consortium.exchange import MemoryExchange
 from consortium.membership.keys import Identity, create_identity
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger

@@ -193,7 +193,7 @@ def _endless(_real: object) -> Callable[..., Iterator[float]]:
 
 @attack(
     "site",
-    guard="consortium.engine.names:Clock.polls",
+    guard="consortium.engine.clock:Clock.polls",
     without="one silent site holds up all the others for ever",
     stops="not there within 4 s",
     instead=_endless,

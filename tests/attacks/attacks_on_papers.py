@@ -19,9 +19,10 @@ from consortium.membership import admission, signed_study
 from consortium.membership.keys import Identity, create_identity, load_identity
 from consortium.membership.roster import Membership
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
-from consortium.study.spec import load_study
-from site_agent.approval.approval import APPROVED, Approval, Terms, approvals, approve
+from consortium.study.reader import load_study
+from site_agent.approval.approval import Approval, Terms, approvals, approve
 from site_agent.enrolment.pinned_consortium import Trust
+from site_agent.layout import APPROVED
 from tests.attacks.attack_kinds import Stage, always, attack
 from tests.support.membership_files import papers, publish
 
@@ -177,7 +178,7 @@ def approval_edited(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.study.spec:read_limited",
+    guard="consortium.study.reader:read_limited",
     without="the whole file is in memory before anybody sees that it is no study",
     stops="is larger than a megabyte",
     instead=lambda real: Path.read_bytes,

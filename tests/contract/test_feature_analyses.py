@@ -11,7 +11,7 @@ from consortium.algorithms.base import Query
 from consortium.engine.session import own_answers
 from consortium.errors import ProtocolError
 from consortium.simulation.simulation import Simulation
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from tests.support.feature_cases import (
     FEATURE_CASES,
     HEARING,

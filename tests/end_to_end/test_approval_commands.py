@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo import Place
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import LedgerError
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import Membership, fingerprint, read_roster
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals
-from site_agent.ledger.ledger import LEDGER, Charge, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.command_line import enter, refused
 from tests.support.membership_files import PLAIN, papers, publish

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo import Place
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.signals import Levels
 from site_agent.agent import Agent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo import Place
-from consortium.coordinator.run_folder import only_one
+from consortium.files.lock import only_one
 from consortium.membership.keys import create_identity
 from consortium.membership.roster_file import Membership, read_roster
 from site_agent.policy.policy import Allowance, Policy

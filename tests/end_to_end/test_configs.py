@@ -8,7 +8,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.study.plan import make_plan
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from consortium.views.table import TableView
 
 STUDIES = sorted(

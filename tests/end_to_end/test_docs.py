@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from consortium.coordinator.cli import app as consortium_app
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from site_agent.cli import app as site_app
 
 ROOT = Path(__file__).parents[2]

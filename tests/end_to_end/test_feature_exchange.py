@@ -11,7 +11,8 @@ import yaml
 from consortium.coordinator.demo import Place
 from consortium.errors import SiteError
 from consortium.synthetic.dataset import start_dataset
-from site_agent.ledger.ledger import LEDGER, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Ledger
 from tests.support.local_consortium import SITES, Village, build, conduct, limit
 
 CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])

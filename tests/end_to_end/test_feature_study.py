@@ -11,7 +11,8 @@ import yaml
 
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 from consortium.synthetic.fusion_bids import FusionMade, make_fusion_consortium
 from consortium.synthetic.fusion_person import CONTRAST, FusionRecipe
 from site_agent.loading.feature_vectors import FeatureDataset

@@ -16,7 +16,8 @@ from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
-from consortium.study.spec import Study, load_study
+from consortium.study.reader import load_study
+from consortium.study.spec import Study
 from consortium.synthetic.fusion import fusion_arrays
 from consortium.synthetic.fusion_bids import make_fusion_consortium
 from consortium.synthetic.fusion_person import FusionRecipe

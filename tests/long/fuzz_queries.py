@@ -23,7 +23,7 @@ from consortium.secagg import CENTRE, seal
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import Plan, Stage
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from site_agent.run.message_store import Store
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Post

@@ -23,13 +23,14 @@ from consortium.membership.roster import Handover, Membership
 from consortium.membership.roster_file import read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from consortium.secagg import CENTRE
-from consortium.study.spec import load_study, parse_study
+from consortium.study.reader import load_study, parse_study
 from site_agent.approval import record as approval
-from site_agent.config import CONFIG, SiteConfig
-from site_agent.enrolment.pinned_consortium import TRUST, Trust, pin, read_trust
+from site_agent.config import SiteConfig
+from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
+from site_agent.layout import CONFIG, PINNED, POLICY
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger, Limits
-from site_agent.policy.policy import POLICY, Policy
+from site_agent.policy.policy import Policy
 from tests.long.fuzz_mutations import JSON, Codec, Make, mutant
 from tests.long.fuzz_run import SITES, STUDY, key_of, public_of
 from tests.long.fuzz_targets import Target
@@ -141,11 +142,11 @@ def kept_targets(folder: Path) -> list[Target]:
     def add(name: str, inputs: int, path: Path, parse: Callable[[], Any], data: bytes) -> Target:
         return Target(name, inputs, mutant([data], JSON), reads(path, parse))
 
-    trust = (folder / TRUST).read_bytes()
+    trust = (folder / PINNED).read_bytes()
     return [
         add("wait", 60_000, folder / "waiting.json", lambda: _waiting(folder), waiting.encode()),
         add("run's record", 60_000, folder / "run.json", lambda: read_run(folder), run.encode()),
-        add("pinned consortium", 60_000, folder / TRUST, lambda: read_trust(folder), trust),
+        add("pinned consortium", 60_000, folder / PINNED, lambda: read_trust(folder), trust),
         Target("ledger's export", 200_000, mutant([ledger], JSON), verify_export),
         _approval(folder),
         *_transcript(folder / "transcript"),

@@ -13,7 +13,8 @@ from consortium.engine.queries import SiteNote, encode_note
 from consortium.engine.run_context import Setting
 from consortium.secagg import CENTRE, Hub, Party
 from consortium.secagg.key_directory import Directory, Session, read_keys
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 
 SITES = ("north", "east", "south", "west")
 RUN, ROUNDS, ENTRIES = "small-0001", 2, 5

@@ -8,7 +8,8 @@ from typing import Any
 
 from consortium.algorithms.base import Extent
 from consortium.study.plan import make_plan
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 from consortium.views.table import TableView
 from tests.long.fuzz_mutations import Make, mutant
 from tests.long.fuzz_queries import ANALYSES, study_text

@@ -19,8 +19,9 @@ from rich.console import Console
 
 from benchmarks.timing import show
 from consortium.coordinator.demo import Place, prepare_demo, start_agent
-from consortium.study.spec import load_study
-from site_agent.ledger.ledger import LEDGER, Ledger
+from consortium.study.reader import load_study
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Ledger
 
 ROUNDS = 21
 

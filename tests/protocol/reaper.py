@@ -12,7 +12,8 @@ import pytest
 from consortium.coordinator.demo import Place
 from consortium.engine import transcript
 from consortium.exchange import DirectoryExchange
-from site_agent.ledger.ledger import LEDGER, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import Store
 from tests.support.forgery import Mail
 from tests.support.local_consortium import SITES, Village, conduct

@@ -11,8 +11,7 @@ import pytest
 
 from consortium.algorithms.base import Query
 from consortium.errors import CopyError
-from site_agent.agent import STORE
-from site_agent.ledger.ledger import LEDGER
+from site_agent.layout import LEDGER, STORE
 from site_agent.run import participation
 from site_agent.run.participation import Attendance
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo import Place
-from site_agent.ledger.ledger import LEDGER, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Ledger
 from tests.protocol.reaper import Reaper, check_ledgers, conduct_mortally, copy_place
 from tests.support.local_consortium import STUDY, Village, build, conduct
 

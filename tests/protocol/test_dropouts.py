@@ -13,7 +13,7 @@ from consortium.errors import BudgetError, SiteError, StudyError, ThresholdError
 from consortium.privacy.mechanism import Mechanism
 from consortium.report.accounting import account
 from consortium.study.plan import Plan
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from tests.support.forgery import NAMES, path_of, pump, rounds_of, settle
 from tests.support.local_consortium import SITES, STUDY, Village
 

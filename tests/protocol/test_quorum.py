@@ -10,7 +10,7 @@ from consortium.coordinator.demo import Place
 from consortium.engine.centre import Centre
 from consortium.errors import SiteError
 from consortium.membership.roster_file import load_roster
-from site_agent.agent import ENDED
+from site_agent.layout import ENDED
 from tests.support.forgery import (
     NAMES,
     RUN,

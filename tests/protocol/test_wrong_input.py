@@ -17,8 +17,9 @@ from rich.console import Console
 
 from consortium.coordinator.demo import Place
 from consortium.coordinator.run import carry_out
-from consortium.coordinator.run_folder import only_one, read_run
-from consortium.engine.names import END, Clock
+from consortium.coordinator.run_folder import read_run
+from consortium.engine.clock import Clock
+from consortium.engine.names import END
 from consortium.errors import (
     BudgetError,
     ConfigurationError,
@@ -29,12 +30,14 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
+from consortium.files.lock import only_one
 from consortium.membership.roster_file import load_roster, read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
 from site_agent.images import preprocess, volumes
 from site_agent.images.series import SiteDataset
-from site_agent.ledger.ledger import LEDGER, Charge, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from tests.support.local_consortium import SITES, STUDY, Village, agree, conduct, limit

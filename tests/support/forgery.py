@@ -20,7 +20,8 @@ from consortium.engine.queries import encode_query
 from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
-from site_agent.ledger.ledger import LEDGER, Entry, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Entry, Ledger
 from tests.support.local_consortium import STUDY, Village, build
 
 RUN = "small-0001"

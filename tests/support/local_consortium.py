@@ -16,14 +16,15 @@ from consortium.coordinator.demo import EXCHANGE, Place
 from consortium.coordinator.run import Errand
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.engine.run_context import Setting
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, study_space
-from consortium.study.spec import Study, load_study
+from consortium.study.reader import load_study
+from consortium.study.spec import Study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.signals import Levels
 from site_agent.agent import Agent

@@ -21,7 +21,8 @@ from consortium.report.privacy_report import (
     SiteRecord,
 )
 from consortium.space.grid import Grid
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 
 UNITS = (80, 64, 100)
 ROUNDS = 3

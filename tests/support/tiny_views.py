@@ -7,7 +7,8 @@ import numpy as np
 import yaml
 
 from consortium.space.study_space import Space, ViewSpace
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 from tests.support.tiny_images import AFFINE, tiny_grid
 
 

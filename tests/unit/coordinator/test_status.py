@@ -12,9 +12,9 @@ from rich.console import Console
 
 from consortium.coordinator.console_tables import show_standing
 from consortium.coordinator.demo import Place
-from consortium.coordinator.run_folder import only_one
 from consortium.coordinator.status import SiteStanding, Standing, standing
 from consortium.errors import SiteError, ThresholdError
+from consortium.files.lock import only_one
 from tests.support.local_consortium import SITES, STUDY, Village, build, conduct, limit
 
 RUN = "small-0001"

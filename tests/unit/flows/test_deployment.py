@@ -17,10 +17,10 @@ from prefect.states import Pending, Running, Scheduled
 from rich.console import Console
 
 from consortium.coordinator.demo import Place
-from consortium.coordinator.run_folder import only_one
 from consortium.coordinator.schedule import Record, new_record, not_covered
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
+from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, post_consent, withdraw
 from consortium.membership.keys import load_identity
 from flows.deployment import NOT_OPENED, Desk, deploy, scheduled_study

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from consortium.coordinator.demo import EXCHANGE, Place
 from consortium.coordinator.schedule import new_record
-from consortium.engine.names import Clock
+from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, SiteError
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity

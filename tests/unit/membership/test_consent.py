@@ -25,7 +25,8 @@ from consortium.membership.consent import (
 )
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.secagg import seal
-from consortium.study.spec import Study, parse_study
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
 
 STUDY = parse_study(
     "study: small\nsites: [east, west]\nalgorithm: pca\nanalysis: {components: 2}\n"

@@ -20,7 +20,7 @@ from consortium.membership.roster_file import (
     save_roster,
 )
 from consortium.secagg.crypto import pack
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from tests.support.membership_files import members, private, public
 
 

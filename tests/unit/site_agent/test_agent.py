@@ -13,7 +13,8 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
-from site_agent.ledger.ledger import LEDGER, Ledger
+from site_agent.layout import LEDGER
+from site_agent.ledger.ledger import Ledger
 from tests.support.local_consortium import SITES, Village, build, conduct, limit, say_yes
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import ConfigurationError
-from site_agent.config import CONFIG, SiteConfig
+from site_agent.config import SiteConfig
+from site_agent.layout import CONFIG
 
 GOOD = "name: east\ndataset: data\nexchange: mail\n"
 

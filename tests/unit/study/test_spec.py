@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.errors import StudyError
-from consortium.study.spec import Study, load_study, parse_study, study_schema
+from consortium.study.reader import load_study, parse_study, study_schema
+from consortium.study.spec import Study
 from tests.support.series_cases import table_views
 
 PLAIN = {

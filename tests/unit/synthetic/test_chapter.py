@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from consortium.simulation.simulation import Simulation
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from consortium.synthetic.chapter import chapter
 from tests.support.gain_index import gain_index
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import StudyError
-from consortium.study.spec import parse_study
+from consortium.study.reader import parse_study
 from consortium.views import files_of
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView

@@ -25,7 +25,7 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.study.plan import promised_mu
-from consortium.study.spec import load_study
+from consortium.study.reader import load_study
 from site_agent.approval.approval import approvals
 from site_agent.approval.inspection import Inspection, inspect, say_yes
 from site_agent.ledger.ledger import Charge, Ledger

@@ -19,13 +19,14 @@ from consortium.exchange import DirectoryExchange, MemoryExchange
 from consortium.membership.keys import create_identity, load_identity
 from consortium.secagg import CENTRE, seal
 from site_agent.approval.approval import Approval, Terms
-from site_agent.config import CONFIG, SiteConfig
+from site_agent.config import SiteConfig
 from site_agent.doctor.checkup import LITTLE, SCARCE, Surroundings, examine
 from site_agent.doctor.exchange import announced
 from site_agent.doctor.finding import Check
+from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.policy.policy import POLICY, Policy
+from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
 from tests.support.series_cases import make_study
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import ConfigurationError, SignatureError, StudyError
-from site_agent.enrolment.pinned_consortium import TRUST, Trust, check_members, pin, read_trust
+from site_agent.enrolment.pinned_consortium import Trust, check_members, pin, read_trust
+from site_agent.layout import PINNED
 from tests.support.membership_files import members, private, public
 
 
@@ -30,7 +31,7 @@ def test_another_consortium_is_refused(tmp_path: Path) -> None:
     pin(tmp_path, Trust(public(9)))
     with pytest.raises(SignatureError, match="this site has joined the consortium of") as caught:
         check_members(tmp_path, members())
-    assert str(tmp_path / TRUST) in str(caught.value)
+    assert str(tmp_path / PINNED) in str(caught.value)
 
 
 @pytest.mark.parametrize("known", [0, 1, 2])
@@ -87,13 +88,13 @@ DAMAGED += [f'{{"centre": "{"ab" * 32}", "serial": {n}, "roster": ""}}' for n in
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_record_is_named_and_nothing_is_believed(text: str, tmp_path: Path) -> None:
-    (tmp_path / TRUST).write_text(text)
+    (tmp_path / PINNED).write_text(text)
     with pytest.raises(ConfigurationError, match=r"consortium\.json is damaged; restore it"):
         check_members(tmp_path, members())
 
 
 def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / TRUST).mkdir()
+    (tmp_path / PINNED).mkdir()
     with pytest.raises(ConfigurationError, match="can't be written"):
         pin(tmp_path, Trust(public(1)))
     with pytest.raises(ConfigurationError, match="is damaged"):

@@ -14,8 +14,9 @@ from consortium.algorithms.base import Shape
 from consortium.errors import BudgetError, ConfigurationError, PrivacyError
 from consortium.privacy.gdp import delta_of, epsilon_of, mu_of
 from consortium.study.plan import make_plan
+from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
-from site_agent.policy.policy import POLICY, Allowance, Policy, Spent
+from site_agent.policy.policy import Allowance, Policy, Spent
 from tests.support.series_cases import make_study
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")

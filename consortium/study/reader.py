@@ -1,0 +1,71 @@
+"""From a study file to a study, and the schema that editors check it with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from consortium.algorithms import REGISTRY
+from consortium.errors import StudyError
+from consortium.files.strict_yaml import MOST_TEXT, PlainYamlError, parse_yaml, read_limited
+from consortium.frozen_model import first_problem
+from consortium.study.spec import Study
+
+
+def parse_study(text: str, where: str = "study") -> Study:
+    """Read a study from YAML text.
+
+    Raises
+    ------
+    StudyError
+        If the text is not YAML, or a field is unknown, missing or out of range; the message
+        names the field.
+    """
+    if len(text) > MOST_TEXT:
+        raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
+    try:
+        values = parse_yaml(text)
+    except PlainYamlError as error:
+        place = f", line {error.line}" if error.line is not None else ""
+        raise StudyError(
+            f"{where}{place} is not plain YAML; correct its syntax, write each field once, and "
+            "use neither aliases nor tags."
+        ) from error
+    if not isinstance(values, dict):
+        raise StudyError(f"{where} holds no fields; write it as 'name: value' lines.")
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        raise StudyError(f"{where}: {first_problem(error)}") from error
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing or `parse_study` refuses its text.
+    """
+    try:
+        text = read_limited(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+    return parse_study(text, str(path))
+
+
+def study_schema() -> dict[str, Any]:
+    """JSON schema of the study file, with every analysis's own parameters."""
+    schema = Study.model_json_schema()
+    schema["$defs"].pop("BaseModel", None)
+    schema["properties"].pop("analysis")
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"algorithm": {"const": name}}},
+            "then": {"properties": {"analysis": algorithm.Parameters.model_json_schema()}},
+        }
+        for name, algorithm in sorted(REGISTRY.items())
+    ]
+    return schema
