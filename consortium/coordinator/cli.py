@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-import sys
-from dataclasses import asdict
-from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from consortium.coordinator.console_tables import plan_numbers, show_audit, show_plan, show_standing
-from consortium.coordinator.run_folder import read_run
-from consortium.coordinator.status import standing
-from consortium.engine.clock import Clock
-from consortium.errors import ConsortiumError, StudyError
-from consortium.exchange import open_exchange
-from consortium.files.atomic import make_folder
-from consortium.membership.admission import admit as take_up
-from consortium.membership.admission import read_request
-from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import fingerprint, found_roster, read_roster, save_roster
-from consortium.membership.signed_study import sign_study, signature_path
-from consortium.privacy.audit import examine
-from consortium.report.privacy_report import PrivacyReport, read_privacy_report
-from consortium.report.statement import statement, summary
-from consortium.space.study_space import study_space
-from consortium.study.plan import make_plan
-from consortium.study.reader import load_study
+from consortium.command_line import AsJson, Terminal, program, run_program
+from consortium.errors import StudyError
 
-app = typer.Typer(
-    help="Studies over several hospitals whose data stay where they are. A consortium begins with "
+if TYPE_CHECKING:
+    from datetime import date
+
+    from consortium.report.privacy_report import PrivacyReport
+
+out = Terminal()
+app = program(
+    "Studies over several hospitals whose data stay where they are. A consortium begins with "
     "init and admit; a study goes through plan, sign, run and report.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    out,
 )
-# Without markup: what a site writes with brackets is text, and no mistake.
-out = Console(markup=False, log_path=False, width=None if sys.stdout.isatty() else 140)
 MEMBERS, STUDIES, TRIALS = "Members", "A study", "Trying out"  # headings of the help
 StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
@@ -52,19 +32,24 @@ Credentials = Annotated[
     Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 
 
 @app.command(rich_help_panel=MEMBERS)
 def init(folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")]) -> None:
     """Make a consortium: its keys and an empty roster."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity
+    from consortium.membership.roster_file import found_roster, save_roster
+
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     roster = folder / "roster.yaml"
     save_roster(roster, found_roster(identity.public), identity.key)
-    out.print(f"The keys are in {folder}, and the roster is {roster}.", soft_wrap=True)
+    out.print(f"The keys are in {folder}, and the roster is {roster}.")
     out.print("Tell every site this key of the consortium:")
-    out.print(identity.public.hex(), soft_wrap=True)
+    out.print(identity.public.hex())
 
 
 @app.command(rich_help_panel=MEMBERS)
@@ -80,6 +65,11 @@ def admit(
     ] = False,
 ) -> None:
     """Put sites on the roster, once their fingerprints were compared by telephone."""
+    from consortium.membership.admission import admit as take_up
+    from consortium.membership.admission import read_request
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import fingerprint, read_roster, save_roster
+
     members, key = read_roster(roster), load_identity(keys).key
     members.check_owner(key)
     for path in requests:
@@ -99,6 +89,9 @@ def remove(
     keys: KeysFolder,
 ) -> None:
     """Take a site off the roster; studies that name it must be signed anew without it."""
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster, save_roster
+
     members = read_roster(roster).without_site(site)
     save_roster(roster, members, load_identity(keys).key)
     out.print(f"{site} is off the roster, serial number {members.serial}.")
@@ -111,6 +104,12 @@ def rotate(
     new: Annotated[Path, typer.Option(help="New folder for the new keys.")],
 ) -> None:
     """Give the consortium new keys, vouched for by the old ones."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity, load_identity
+    from consortium.membership.roster_file import read_roster, save_roster
+
     members, old = read_roster(roster), load_identity(keys).key
     members.check_owner(old)
     make_folder(new)
@@ -118,20 +117,22 @@ def rotate(
     save_roster(roster, members.handed_over(old, identity.public), identity.key)
     out.print(
         f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
-        "every site the roster.",
-        soft_wrap=True,
+        "every site the roster."
     )
 
 
 @app.command(rich_help_panel=STUDIES)
 def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     """Sign a study for its sites: this file, this mask, these keys."""
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster
+    from consortium.membership.signed_study import sign_study, signature_path
+
     signed = sign_study(study, read_roster(roster), load_identity(keys).key)
     sites = ", ".join(signed.study.sites)
     out.print(
         f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "
-        f"and the roster to {sites}.",
-        soft_wrap=True,
+        f"and the roster to {sites}."
     )
 
 
@@ -145,6 +146,11 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Work out what a study would cost and release, before any data is read."""
+    from consortium.coordinator.console_tables import plan_numbers, show_plan
+    from consortium.space.study_space import study_space
+    from consortium.study.plan import make_plan
+    from consortium.study.reader import load_study
+
     parsed = load_study(study)
     space = study_space(parsed, study.parent)
     sizes = _sizes(subjects, len(parsed.sites))
@@ -152,9 +158,9 @@ def plan(
     shape = space.extent.shape(sizes, samples, parsed.privacy.unit)
     made = make_plan(parsed, shape)
     if as_json:
-        sys.stdout.write(json.dumps(plan_numbers(made), indent=1) + "\n")
+        out.print_json(plan_numbers(made))
     else:
-        show_plan(made, out)
+        show_plan(made, out.console)
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -168,9 +174,10 @@ def run(
 ) -> None:
     """Carry a study out; after a crash the same command goes on where it stopped."""
     from consortium.coordinator.run import Errand, carry_out
+    from consortium.engine.clock import Clock
 
     errand = Errand(study, roster, exchange, keys, folder, credentials)
-    _tell(carry_out(errand, Clock(), out), folder)
+    _tell(carry_out(errand, Clock(), out.console), folder)
 
 
 @app.command(name="deploy", rich_help_panel=STUDIES)
@@ -190,15 +197,16 @@ def deploy_command(
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
     from consortium.coordinator.run import Errand
     from consortium.coordinator.schedule import home, new_record, not_covered
+    from consortium.engine.clock import Clock
     from flows.deployment import Desk, deploy
 
     errand = Errand(study, roster, exchange, keys, folder, credentials)
     record = new_record(errand, cron, timezone)
     if not dry_run:
-        deploy(record, Desk(home(), _today, Clock(), out))
+        deploy(record, Desk(home(), _today, Clock(), out.console))
         return
     reasons = not_covered(record, _today())
-    out.print("\n".join(reasons) or "Every site's approval covers the next run.", soft_wrap=True)
+    out.print("\n".join(reasons) or "Every site's approval covers the next run.")
     if reasons:
         raise SystemExit(1)
 
@@ -215,7 +223,7 @@ def simulate(
     """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
     from consortium.coordinator.simulate import simulate_study
 
-    _tell(simulate_study(study, _folders(data), folder, seed, out), folder)
+    _tell(simulate_study(study, _folders(data), folder, seed, out.console), folder)
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -227,20 +235,31 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Say of each site what is awaited, since when, and until when."""
+    from dataclasses import asdict
+
+    from consortium.coordinator.console_tables import show_standing
+    from consortium.coordinator.run_folder import read_run
+    from consortium.coordinator.status import standing
+    from consortium.exchange import open_exchange
+    from consortium.study.reader import load_study
+
     record = read_run(folder)
     if record is None:
         raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
     found = standing(place, record.run, load_study(study), folder)
     if as_json:
-        sys.stdout.write(json.dumps(asdict(found), indent=1) + "\n")
+        out.print_json(asdict(found))
     else:
-        show_standing(found, out)
+        show_standing(found, out.console)
 
 
 @app.command(rich_help_panel=STUDIES)
 def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run.")]) -> None:
     """Print the privacy statement of a finished study."""
+    from consortium.report.privacy_report import read_privacy_report
+    from consortium.report.statement import statement
+
     for line in statement(read_privacy_report(folder / "privacy_report.json")):
         out.print(line + "\n")
 
@@ -251,13 +270,18 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Try to refute the privacy formulas: the strongest adversary against the real code."""
+    import secrets
+
+    from consortium.coordinator.console_tables import show_audit
+    from consortium.privacy.audit import examine
+
     settings = [("cape", s, c, k) for s, c in ((4, 1), (10, 3), (30, 9)) for k in (1.0, 1e4)]
     settings += [(m, s, c, 1.0) for s, c in ((4, 1), (10, 3)) for m in ("secure-sum", "local")]
     found = [examine(*row, trials, lambda: secrets.token_bytes(32)) for row in settings]
     if as_json:
-        sys.stdout.write(json.dumps([vars(f) | {"upheld": f.upheld} for f in found], indent=1))
+        out.print_json([vars(f) | {"upheld": f.upheld} for f in found])
     else:
-        show_audit(found, out)
+        show_audit(found, out.console)
     if not all(finding.upheld for finding in found):
         raise SystemExit(1)
 
@@ -283,7 +307,7 @@ def demo(
         subjects=subjects,
         seed=seed,
         real=tuple(real or ()),
-        console=out,
+        console=out.console,
         full_brain=full_brain,
     )
 
@@ -293,16 +317,20 @@ def schema() -> None:
     """Print the JSON schema of the study file."""
     from consortium.study.reader import study_schema
 
-    sys.stdout.write(json.dumps(study_schema(), indent=1) + "\n")
+    out.print_json(study_schema())
 
 
 def _today() -> date:
+    from datetime import UTC, datetime
+
     return datetime.now(UTC).date()
 
 
 def _tell(report: PrivacyReport, folder: Path) -> None:
-    out.print(f"Output: {folder} (open report.html)", soft_wrap=True)
-    out.print(summary(report), soft_wrap=True)
+    from consortium.report.statement import summary
+
+    out.print(f"Output: {folder} (open report.html)")
+    out.print(summary(report))
 
 
 def _sizes(text: str, sites: int) -> tuple[int, ...]:
@@ -329,8 +357,4 @@ def _folders(pairs: list[str]) -> dict[str, Path]:
 
 def main() -> None:
     """Entry point: an expected error is one sentence and exit code 1."""
-    try:
-        app()
-    except ConsortiumError as error:
-        sys.stderr.write(f"consortium: {error}\n")
-        sys.exit(1)
+    run_program("consortium", app, out)

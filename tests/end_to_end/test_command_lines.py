@@ -212,5 +212,32 @@ def test_help_names_every_command_under_a_heading(
     said = enter(program, "--help")
     assert said.code == 0
     assert "─ Commands ─" not in said.out, "a command has no heading"
-    assert "completion" not in said.out
     assert "A study" in said.out
+
+
+_HEAVY = ("numpy", "scipy", "pydantic", "cryptography", "nibabel", "nilearn", "prefect", "yaml")
+
+
+@pytest.mark.parametrize("module", ["consortium.coordinator.cli", "site_agent.cli"])
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_is_asked_first_imports_nothing_heavy(module: str, option: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['x', {option!r}]\n"
+        f"from {module} import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(sys.modules), sep='\\n', file=sys.stderr)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    imported = {name.split(".")[0] for name in told.stderr.split()}
+    assert not imported & set(_HEAVY)
+    assert {"typer", module.split(".")[0]} <= imported
+
+
+def test_quiet_and_verbose(tmp_path: Path) -> None:
+    assert enter("consortium", "--quiet", "init", tmp_path / "keys").out == ""
+    said = enter("consortium", "--verbose", "report", tmp_path)
+    assert "Traceback" in said.err
+    assert said.err.splitlines()[-1].startswith("consortium: ")

@@ -1,0 +1,93 @@
+"""What the command lines of both programs have in common; imports nothing heavy.
+
+``--help`` and ``--version`` must answer at once, so that a command imports what it needs when it
+runs (``tests/end_to_end/test_command_lines.py`` lists what ``--help`` imports).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consortium import __version__
+from consortium.errors import ConsortiumError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+_WIDTH = 140  # of what no terminal shows
+
+
+class Terminal:
+    """Where a program writes for people, as wordy as they asked for."""
+
+    def __init__(self) -> None:
+        self.quiet = self.verbose = False
+
+    @cached_property
+    def console(self) -> Console:
+        """The terminal, or the file that stands for it."""
+        from rich.console import Console
+
+        # Without markup: what somebody wrote with brackets is text, and no mistake.
+        width = None if sys.stdout.isatty() else _WIDTH
+        return Console(markup=False, log_path=False, width=width, quiet=self.quiet)
+
+    def print(self, text: str) -> None:
+        """Print a line for people, which a long path does not break."""
+        self.console.print(text, soft_wrap=True)
+
+    def print_json(self, content: object) -> None:
+        """Print JSON, also if the program was asked to be quiet."""
+        sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"{__version__}\n")
+        raise typer.Exit
+
+
+def program(help_text: str, terminal: Terminal) -> typer.Typer:
+    """Make a program's command line, with the options that come before any command."""
+    app = typer.Typer(help=help_text, no_args_is_help=True, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def options(
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", help="Print the version.", callback=_show_version, is_eager=True
+            ),
+        ] = False,
+        verbose: Annotated[
+            bool, typer.Option("--verbose", "-v", help="Show where an error came from.")
+        ] = False,
+        quiet: Annotated[
+            bool, typer.Option("--quiet", "-q", help="Print results and errors only.")
+        ] = False,
+    ) -> None:
+        del version
+        terminal.verbose, terminal.quiet = verbose, quiet
+        terminal.__dict__.pop("console", None)  # of an earlier command in this process
+
+    return app
+
+
+def run_program(name: str, app: Callable[[], Any], terminal: Terminal) -> None:
+    """Run a program: an expected error is one sentence and exit code 1."""
+    try:
+        app()
+    except ConsortiumError as error:
+        if terminal.verbose:
+            import traceback
+
+            traceback.print_exception(error)
+        sys.stderr.write(f"{name}: {error}\n")
+        sys.exit(1)
