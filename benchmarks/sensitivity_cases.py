@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Heard, Local, Query
+from consortium.algorithms.base import Array, Local, NeighbourAnswers, Query
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
@@ -119,12 +119,14 @@ def with_arguments(question: Question, arguments: dict[str, object]) -> Question
     """The same question with other arguments; what was heard is one of them, named ``heard``."""
     query, given = question.query, dict(arguments)
     answers = given.pop("heard", None)
-    if query.heard is not None and isinstance(answers, np.ndarray):
-        query = replace(query, heard=Heard(query.heard.site, answers))
+    if query.neighbour_answers is not None and isinstance(answers, np.ndarray):
+        query = replace(
+            query, neighbour_answers=NeighbourAnswers(query.neighbour_answers.site, answers)
+        )
     return replace(question, query=replace(query, arguments=given))
 
 
 def arguments_of(question: Question) -> dict[str, object]:
     """Every argument of the query, and what was heard."""
-    heard = question.query.heard
+    heard = question.query.neighbour_answers
     return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

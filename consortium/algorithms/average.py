@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from consortium.algorithms.base import (
     Array,
+    Captions,
     Local,
     PlannedRelease,
     Query,
@@ -21,7 +22,6 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
-    Words,
 )
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
@@ -74,5 +74,5 @@ class Average:
             {"noise_deviation": release.deviation},
             maps="mean",
             noise=release.deviation,
-            words=Words("mean", "", "Mean over all persons."),
+            captions=Captions("mean", "", "Mean over all persons."),
         )

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound, Unit
 
 Array = NDArray[Any]
 Argument = Array | float | int | str
-Recipients = Literal["everyone", "each"]
+Released = Literal["sum", "each"]
 Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 Fixed = Mapping[str, Argument | Callable[[], Array]]
@@ -94,6 +95,51 @@ class Shape:
         """Units of privacy per site."""
         return self.subjects if self.unit == "subject" else self.samples
 
+    def view_slice(self, name: str, field: str) -> slice:
+        """Entries of a view within a person's vector.
+
+        Parameters
+        ----------
+        name : str
+            The view's name in the study.
+        field : str
+            Field of the study that names it, for the message.
+
+        Raises
+        ------
+        StudyError
+            If the study has no such view.
+        """
+        start = 0
+        for view, size in self.views:
+            if view == name:
+                return slice(start, start + size)
+            start += size
+        known = ", ".join(view for view, _ in self.views) or "none"
+        raise StudyError(f"field '{field}': there is no view '{name}'; name one of {known}.")
+
+    def single_entry(self, name: str, field: str, remedy: str) -> int:
+        """Place of a view of one entry within a person's vector.
+
+        Parameters
+        ----------
+        name, field
+            As in `view_slice`.
+        remedy : str
+            What to do if the view has more, for the message.
+
+        Raises
+        ------
+        StudyError
+            If the study has no such view, or it has more entries.
+        """
+        found = self.view_slice(name, field)
+        if found.stop - found.start != 1:
+            raise StudyError(
+                f"field '{field}': view '{name}' has {found.stop - found.start} entries; {remedy}."
+            )
+        return int(found.start)
+
 
 @dataclass(frozen=True)
 class PlannedRelease:
@@ -104,10 +150,10 @@ class PlannedRelease:
     the form of every argument that a query of this stage has: the shape of an array,
     or the type of anything else. A site refuses a query of another form unread. ``fixed`` holds the
     value of each argument that study and sizes decide, or a function that works a large one out: a
-    site refuses a query with another value, and computes with its own. ``to`` says what is
-    released: one noisy sum over everyone, or each site's own answer with noise enough to stand
-    alone. ``hears`` holds each site's neighbours: before it answers, a site reads what they and it
-    itself answered in the rounds before, from them and not from the centre.
+    site refuses a query with another value, and computes with its own. ``released`` says what
+    is: one noisy sum over everyone, or each site's own answer with noise enough to stand
+    alone. ``neighbours`` holds each site's: before it answers, a site reads what they and it itself
+    answered in the rounds before, from them and not from the centre.
     """
 
     stage: str
@@ -117,8 +163,8 @@ class PlannedRelease:
     rounds: int
     share: float
     arguments: Mapping[str, Form] = field(default_factory=dict)
-    to: Recipients = "everyone"
-    hears: tuple[tuple[int, ...], ...] = ()
+    released: Released = "sum"
+    neighbours: tuple[tuple[int, ...], ...] = ()
     fixed: Fixed = field(default_factory=dict, compare=False)  # arrays have no one truth value
 
 
@@ -133,8 +179,8 @@ def forms_of(arguments: Mapping[str, Argument]) -> dict[str, Form]:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What a site and its neighbours answered so far in a stage that hears.
+class NeighbourAnswers:
+    """What a site and its neighbours answered so far in a stage among neighbours.
 
     Parameters
     ----------
@@ -162,13 +208,13 @@ class Query:
     arguments : mapping
         Public arguments (arrays, numbers, names).
     heard : Heard, optional
-        Put in by the site that is asked, if the stage hears; the centre sends none.
+        Put in by the site that is asked, if the stage is among neighbours; the centre sends none.
     """
 
     stage: str
     statistic: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
-    heard: Heard | None = None
+    neighbour_answers: NeighbourAnswers | None = None
 
 
 class SiteData(Protocol):
@@ -250,7 +296,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Words:
+class Captions:
     """What people call an algorithm's results.
 
     Parameters
@@ -285,9 +331,9 @@ class Result:
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
     tables: Mapping[str, Table] = field(default_factory=dict)
-    """Tables for the report and for TSV files. Where the first heading is `words.column`, a row
+    """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
     tells about the column of the loadings with that number."""
-    words: Words = field(default_factory=Words)
+    captions: Captions = field(default_factory=Captions)
 
 
 @runtime_checkable

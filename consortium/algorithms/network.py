@@ -29,8 +29,7 @@ from consortium.algorithms.base import (
     Takes,
     forms_of,
 )
-from consortium.algorithms.query_arguments import array_argument
-from consortium.algorithms.vectors import index_argument, view_slice
+from consortium.algorithms.query_arguments import array_argument, index_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.classifier import (
     initial_parameters,
@@ -168,7 +167,7 @@ def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) 
 
 def _sizes(parameters: NetworkParameters, shape: Shape) -> tuple[slice, tuple[int, ...]]:
     """Entries of the target, and units of all layers."""
-    target = view_slice(shape, parameters.target, "analysis.target")
+    target = shape.view_slice(parameters.target, "analysis.target")
     classes = target.stop - target.start
     if classes >= shape.features:
         raise StudyError("field 'features': nothing is left to tell the target from; add a view.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from consortium.algorithms.base import Array, Query
@@ -36,4 +38,32 @@ def feature_argument(query: Query, name: str, features: int, dimensions: int = 2
             f"The query's '{name}' has shape {value.shape}, which does not fit {features} "
             "features; discard it."
         )
+    return value
+
+
+def index_argument(query: Query, name: str, limit: int) -> int:
+    """Look up a whole number from 0 to below ``limit``.
+
+    Raises
+    ------
+    ProtocolError
+        If it is missing or out of range.
+    """
+    value = query.arguments.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
+        raise ProtocolError(f"The query's '{name}' is no number below {limit}; discard it.")
+    return value
+
+
+def number_argument(query: Query, name: str) -> float:
+    """Look up a finite number that is not negative.
+
+    Raises
+    ------
+    ProtocolError
+        If it is missing, negative or not finite.
+    """
+    value = query.arguments.get(name)
+    if not isinstance(value, float) or not math.isfinite(value) or value < 0:
+        raise ProtocolError(f"The query's '{name}' is no number of 0 or more; discard it.")
     return value

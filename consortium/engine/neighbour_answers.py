@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from consortium.algorithms.base import Array, Heard
+from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.errors import ProtocolError
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg.messages import Bytes32
@@ -31,7 +31,7 @@ class _Broadcast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def speaks(stage: Stage) -> bool:
     """Whether the answers of a stage are told to neighbours."""
-    return bool(stage.release.hears) and stage.mechanism.each
+    return bool(stage.release.neighbours) and stage.mechanism.each
 
 
 def encode_broadcast(context: bytes, vector: Array) -> bytes:
@@ -83,7 +83,9 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
 
 
-def hear(plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]) -> Heard:
+def hear(
+    plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]
+) -> NeighbourAnswers:
     """Put together what a site may know.
 
     Parameters
@@ -96,11 +98,11 @@ def hear(plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Arra
     rounds : sequence of mapping of int to array
         For each round told to neighbours, the answers by site; of no neighbour is one used.
     """
-    within = {site, *stage.release.hears[site]}
+    within = {site, *stage.release.neighbours[site]}
     entries = next(s for s in plan.stages if speaks(s)).mechanism.entries
     answers = np.zeros((len(rounds), len(plan.study.sites), entries))
     for number, said in enumerate(rounds):
         answers[number] = answers[max(number - 1, 0)]
         for other in within & said.keys():
             answers[number, other] = said[other]
-    return Heard(site, answers)
+    return NeighbourAnswers(site, answers)

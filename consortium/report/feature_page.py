@@ -119,7 +119,7 @@ def write_feature_page(
             reading=feature_reading(space, result, THRESHOLD),
             tables=[_shown_table(table) for table in result.tables.values()],
             cards=_cards(space, result),
-            column=result.words.column,
+            column=result.captions.column,
             files=[str(path) for path in files],
         )
     )
@@ -144,7 +144,7 @@ def _cards(space: Space, result: Result) -> list[Card]:
         return []
     values = result.arrays[name]
     background = template_background() if _has_images(space) else None
-    many, what = values.shape[1], result.words.column
+    many, what = values.shape[1], result.captions.column
     cards = []
     for k in range(many):
         title = f"{what.capitalize()} {k + 1}" if many > 1 else what.capitalize()
@@ -164,7 +164,7 @@ def _facts(result: Result, column: int) -> tuple[tuple[str, str], ...]:
     """What tables say of one column of the loadings."""
     found: list[tuple[str, str]] = []
     for table in result.tables.values():
-        if table.columns[0] == result.words.column:
+        if table.columns[0] == result.captions.column:
             rows = [row for row in table.rows if row[0] == column]
             if len(rows) == 1:
                 found += zip(table.columns[1:], map(_cell, rows[0][1:]), strict=True)

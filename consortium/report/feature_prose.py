@@ -34,7 +34,7 @@ def feature_verdict(study: Study, result: Result, report: PrivacyReport) -> str:
     persons = count(sum(site.units for site in report.sites), "person")
     views = ", ".join(view.name for view in study.features)
     found = f"{persons} at {count(len(report.sites), 'site')}, described by {views}."
-    headline = f"{result.words.headline} " if result.words.headline else ""
+    headline = f"{result.captions.headline} " if result.captions.headline else ""
     return f"{headline}{found} {guarantee_text(report)}"
 
 
@@ -53,9 +53,9 @@ def feature_methods(study: Study, space: Space, report: PrivacyReport) -> list[s
 def feature_reading(space: Space, result: Result, threshold: float) -> list[str]:
     """Tell how to read the findings."""
     sources = {type(view.view) for view in space.views}
-    sign = f"The sign of a {result.words.column} is arbitrary, but the same in all views."
+    sign = f"The sign of a {result.captions.column} is arbitrary, but the same in all views."
     return [
-        f"{result.words.meaning} {sign}" if result.words.sign else result.words.meaning,
+        f"{result.captions.meaning} {sign}" if result.captions.sign else result.captions.meaning,
         *([IMAGES.format(threshold=threshold)] if FmriView in sources else []),
         *([POTENTIALS] if EegView in sources else []),
     ]

@@ -121,7 +121,7 @@ def _write_images(
         **_about(study, view, result),
         "SpatialReference": study.data.space,
         "Resolution": voxel_text(space.grid),
-        "FourthDimension": result.words.column,
+        "FourthDimension": result.captions.column,
     }
     write_json(stem.with_name(f"{stem.name}_loadings.json"), about)
     painted = paint_view(space, view, values).astype(np.float32)
@@ -135,12 +135,12 @@ def _write_table(
     stem = f"desc-{label(study.study + study.algorithm + view.name)}"
     write_json(folder / kind / f"{stem}_loadings.json", _about(study, view, result))
     path = folder / kind / f"{stem}_loadings.tsv"
-    return _tsv(path, entry_table(view, values, result.words.column))
+    return _tsv(path, entry_table(view, values, result.captions.column))
 
 
 def _about(study: Study, view: ViewSpace, result: Result) -> Mapping[str, Any]:
     return {
-        "Description": result.words.meaning,
+        "Description": result.captions.meaning,
         "View": view.view.model_dump(mode="json"),
         "Study": study.study,
         "StudyDigest": study.digest,

@@ -59,10 +59,10 @@ class Simulation:
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
-        told = self._told() if stage.release.hears else []
+        told = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
-            if stage.release.hears:
-                query = replace(query, heard=hear(self.plan, stage, index, told))
+            if stage.release.neighbours:
+                query = replace(query, neighbour_answers=hear(self.plan, stage, index, told))
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)

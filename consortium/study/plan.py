@@ -255,7 +255,7 @@ def _plan_stage(
             dropouts=privacy.dropouts,
             hidden=hidden,
             boost=privacy.boost,
-            each=release.to == "each",
+            each=release.released == "each",
         )
     except BudgetError:
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.algorithms.base import Array, Heard
+from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.engine.neighbour_answers import (
     BROADCAST,
     broadcast_limit,
@@ -83,7 +83,7 @@ class Neighbours:
         if speaks(stage):
             self._asked.append(_Asked(number, context, stage))
 
-    def heard(self, stage: Stage) -> Heard:
+    def heard(self, stage: Stage) -> NeighbourAnswers:
         """Collect what this site and its neighbours answered in all rounds before.
 
         Whose answer is not there is looked for again the next times.
@@ -95,7 +95,7 @@ class Neighbours:
         ExchangeError
             If the exchange can't be read.
         """
-        within = (self._site, *stage.release.hears[self._site])
+        within = (self._site, *stage.release.neighbours[self._site])
         for asked in self._asked[max(0, self._searched - _LATEST) :]:
             for other in within:
                 if (asked.number, other) not in self._known:

@@ -297,7 +297,11 @@ class Attendance:
 
     def _hear(self, query: Query, stage: Stage) -> Query:
         """Put in what the neighbours said."""
-        return replace(query, heard=self._neighbours.heard(stage)) if stage.release.hears else query
+        return (
+            replace(query, neighbour_answers=self._neighbours.heard(stage))
+            if stage.release.neighbours
+            else query
+        )
 
     def _contribute(
         self, number: int, context: bytes, query: Query, stage: Stage

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Heard, Query
+from consortium.algorithms.base import NeighbourAnswers, Query
 from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast
 from consortium.engine.run_context import Setting
 from consortium.exchange import MemoryExchange
@@ -114,7 +114,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
     bound = algorithm.releases(parameters, shape_of(sites))[0].bound
     ((query, *_), *_) = drive(algorithm, parameters, sites)
     asked = {**query.arguments, "penalty": query.arguments["penalty"] / 100}
-    heard = Heard(0, np.zeros((0, 2, 5)))
+    heard = NeighbourAnswers(0, np.zeros((0, 2, 5)))
     table = np.zeros((5, 40))
     table[:, 0] = 1.0
     other = table.copy()

@@ -154,6 +154,6 @@ def test_a_query_without_an_argument_is_refused_by_the_site(name, views, analysi
                 changed = {k: v for k, v in query.arguments.items() if k != missing}
                 if value is not None:
                     changed[missing] = value
-                asked = Query(query.stage, query.statistic, changed, query.heard)
+                asked = Query(query.stage, query.statistic, changed, query.neighbour_answers)
                 with pytest.raises(ProtocolError, match="discard"):
                     local(site, asked, bound)

@@ -82,15 +82,15 @@ class Asked:
         self.told = [
             own_answers(self.plan.stage(done.stage).mechanism, done.values, done.survivors)
             for done in session.rounds
-            if self.plan.stage(done.stage).release.to == "each"
+            if self.plan.stage(done.stage).release.released == "each"
         ]
 
     def answer(self, data: bytes) -> None:
         """Judge a question as an agent does, and answer it."""
         stage = check_planned(self.plan, sketch_query(data), ())
         query = settle_fixed(stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16))))
-        if stage.release.hears:
-            query = replace(query, heard=hear(self.plan, stage, 0, self.told))
+        if stage.release.neighbours:
+            query = replace(query, neighbour_answers=hear(self.plan, stage, 0, self.told))
         self.compute(query, stage)
 
     def compute(self, query: Query, stage: Stage) -> None:
@@ -181,7 +181,7 @@ class Hearing:
         neighbours = Neighbours(self.asked.plan, 0, key_of(SITES[0]), post, lambda _: None)
         neighbours.note(1, self.stage, CONTEXT)
         heard = neighbours.heard(self.stage)
-        self.asked.compute(replace(self.query, heard=heard), self.stage)
+        self.asked.compute(replace(self.query, neighbour_answers=heard), self.stage)
 
     def bodies(self, loose: Make) -> Make:
         """Answers with other numbers, or malformed ones."""

@@ -12,7 +12,7 @@ from consortium import algorithms
 from consortium.algorithms.average import Average, _mean_volume
 from consortium.algorithms.base import (
     Array,
-    Heard,
+    NeighbourAnswers,
     PlannedRelease,
     Query,
     Result,
@@ -42,22 +42,24 @@ class Gossip(Average):
     """
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.heard: list[NeighbourAnswers] = []
         self.statistics = {"gossip": self._gossip}  # type: ignore[misc]
 
     def _gossip(self, data: SiteData, query: Query, bound: Bound) -> Array:
-        assert query.heard is not None
-        self.heard.append(query.heard)
+        assert query.neighbour_answers is not None
+        self.heard.append(query.neighbour_answers)
         mean = _mean_volume(data, query, bound)
-        if len(query.heard.answers):
-            last = query.heard.answers[-1]
-            mean = (mean + last[list(RING[query.heard.site])].mean(axis=0)) / 2
+        if len(query.neighbour_answers.answers):
+            last = query.neighbour_answers.answers[-1]
+            mean = (mean + last[list(RING[query.neighbour_answers.site])].mean(axis=0)) / 2
         return clip_vector(mean, bound.norm)
 
     def releases(self, parameters: object, shape: Shape) -> tuple[PlannedRelease, ...]:
         entries, bound = shape.features, Bound(1.0)
         return (
-            PlannedRelease("talk", "gossip", entries, bound, ROUNDS, 1.0, to="each", hears=RING),
+            PlannedRelease(
+                "talk", "gossip", entries, bound, ROUNDS, 1.0, released="each", neighbours=RING
+            ),
         )
 
     def run(self, parameters: object, shape: Shape) -> Run:

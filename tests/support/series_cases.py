@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Heard, Release
+from consortium.algorithms.base import NeighbourAnswers, Release
 from consortium.engine.queries import encode_query
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
@@ -130,13 +130,15 @@ def pooled_mean(algorithm, query, bound, sites):
 
 def hearing(query, stage, site, told):
     """The query as a site gets it, with what it heard if the stage hears."""
-    if not stage.hears:
+    if not stage.neighbours:
         return query
-    answers = np.zeros((len(told), len(stage.hears), told[0].shape[1] if told else stage.entries))
+    answers = np.zeros(
+        (len(told), len(stage.neighbours), told[0].shape[1] if told else stage.entries)
+    )
     for number, rows in enumerate(told):
-        within = [site, *stage.hears[site]]
+        within = [site, *stage.neighbours[site]]
         answers[number, within] = rows[within]
-    return replace(query, heard=Heard(site, answers))
+    return replace(query, neighbour_answers=NeighbourAnswers(site, answers))
 
 
 def answered(algorithm, query, stage, sites, told, noise):
@@ -146,7 +148,7 @@ def answered(algorithm, query, stage, sites, told, noise):
         local(each, hearing(query, stage, site, told), stage.bound).ravel()
         for site, each in enumerate(sites)
     ]
-    if stage.to == "each":
+    if stage.released == "each":
         return np.stack([row + noise(stage.entries) for row in rows])
     return np.average(rows, axis=0, weights=shape_of(sites).units) + noise(stage.entries)
 
@@ -165,7 +167,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
             stage = planned[query.stage]
             queries.append(hearing(query, stage, 0, told))
             values = answered(algorithm, query, stage, sites, told, noise)
-            told += [values] if stage.to == "each" else []
+            told += [values] if stage.released == "each" else []
             releases.append(Release(values, 0.0, tuple(range(len(sites)))))
             query = run.send(releases[-1])
     except StopIteration as stop:

@@ -89,7 +89,7 @@ class Admm:
             1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
             forms,
             "each",
-            plan.hears,
+            plan.neighbours,
             fixed,
         )
         if parameters.broadcasts is None:
@@ -102,7 +102,15 @@ class Admm:
         return (
             model,
             PlannedRelease(
-                "gain", "admm_gain", 1, bound, tests, share, forms, hears=plan.hears, fixed=fixed
+                "gain",
+                "admm_gain",
+                1,
+                bound,
+                tests,
+                share,
+                forms,
+                neighbours=plan.neighbours,
+                fixed=fixed,
             ),
         )
 

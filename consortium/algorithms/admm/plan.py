@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from consortium.algorithms.admm.graph import Edge, Layout, neighbours, study_edges
 from consortium.algorithms.admm.site import solvable
 from consortium.algorithms.base import Argument, Shape
-from consortium.algorithms.vectors import single_entry
 from consortium.errors import StudyError
 
 _MOST_FEATURES = 2_000
@@ -173,7 +172,7 @@ class AdmmPlan:
         return self.parameters.regularization + self.penalty
 
     @property
-    def hears(self) -> tuple[tuple[int, ...], ...]:
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """Each site's neighbours."""
         return neighbours(self.edges, len(self.shape.units))
 
@@ -182,7 +181,7 @@ class AdmmPlan:
         """What is the same in all queries; η makes 2 η d_i / ω_i at least the penalty."""
         units = self.shape.units
         weights = np.array(units) * len(units) / sum(units)
-        degrees = np.array([len(beside) for beside in self.hears])
+        degrees = np.array([len(beside) for beside in self.neighbours])
         return {
             "target": self.target,
             "reach": float(self.parameters.bound),
@@ -195,7 +194,7 @@ class AdmmPlan:
 
 
 def _target(parameters: AdmmParameters, shape: Shape) -> int:
-    found = single_entry(shape, parameters.target, "analysis.target", "name a column of two levels")
+    found = shape.single_entry(parameters.target, "analysis.target", "name a column of two levels")
     if not 2 <= shape.features <= _MOST_FEATURES:
         raise StudyError(
             f"field 'features': the views have {shape.features} entries where ADMM takes 2 to "

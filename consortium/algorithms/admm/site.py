@@ -29,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument
-from consortium.algorithms.vectors import index_argument, number_argument
+from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.privacy.bounds import Bound
@@ -151,9 +150,9 @@ def _finite(values: Array) -> Array:
 
 
 def _heard(query: Query, entries: int) -> tuple[Array, int]:
-    if query.heard is None:
+    if query.neighbour_answers is None:
         raise ProtocolError("The query came without the neighbours' answers; discard it.")
-    answers, site = query.heard.answers, query.heard.site
+    answers, site = query.neighbour_answers.answers, query.neighbour_answers.site
     if answers.ndim != 3 or answers.shape[2] != entries or not 0 <= site < answers.shape[1]:
         raise ProtocolError(
             f"What was heard has shape {answers.shape}, which does not fit {entries} numbers a "

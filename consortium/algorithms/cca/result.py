@@ -123,7 +123,7 @@ def cca_result(
     if len(views) > 2:
         tables["views"] = _view_table(solved, [view.name for view in views])
     said = words(correlations, floor, release.deviation)
-    return Result(arrays, numbers, loadings="patterns", tables=tables, words=said)
+    return Result(arrays, numbers, loadings="patterns", tables=tables, captions=said)
 
 
 def _centred(release: Release, sizes: Sequence[int], constant: float) -> tuple[list[Array], Array]:

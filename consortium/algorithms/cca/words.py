@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from consortium.algorithms.base import Array, Table, Words
+from consortium.algorithms.base import Array, Captions, Table
 
 
-def words(correlations: Array, floor: float, deviation: float) -> Words:
+def words(correlations: Array, floor: float, deviation: float) -> Captions:
     """Say how many pairs are there, and what their numbers are."""
     cause = "chance and privacy's noise" if deviation else "chance"
     above = int((correlations > floor).sum())
-    return Words(
+    return Captions(
         "pair",
         f"{above} of {len(correlations)} canonical pairs are linked more closely than {cause} "
         f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "

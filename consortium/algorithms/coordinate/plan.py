@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
-from consortium.algorithms.base import PlannedRelease, Shape
-from consortium.algorithms.vectors import single_entry, view_slice
+from consortium.algorithms.base import PlannedRelease, Released, Shape
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
@@ -201,21 +200,25 @@ def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelea
         As `plan_bound`.
     """
     bound = plan_bound(parameters, shape)
-    to: Literal["everyone", "each"] = "everyone" if parameters.randomize == "mean" else "each"
+    released: Released = "sum" if parameters.randomize == "mean" else "each"
     if parameters.target is not None:
         entries = packed_size(shape.features + 1)
-        return PlannedRelease("coordinate", "coordinate_moment", entries, bound, 1, 1.0, to=to)
+        return PlannedRelease(
+            "coordinate", "coordinate_moment", entries, bound, 1, 1.0, released=released
+        )
     share = min(1.0, bound.norm**2)  # noise of a vector of norm 1 for one that may be shorter
-    return PlannedRelease("coordinate", "coordinate_mean", shape.features, bound, 1, share, to=to)
+    return PlannedRelease(
+        "coordinate", "coordinate_mean", shape.features, bound, 1, share, released=released
+    )
 
 
 def _check(parameters: CoordinateParameters, shape: Shape) -> None:
     for field in ("levels", "radii"):
         for view in getattr(parameters, field):
-            view_slice(shape, view, f"analysis.{field}")
+            shape.view_slice(view, f"analysis.{field}")
     if parameters.target is None:
         return
-    single_entry(shape, parameters.target, "analysis.target", "name a view of one number")
+    shape.single_entry(parameters.target, "analysis.target", "name a view of one number")
     if not 2 <= shape.features <= _MOST_FEATURES:
         raise StudyError(
             f"field 'features': least squares needs 1 to {_MOST_FEATURES - 1} entries beside the "

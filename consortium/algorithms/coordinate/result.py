@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Release, Result, Shape, Table, Words
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.coordinate.plan import CoordinateParameters
 from consortium.algorithms.regression.centre import RegressionParameters
 from consortium.algorithms.regression.result import regression_result
-from consortium.algorithms.vectors import view_slice
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.normal_equations import noisy_moment, posterior_fit
 from consortium.privacy.bayesian import bayesian_level
@@ -71,15 +70,15 @@ def mean_result(
         tuple(rows)[:_MOST_ROWS],
     )
     tables = {"means": table, "levels": level_table(parameters, shape, bound, found.deviation)}
-    words = Words("mean", "", "Mean over all persons.")
-    return Result(arrays, {}, loadings="mean", tables=tables, words=words)
+    words = Captions("mean", "", "Mean over all persons.")
+    return Result(arrays, {}, loadings="mean", tables=tables, captions=words)
 
 
 def squares_result(
     parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
-    target = view_slice(shape, str(parameters.target), "analysis.target").start
+    target = shape.view_slice(str(parameters.target), "analysis.target").start
     weights = np.append(_entry_weights(bound), bound.constant)
     order = np.append(np.delete(np.arange(len(weights)), target), target)
     matrix = unpack_symmetric(found.values)[np.ix_(order, order)]

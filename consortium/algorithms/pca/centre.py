@@ -20,6 +20,7 @@ from scipy.linalg import eigh
 
 from consortium.algorithms.base import (
     Array,
+    Captions,
     Local,
     PlannedRelease,
     Query,
@@ -29,7 +30,6 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Takes,
-    Words,
 )
 from consortium.algorithms.pca.power import (
     DEFAULT_BOUND,
@@ -169,4 +169,4 @@ def subspace(release: Release, components: int) -> Result:
         "captured": float(values.sum()),
         "total": float(np.trace(matrix)),
     }
-    return Result(arrays, numbers, maps="basis", words=Words(sign=True))
+    return Result(arrays, numbers, maps="basis", captions=Captions(sign=True))

@@ -14,13 +14,13 @@ import numpy as np
 
 from consortium.algorithms.base import (
     Array,
+    Captions,
     PlannedRelease,
     Query,
     Result,
     Run,
     Shape,
     SiteData,
-    Words,
 )
 from consortium.algorithms.query_arguments import feature_argument
 from consortium.errors import StudyError
@@ -125,4 +125,4 @@ def run_power(features: int, components: int, iterations: int, seed: int) -> Run
         "captured": float(values.sum()),
     }
     arrays = {"basis": vectors, "eigenvalues": values}
-    return Result(arrays, numbers, maps="basis", words=Words(sign=True))
+    return Result(arrays, numbers, maps="basis", captions=Captions(sign=True))

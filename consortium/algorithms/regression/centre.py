@@ -28,8 +28,8 @@ from consortium.algorithms.base import (
     Takes,
     forms_of,
 )
+from consortium.algorithms.query_arguments import index_argument, number_argument
 from consortium.algorithms.regression.result import read_moment, regression_result, release_weights
-from consortium.algorithms.vectors import index_argument, number_argument, single_entry
 from consortium.errors import StudyError
 from consortium.kernels.columns import mean_packed_square
 from consortium.kernels.moments import packed_size
@@ -161,7 +161,7 @@ def _arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argu
 
 
 def _target(parameters: RegressionParameters, shape: Shape) -> int:
-    found = single_entry(shape, parameters.target, "analysis.target", "name a view of one number")
+    found = shape.single_entry(parameters.target, "analysis.target", "name a view of one number")
     if shape.features < 2:
         raise StudyError("field 'features': nothing is left to explain the target; add a view.")
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Release, Result, Shape, Table, Words
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.errors import SiteError
 from consortium.kernels.mean_embedding import (
     choose_points,
@@ -97,8 +97,8 @@ def summarize_result(
     if target is not None:
         numbers["mixture_distance"] = max(0.0, _distance(found, weights - goal))
     tables = {"sites": _table(parameters, found, target, weights)}
-    words = Words("point", "", "A made-up person of the summary.")
-    return Result(arrays, numbers, loadings="points", tables=tables, words=words)
+    words = Captions("point", "", "A made-up person of the summary.")
+    return Result(arrays, numbers, loadings="points", tables=tables, captions=words)
 
 
 def _distance(found: Embeddings, contrast: Array) -> float:

@@ -37,7 +37,6 @@ from consortium.algorithms.tensor.result import (
     topic_moments,
 )
 from consortium.algorithms.tensor.site import STATISTICS
-from consortium.algorithms.vectors import view_slice
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.tensor import cubic_size, transformed, unpack_cubic
@@ -188,7 +187,7 @@ def _vocabulary(parameters: TensorParameters, shape: Shape) -> tuple[Array, int]
     """Where the three words begin (nowhere for a mixture), and entries of a vector."""
     if parameters.words is None:
         return np.zeros(0), shape.features
-    found = [view_slice(shape, name, "analysis.words") for name in parameters.words]
+    found = [shape.view_slice(name, "analysis.words") for name in parameters.words]
     sizes = {each.stop - each.start for each in found}
     if len(sizes) > 1 or len(set(parameters.words)) < 3:
         raise StudyError(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consortium.algorithms.base import Array, Release, Result, Shape, Table
-from consortium.algorithms.vectors import view_slice
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
 from consortium.kernels.tensor import contract, orthogonal_components
@@ -142,5 +141,5 @@ def _placed(centres: Array, parameters: TensorParameters, shape: Shape) -> Array
         return centres
     placed = np.zeros((shape.features, centres.shape[1]))
     for name in parameters.words:
-        placed[view_slice(shape, name, "analysis.words")] = centres
+        placed[shape.view_slice(name, "analysis.words")] = centres
     return placed

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from consortium.algorithms.base import Array, Local, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument, feature_argument
-from consortium.algorithms.vectors import index_argument, number_argument
+from consortium.algorithms.query_arguments import (
+    array_argument,
+    feature_argument,
+    index_argument,
+    number_argument,
+)
 from consortium.errors import ProtocolError
 from consortium.kernels.columns import mean_packed_square
 from consortium.kernels.moments import pack_symmetric

@@ -91,7 +91,7 @@ def test_every_sites_curvature_is_at_least_the_planned(graph):
     parameters = ADMM.Parameters(target="y", graph=graph, penalty=0.3, regularization=0.1)
     (release,) = ADMM.releases(parameters, shape)
     arguments = next(ADMM.run(parameters, shape)).arguments
-    degrees = np.array([len(each) for each in release.hears])
+    degrees = np.array([len(each) for each in release.neighbours])
     curvatures = 0.1 + 2 * arguments["penalty"] * degrees / arguments["weights"]
     length = 1.25**0.5
     assert curvatures.min() == pytest.approx(0.1 + 0.3 * length**2)
@@ -114,7 +114,7 @@ def test_a_private_run_over_named_edges_keeps_its_promise():
     analysis = {"target": "y", "rounds": 5, "edges": EDGES}
     study = make_feature_study("admm", VIEWS, analysis)
     simulation = Simulation(study, sites_of(people(), VIEWS, COUNTS), 0)
-    assert simulation.plan.stages[0].release.hears == ((1,), (0, 2, 3), (1, 3), (1, 2))
+    assert simulation.plan.stages[0].release.neighbours == ((1,), (0, 2, 3), (1, 3), (1, 2))
     result = simulation.run()
     assert simulation.plan.epsilon == pytest.approx(8.0, rel=1e-3)
     assert simulation.plan.outsider_mu == simulation.plan.mu  # nobody else's noise helps
@@ -131,7 +131,7 @@ def test_a_run_that_starts_without_a_site_needs_a_connected_graph():
         make_plan(study.started_with((north, east, south)), shape)
     ring = make_feature_study("admm", VIEWS, {"target": "y"}).model_copy(update={"quorum": 3})
     plan = make_plan(ring.started_with((north, east, south)), shape)
-    assert plan.stages[0].release.hears == ((1, 2), (0, 2), (0, 1))
+    assert plan.stages[0].release.neighbours == ((1, 2), (0, 2), (0, 1))
 
 
 def test_a_wrong_graph_is_told_when_the_study_is_read():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.admm.site import gain_influence, model_influence
-from consortium.algorithms.base import Heard, Query
+from consortium.algorithms.base import NeighbourAnswers, Query
 from consortium.errors import ProtocolError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -61,7 +61,7 @@ def hostile(generator, features):
         "admm_model": Bound(radius, influence=model_influence(length, curvature, radius)),
         "admm_gain": Bound(2 * length * trust, influence=gain_influence(length, trust)),
     }
-    return arguments, Heard(0, answers), bounds
+    return arguments, NeighbourAnswers(0, answers), bounds
 
 
 def person(generator, features, limit):
@@ -125,7 +125,7 @@ def test_some_replacement_comes_close(name):
     one[:, 0] = 0.2, 0.96**0.5, 1.0
     other = one.copy()
     other[1, 0] *= -1
-    query = Query("stage", name, arguments, Heard(0, answers))
+    query = Query("stage", name, arguments, NeighbourAnswers(0, answers))
     assert 0.95 <= moved(name, bounds[name], query, one, other) <= 1 + 1e-9
 
 
@@ -140,7 +140,7 @@ def test_rounding_far_from_zero_does_not_carry_a_gain_beyond_its_sensitivity(see
     bound = Bound(2 * trust, influence=gain_influence(1.0, trust))
     one = generator.standard_normal((4, count))
     one[:3] /= np.linalg.norm(one[:3], axis=0)
-    query = Query("stage", "admm_gain", arguments, Heard(0, answers))
+    query = Query("stage", "admm_gain", arguments, NeighbourAnswers(0, answers))
     for changed in range(6):
         other = one.copy()
         other[3, changed] *= -1
@@ -165,7 +165,7 @@ def test_a_query_that_would_let_a_person_count_more_is_refused(changed):
         "admm_model": Bound(9.0, influence=model_influence(1.0, 1.0, 9.0)),
         "admm_gain": Bound(0.2, influence=gain_influence(1.0, 0.1)),
     }
-    query = Query("stage", name, arguments, Heard(0, np.zeros((0, 2, entries))))
+    query = Query("stage", name, arguments, NeighbourAnswers(0, np.zeros((0, 2, entries))))
     with pytest.raises(ProtocolError, match="further than planned"):
         answer(name, np.ones((3, 4)), query, bounds[name])
 
@@ -190,20 +190,25 @@ def test_a_query_that_would_let_a_person_count_more_is_refused(changed):
 )
 def test_arguments_that_make_no_problem_are_refused(changed):
     arguments, answers = near([0.0, 0.0], **changed)
-    query = Query("stage", "admm_model", arguments, Heard(0, answers))
+    query = Query("stage", "admm_model", arguments, NeighbourAnswers(0, answers))
     with pytest.raises(ProtocolError, match="discard"):
         answer("admm_model", np.ones((3, 4)), query, Bound(300.0, influence=1e9))
 
 
 def test_a_step_too_short_to_compute_with_is_refused():
     arguments, answers = near([0.0, 0.0], trust=5e-324)
-    query = Query("stage", "admm_gain", arguments, Heard(0, answers))
+    query = Query("stage", "admm_gain", arguments, NeighbourAnswers(0, answers))
     with pytest.raises(ProtocolError, match="'trust' is too small"):
         answer("admm_gain", np.ones((3, 4)), query, Bound(0.2, influence=1e9))
 
 
 def test_without_the_neighbours_there_is_no_answer():
     arguments, answers = near([0.0, 0.0])
-    for heard in (None, Heard(2, answers), Heard(0, answers[0]), Heard(0, answers[:, :, :1])):
+    for heard in (
+        None,
+        NeighbourAnswers(2, answers),
+        NeighbourAnswers(0, answers[0]),
+        NeighbourAnswers(0, answers[:, :, :1]),
+    ):
         with pytest.raises(ProtocolError, match="discard"):
             answer("admm_model", np.ones((3, 4)), Query("s", "admm_model", arguments, heard), None)

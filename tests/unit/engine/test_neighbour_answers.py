@@ -103,6 +103,6 @@ def test_an_open_copy_costs_nothing_more(monkeypatch):
     register(monkeypatch)
     plan = make_plan(make_study(), shape_of(make_sites()))
     (stage,) = plan.stages
-    silent = replace(stage, release=replace(stage.release, hears=()))
+    silent = replace(stage, release=replace(stage.release, neighbours=()))
     assert replace(plan, stages=(silent,)).mu == plan.mu
     assert plan.outsider_mu == plan.mu

@@ -21,7 +21,7 @@ class Each(Average):
 
     def releases(self, parameters: object, shape: Shape) -> tuple[PlannedRelease, ...]:
         (release,) = super().releases(parameters, shape)  # type: ignore[arg-type]
-        return (replace(release, to="each"),)
+        return (replace(release, released="each"),)
 
     def run(self, parameters: object, shape: Shape) -> Run:
         release = yield Query("average", "mean_volume")

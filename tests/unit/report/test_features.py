@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from consortium.algorithms.base import Result, Table, Words
+from consortium.algorithms.base import Captions, Result, Table
 from consortium.report.entry_figures import draw_entries
 from consortium.report.feature_page import write_feature_page
 from consortium.report.tables import paint_view, split_views, write_results
@@ -72,13 +72,13 @@ def result(grid, space):
     values[grid.features :, 1][:-2] += np.outer([1, 2, 3, 2, 5, 4], courses).ravel()
     rows = ((1, 0.9, "yes"), (2, -0.25, "no"))
     table = Table("Links <i>.", ("pair", "correlation", "above floor"), rows)
-    words = Words("pair", "One of two pairs is there.", "What a pair changes.")
+    words = Captions("pair", "One of two pairs is there.", "What a pair changes.")
     return Result(
         {"patterns": values},
         {"floor": 0.2},
         loadings="patterns",
         tables={"pairs": table},
-        words=words,
+        captions=words,
     )
 
 
@@ -197,7 +197,9 @@ def test_the_page_is_self_contained_and_safe(source):
 
 def test_any_algorithm_of_features_has_a_page(space, tmp_path):
     mean = np.random.default_rng(2).standard_normal((space.features, 1))
-    only = Result({"mean": mean}, maps="mean", words=Words("mean", "", "Mean over all persons."))
+    only = Result(
+        {"mean": mean}, maps="mean", captions=Captions("mean", "", "Mean over all persons.")
+    )
     files = write_results(tmp_path, study(), space, only)
     path = write_feature_page(
         tmp_path, study(), space, only, sample_report(study()), files=files, day=DAY
