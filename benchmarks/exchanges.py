@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.latency import Door, measure, settle
 from benchmarks.timing import show
 from consortium.coordinator.demo import Place
-from consortium.coordinator.run import Errand
+from consortium.coordinator.run import RunFiles
 from site_agent.config import SiteConfig
 from tests.support.exchange_servers import BucketServer, FileServer
 
@@ -29,7 +29,7 @@ PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))
 @contextmanager
 def directory(place: Place, _: Path) -> Iterator[Callable[[str], Door]]:
     """A shared directory."""
-    yield lambda _: Door(str(place.errand.exchange))
+    yield lambda _: Door(str(place.files.exchange))
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def sftp(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
         server.stop()
 
 
-def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Place, Errand]:
+def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Place, RunFiles]:
     """The same parties with another door to the exchange."""
     shutil.copytree(source.root, target)
     place = Place(target)
@@ -81,12 +81,12 @@ def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Pla
         config = SiteConfig.create(name, source.dataset("site0"), door.place, door.credentials)
         config.save(folder)
     door = doors("centre")
-    return place, replace(place.errand, exchange=door.place, credentials=door.credentials)
+    return place, replace(place.files, exchange=door.place, credentials=door.credentials)
 
 
 def maps(place: Place) -> str:
     """Digest of the map file."""
-    (path,) = place.errand.out.glob("tpl-*/func/*_components.nii.gz")
+    (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
@@ -99,8 +99,8 @@ def main() -> None:
     for kind in (directory, bucket, sftp):
         place = Place(root / kind.__name__)
         with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
-            place, errand = twin(source, place.root, doors)
-            each = measure(place, errand, SITES)
+            place, files = twin(source, place.root, doors)
+            each = measure(place, files, SITES)
             rows.append([kind.__name__, f"{each:.0f}", maps(place)])
     show(f"{SITES} agents, each kind of exchange", ["exchange", "ms a round", "maps"], rows)
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks.timing import show
 from consortium.coordinator.demo import Place, start_agent
-from consortium.coordinator.run import Errand, carry_out
+from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
 from consortium.membership.admission import admit, read_request
 from consortium.membership.keys import create_identity, load_identity
@@ -56,17 +56,17 @@ def settle(
     place = Place(root)
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
-    errand = place.errand
-    errand.study.write_text(STUDY.format(sites=", ".join(names), rounds=rounds))
+    files = place.files
+    files.study.write_text(STUDY.format(sites=", ".join(names), rounds=rounds))
     make_consortium(root / "hospitals", Recipe(("site0",), 4, 1, volumes=40, resolution=12.0))
-    Path(errand.exchange).mkdir()
-    errand.keys.mkdir()
-    consortium = create_identity(errand.keys, os.urandom(64))
+    Path(files.exchange).mkdir()
+    files.keys.mkdir()
+    consortium = create_identity(files.keys, os.urandom(64))
     members = found_roster(consortium.public)
     for name in names:
         folder = place.site(name)
         folder.mkdir(parents=True)
-        door = doors(name) if doors else Door(str(errand.exchange))
+        door = doors(name) if doors else Door(str(files.exchange))
         config = SiteConfig.create(name, place.dataset("site0"), door.place, door.credentials)
         config.save(folder)
         Policy.model_validate({"subject": {"study": 100, "total": 100}, "most_dropouts": 0}).save(
@@ -75,25 +75,25 @@ def settle(
         create_identity(folder, os.urandom(64))
         path, _ = join_consortium(folder, name, consortium.public.hex())
         members = admit(members, read_request(path))
-    save_roster(errand.roster, members, consortium.key)
-    sign_study(errand.study, members, consortium.key)
+    save_roster(files.roster, members, consortium.key)
+    sign_study(files.study, members, consortium.key)
     for name in names:
         folder = place.site(name)
-        approve(folder, name, load_identity(folder), errand.study, errand.roster, Terms())
+        approve(folder, name, load_identity(folder), files.study, files.roster, Terms())
     return place
 
 
-def measure(place: Place, errand: Errand, sites: int) -> float:
+def measure(place: Place, files: RunFiles, sites: int) -> float:
     """Carry the study out by processes; milliseconds of a round after the second one."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         running += [start_agent(place, f"site{number}") for number in range(sites)]
-        carry_out(errand, Clock(), Console(quiet=True))
+        run_study(files, Clock(), Console(quiet=True))
     finally:
         for process in running:
             process.terminate()
             process.wait()
-    records = sorted((place.errand.out / "transcript").glob("round-*.json"))
+    records = sorted((place.files.out / "transcript").glob("round-*.json"))
     times = [path.stat().st_mtime for path in records]
     return 1000 * (times[-1] - times[1]) / (len(times) - 2)
 
@@ -105,7 +105,7 @@ def main() -> None:
     for sites, rounds in ((4, 40), (32, 20)):
         start = time.perf_counter()
         place = settle(root / str(sites), sites, rounds)
-        each = measure(place, place.errand, sites)
+        each = measure(place, place.files, sites)
         rows.append([str(sites), f"{each:.0f}", f"{time.perf_counter() - start:.0f}"])
     show("A round over a directory, R = 20", ["sites", "ms a round", "whole study, s"], rows)
 

@@ -1,4 +1,4 @@
-"""Scheduled studies: Prefect says when, this machine's own records say what.
+"""A study's schedule on a Prefect server: Prefect says when, a callable of ours says what.
 
 The service is a loop of our own, not Prefect's runner: that one starts whatever entrypoint the API
 names once the API hands it a run of a deployment it doesn't know. Here the API's answers are read
@@ -10,34 +10,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
+from typing import Literal
 
 from prefect import Flow, State, flow
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.settings import (
-    PREFECT_CLIENT_MAX_RETRIES,
-    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-)
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, PREFECT_FLOWS_HEARTBEAT_FREQUENCY
 from prefect.states import Completed, Failed
 from pydantic import ValidationError
 from rich.console import Console
 
-from consortium.coordinator.run import carry_out
-from consortium.coordinator.schedule import (
-    Record,
-    fresh_folder,
-    load_deployment,
-    not_covered,
-    save_deployment,
-    unfinished,
-)
 from consortium.engine.clock import Clock
-from consortium.errors import ConfigurationError, ConsortiumError
-from consortium.files.lock import only_one
+from consortium.errors import ConfigurationError
 from flows.polling import Service
 from flows.public import without_logs
 
@@ -45,61 +30,27 @@ FLOW, NOT_OPENED = "scheduled-study", "Not opened"
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What the coordinator's service works with.
+class Outcome:
+    """What became of a due run, in a sentence that Prefect may show to anybody."""
 
-    Parameters
-    ----------
-    home : Path
-        Folder of the records, see `consortium.coordinator.schedule.home`.
-    today : callable
-        Day in UTC.
-    clock : Clock
-    console : Console
-        Gets what Prefect doesn't: paths, and errors in full.
-    """
+    kind: Literal["complete", "not opened", "failed"]
+    message: str
 
-    home: Path
-    today: Callable[[], date]
-    clock: Clock
-    console: Console
-
-    def hold(self, study: str) -> State[None]:
-        """Go on with a study's unfinished run, or open a new one if every site's consent covers it.
-
-        Returns
-        -------
-        State
-            Completed, `NOT_OPENED` (Cancelled) with the reasons, or Failed with what kind of error.
-        """
-        try:
-            return self._hold(study)
-        except ConsortiumError as error:
-            self.console.log(str(error), markup=False)
-            return Failed(message=f"{error.code}: {type(error).__doc__}")
-        except Exception as error:  # a traceback holds paths, and Prefect would keep it
-            self.console.print_exception()
-            return Failed(message=f"{type(error).__name__}; the service's own log says more.")
-
-    def _hold(self, study: str) -> State[None]:
-        record = load_deployment(self.home, study)
-        folder = unfinished(record)
-        if folder is None:
-            reasons = not_covered(record, self.today())
-            if reasons:
-                return not_opened(" ".join(reasons))
-            folder = fresh_folder(record)
-        carry_out(record.errand(folder), self.clock, self.console)
-        return Completed(message=f"Run {folder.name} is complete.")
+    def state(self) -> State[None]:
+        """State of the run; one that opened no run of the study was seen, but is no failure."""
+        if self.kind == "complete":
+            return Completed(message=self.message)
+        if self.kind == "failed":
+            return Failed(message=self.message)
+        message = f"not opened: {self.message}"
+        return State(type=StateType.CANCELLED, name=NOT_OPENED, message=message)
 
 
-def not_opened(reason: str) -> State[None]:
-    """State of a run of the schedule that opened no run of the study: seen, but no failure."""
-    self_made = {"name": NOT_OPENED, "message": f"not opened: {reason}"}
-    return State(type=StateType.CANCELLED, **self_made)
+RunDue = Callable[[str], Outcome]
+"""Carries out what a study's schedule asks for, by the study's name."""
 
 
-def scheduled_study(desk: Desk) -> Flow[[str], State[None]]:
+def scheduled_study(run_due: RunDue) -> Flow[[str], State[None]]:
     """Make the flow that Prefect shows; its only parameter is the study's name."""
 
     @flow(
@@ -110,13 +61,13 @@ def scheduled_study(desk: Desk) -> Flow[[str], State[None]]:
         retries=0,
     )
     def scheduled(study: str) -> State[None]:
-        return desk.hold(study)
+        return run_due(study).state()
 
     return scheduled
 
 
-def check_schedule(record: Record) -> CronSchedule:
-    """Return the schedule of a record.
+def check_schedule(cron: str, timezone: str) -> CronSchedule:
+    """Return a schedule.
 
     Raises
     ------
@@ -124,46 +75,62 @@ def check_schedule(record: Record) -> CronSchedule:
         If cron text or time zone is wrong.
     """
     try:
-        return CronSchedule(cron=record.cron, timezone=record.timezone)
+        return CronSchedule(cron=cron, timezone=timezone)
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
         hint = {"cron": "write five fields such as '0 3 1 * *' for 3 o'clock on each month's first"}
         remedy = hint.get(field, "write a name such as UTC or Europe/Berlin")
+        given = cron if field == "cron" else timezone
+        raise ConfigurationError(f"--{field} {given[:80]!r} can't be used; {remedy}.") from error
+
+
+def check_server() -> None:
+    """Refuse to schedule anything where no Prefect server is named.
+
+    Raises
+    ------
+    ConfigurationError
+        With how to start one.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError(
-            f"--{field} {getattr(record, field)[:80]!r} can't be used; {remedy}."
-        ) from error
+            "No Prefect server is named; start one with 'prefect server start' and set "
+            "PREFECT_API_URL, for instance to http://127.0.0.1:4200/api."
+        )
 
 
-def deploy(record: Record, desk: Desk, stop: Callable[[], bool] = lambda: False) -> None:
+def serve(
+    name: str,
+    schedule: CronSchedule,
+    run_due: RunDue,
+    clock: Clock,
+    console: Console,
+    *,
+    resume: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
     """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
+
+    Logs stay on this machine, Prefect is shown a pulse, and the loop is what tries again.
 
     Parameters
     ----------
-    record : Record
-        Written to ``desk.home`` first.
-    desk : Desk
+    name : str
+        The study's, and the deployment's.
+    schedule : CronSchedule
+    run_due : callable
+    clock : Clock
+    console : Console
+    resume : bool
+        Ask for a run at once: one was interrupted.
     stop : callable
         Asked between runs.
 
     Raises
     ------
     ConfigurationError
-        If no Prefect server is named, it can't be reached, or the schedule is wrong.
-    OutputError
-        If another service on this machine serves the study.
+        If the server can't be reached.
     """
-    schedule = check_schedule(record)
-    if not os.environ.get("PREFECT_API_URL"):
-        raise ConfigurationError(
-            "No Prefect server is named; start one with 'prefect server start' and set "
-            "PREFECT_API_URL, for instance to http://127.0.0.1:4200/api."
-        )
-    with only_one(record.out), _quietly():
-        save_deployment(desk.home, record)
-        service = Service(record.name, scheduled_study(desk), schedule, desk.clock, desk.console)
-        service.serve(stop, resume=unfinished(record) is not None, missed=not_opened)
-
-
-def _quietly() -> AbstractContextManager[object]:
-    """Keep logs on this machine, show Prefect a pulse, and let the loop be what tries again."""
-    return without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1})
+    service = Service(name, scheduled_study(run_due), schedule, clock, console)
+    with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1}):
+        service.serve(stop, resume=resume, missed=lambda why: Outcome("not opened", why).state())

@@ -1,7 +1,7 @@
-"""The centre's flow: open, one task a round, outputs.
+"""The centre's flow: open, one task a round, finish, publish.
 
 What Prefect sees of a study is its name, its run, public progress and the
-privacy report. The centre's objects reach the tasks by closure, never as
+privacy report. The centre's objects belong to the flow's own object and are never
 parameters, so no array, path or key is recorded.
 """
 
@@ -26,13 +26,14 @@ from prefect.states import Failed
 
 from consortium.algorithms.base import Result
 from consortium.engine.centre import Centre
-from consortium.engine.session import Round
+from consortium.engine.session import Round, Session
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
 from consortium.study.plan import Plan
 from flows.public import without_logs
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
+_FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
 
 
 @dataclass(frozen=True)
@@ -46,109 +47,128 @@ class Outputs:
     progress: Callable[[int, int], None]
 
 
-def conduct(centre: Centre, outputs: Outputs) -> None:
-    """Carry a study out as a Prefect flow.
+class StudyFlow:
+    """A study as a Prefect flow.
 
-    Raises
-    ------
-    ConsortiumError
-        What ended the study before its time; the sites have been told.
+    Parameters
+    ----------
+    centre : Centre
+    outputs : Outputs
     """
-    study = centre.setting.study.study
-    ended: list[Exception] = []
-    results: list[Result] = []
 
-    @task(name="open", **_TASK)
-    def open_run() -> Plan:
-        with _discreet(ended):
-            return centre.open()
+    def __init__(self, centre: Centre, outputs: Outputs) -> None:
+        self._centre = centre
+        self._outputs = outputs
+        self._ended: Exception | None = None
+        self._published = False
+        self.open = task(name="open", **_TASK)(self._open)
+        self.round = task(name="round", task_run_name="{stage} {number}", **_TASK)(self._round)
+        self.finish = task(name="finish", **_TASK)(self._finish)
+        self.publish = task(name="publish", **_TASK)(self._publish)
 
-    @task(name="round", task_run_name="{stage} {number}", **_TASK)
-    def run_round(stage: str, number: int) -> None:
+    def conduct(self) -> None:
+        """Carry the study out: its tasks in their order."""
+        plan = self.open()
+        with self._progress(plan) as progressed:
+            while self._session.pending is not None:
+                self.round(self._session.pending.stage, self._session.number)
+                progressed()
+        self.publish(plan, self.finish())
+
+    def _open(self) -> Plan:
+        with self._discreet():
+            return self._centre.open()
+
+    def _round(self, stage: str, number: int) -> None:
         del stage, number  # shown by Prefect
-        with _discreet(ended):
-            centre.step()
+        with self._discreet():
+            self._centre.step()
 
-    @task(name="finish", **_TASK)
-    def finish() -> Result:
-        with _discreet(ended):
-            return centre.finish()
+    def _finish(self) -> Result:
+        with self._discreet():
+            return self._centre.finish()
 
-    @task(name="publish", **_TASK)
-    def publish(plan: Plan, result: Result) -> None:
-        with _discreet(ended):
-            summary = outputs.publish(plan, _session_rounds(centre), result)
+    def _publish(self, plan: Plan, result: Result) -> None:
+        with self._discreet():
+            summary = self._outputs.publish(plan, self._session.rounds, result)
+        study = self._centre.setting.study.study
         create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
+        self._published = True
 
-    def rounds() -> None:
-        plan = open_run()
-        session = centre.session
-        assert session is not None  # noqa: S101 - opened above
+    def run(self) -> None:
+        """Let Prefect run the flow.
+
+        Raises
+        ------
+        ConsortiumError
+            What ended the study before its time; the sites have been told.
+        """
+
+        @flow(name="consortium-study", flow_run_name="{run}", **_FLOW)
+        def consortium_study(study: str, run: str) -> State[None] | None:
+            del study, run  # shown by Prefect
+            try:
+                self.conduct()
+            except _StoppedError as stopped:
+                return Failed(message=str(stopped))
+            except Exception:  # of Prefect's client; what it says may hold anything
+                return Failed(message="The study ended before its time: prefect.")
+            return None
+
+        context = self._centre.setting
+        # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
+        with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+            # As a state: a result would be unpickled from wherever the API's answer points.
+            consortium_study(context.study.study, context.run, return_state=True)
+        if self._ended is not None:
+            _give_up(self._ended, self._centre)
+            raise self._ended
+        if not self._published:
+            raise ConfigurationError(
+                "Prefect did not let the study's flow run to its end; look at its server's log and "
+                "start the study again, which goes on where it stopped."
+            )
+
+    @property
+    def _session(self) -> Session:
+        assert self._centre.session is not None  # noqa: S101 - opened by the first task
+        return self._centre.session
+
+    @contextmanager
+    def _progress(self, plan: Plan) -> Iterator[Callable[[], None]]:
+        """Show how many rounds are done: to the caller at each, to Prefect now and then."""
         shown = create_progress_artifact(0.0, key="rounds", description="Rounds of the study")
         assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
-        told = time.monotonic()
-        while session.pending is not None:
-            run_round(session.pending.stage, session.number)
-            with _discreet(ended):
-                outputs.progress(len(session.rounds), plan.rounds)
-            now, last = time.monotonic(), session.pending is None
-            if last or now - told > _PROGRESS_EVERY:
-                told = now
-                update_progress_artifact(shown, 100.0 * len(session.rounds) / plan.rounds)
-        results.append(finish())
-        publish(plan, results[-1])
+        last = time.monotonic()
 
-    @flow(
-        name="consortium-study",
-        flow_run_name="{run}",
-        validate_parameters=False,
-        persist_result=False,
-    )
-    def conduct_study(study: str, run: str) -> State[None] | None:
-        del study, run  # shown by Prefect
+        def progressed() -> None:
+            nonlocal last
+            done = len(self._session.rounds)
+            with self._discreet():
+                self._outputs.progress(done, plan.rounds)
+            if self._session.pending is None or time.monotonic() - last > _PROGRESS_EVERY:
+                last = time.monotonic()
+                update_progress_artifact(shown, 100.0 * done / plan.rounds)
+
+        yield progressed
+
+    @contextmanager
+    def _discreet(self) -> Iterator[None]:
+        """Keep an error for the caller, and tell Prefect its kind only."""
         try:
-            rounds()
-        except _StoppedError as stopped:
-            return Failed(message=str(stopped))
-        except Exception:  # of Prefect's client; what it says may hold anything
-            return Failed(message="The study ended before its time: prefect.")
-        return None
-
-    # A synchronous run with heartbeats is padded to whole seconds; this one's rounds are its pulse.
-    with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        # As a state: a result would be unpickled from wherever the API's answer points.
-        conduct_study(study, centre.setting.run, return_state=True)
-    _raise(ended, centre)
-    if not results:
-        raise ConfigurationError(
-            "Prefect did not let the study's flow run to its end; look at its server's log and "
-            "start the study again, which goes on where it stopped."
-        )
+            yield
+        except Exception as error:
+            self._ended = self._ended or error
+            kind = error.code if isinstance(error, ConsortiumError) else "software"
+            raise _StoppedError(f"The study ended before its time: {kind}.") from None
 
 
 class _StoppedError(Exception):
     """Stands for an error in what Prefect records: the kind of trouble, no path and no name."""
 
 
-@contextmanager
-def _discreet(ended: list[Exception]) -> Iterator[None]:
-    """Keep an error for the caller, and tell Prefect its kind only."""
-    try:
-        yield
-    except Exception as error:
-        ended.append(error)
-        kind = error.code if isinstance(error, ConsortiumError) else "software"
-        raise _StoppedError(f"The study ended before its time: {kind}.") from None
-
-
-def _raise(ended: list[Exception], centre: Centre) -> None:
-    """Raise what ended the study; one that the same command can't take up again is given up."""
-    for error in ended[:1]:
-        passing = isinstance(error, ExchangeError | OutputError)
-        if isinstance(error, ConsortiumError) and not passing:
-            centre.abort(error)
-        raise error
-
-
-def _session_rounds(centre: Centre) -> list[Round]:
-    return centre.session.rounds if centre.session else []
+def _give_up(error: Exception, centre: Centre) -> None:
+    """Give a run up, unless the same command can take it up again."""
+    passing = isinstance(error, ExchangeError | OutputError)
+    if isinstance(error, ConsortiumError) and not passing:
+        centre.abort(error)

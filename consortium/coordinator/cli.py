@@ -173,11 +173,11 @@ def run(
     credentials: Credentials = None,
 ) -> None:
     """Carry a study out; after a crash the same command goes on where it stopped."""
-    from consortium.coordinator.run import Errand, carry_out
+    from consortium.coordinator.run import RunFiles, run_study
     from consortium.engine.clock import Clock
 
-    errand = Errand(study, roster, exchange, keys, folder, credentials)
-    _tell(carry_out(errand, Clock(), out.console), folder)
+    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    _tell(run_study(files, Clock(), out.console), folder)
 
 
 @app.command(name="deploy", rich_help_panel=STUDIES)
@@ -195,15 +195,17 @@ def deploy_command(
     ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
-    from consortium.coordinator.run import Errand
-    from consortium.coordinator.schedule import home, new_record, not_covered
+    from consortium.coordinator.deploy import DueRuns, deploy
+    from consortium.coordinator.run import RunFiles
+    from consortium.coordinator.schedule import home, new_schedule, not_covered
     from consortium.engine.clock import Clock
-    from flows.deployment import Desk, deploy
+    from flows.deployment import check_schedule
 
-    errand = Errand(study, roster, exchange, keys, folder, credentials)
-    record = new_record(errand, cron, timezone)
+    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    record = new_schedule(files, cron, timezone)
+    check_schedule(record.cron, record.timezone)
     if not dry_run:
-        deploy(record, Desk(home(), _today, Clock(), out.console))
+        deploy(record, DueRuns(home(), _today, Clock(), out.console))
         return
     reasons = not_covered(record, _today())
     out.print("\n".join(reasons) or "Every site's approval covers the next run.")
@@ -237,9 +239,9 @@ def status(
     """Say of each site what is awaited, since when, and until when."""
     from dataclasses import asdict
 
-    from consortium.coordinator.console_tables import show_standing
+    from consortium.coordinator.console_tables import show_status
     from consortium.coordinator.run_folder import read_run
-    from consortium.coordinator.status import standing
+    from consortium.coordinator.status import run_status
     from consortium.exchange import open_exchange
     from consortium.study.reader import load_study
 
@@ -247,11 +249,11 @@ def status(
     if record is None:
         raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
-    found = standing(place, record.run, load_study(study), folder)
+    found = run_status(place, record.run, load_study(study), folder)
     if as_json:
         out.print_json(asdict(found))
     else:
-        show_standing(found, out.console)
+        show_status(found, out.console)
 
 
 @app.command(rich_help_panel=STUDIES)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from consortium.coordinator.status import Standing
+from consortium.coordinator.status import RunStatus
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
@@ -89,7 +89,7 @@ def show_audit(found: list[Finding], out: Console) -> None:
     out.print(table)
 
 
-def show_standing(standing: Standing, out: Console) -> None:
+def show_status(standing: RunStatus, out: Console) -> None:
     """Print what a run waits for, site by site."""
     centre = "at work" if standing.running else "not running; start it with 'consortium run'"
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)

@@ -23,7 +23,7 @@ import numpy as np
 from nilearn.image import resample_img
 from rich.console import Console
 
-from consortium.coordinator.run import Errand, carry_out
+from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
 from consortium.errors import OutputError
 from consortium.membership.admission import JoinRequest, admit, read_request
@@ -65,10 +65,10 @@ class Place:
     root: Path
 
     @property
-    def errand(self) -> Errand:
+    def files(self) -> RunFiles:
         """The centre's files."""
         root = self.root
-        return Errand(
+        return RunFiles(
             root / "study.yaml",
             root / "roster.yaml",
             root / EXCHANGE,
@@ -123,14 +123,14 @@ def run_demo(
     place = prepare_demo(
         root, subjects=subjects, seed=seed, real=real, console=console, full_brain=full_brain
     )
-    study = load_study(place.errand.study)
+    study = load_study(place.files.study)
     console.print("Four hospital agents start; each has its own folder, keys and ledger.")
     with agents(place, study):
-        report = carry_out(place.errand, Clock(), console)
+        report = run_study(place.files, Clock(), console)
     if not real:
         console.print(judge(place, study))
     maps = getattr(study.analysis, "components", 1)
-    console.print(f"Output: {place.errand.out} (open report.html)", soft_wrap=True)
+    console.print(f"Output: {place.files.out} (open report.html)", soft_wrap=True)
     console.print(f"{maps} components found; {summary(report)}", soft_wrap=True)
 
 
@@ -152,27 +152,27 @@ def prepare_demo(
     """
     _clear(root)
     place = Place(root)
-    errand = place.errand
+    files = place.files
     if real:
         study = _real_study(place, real)
     else:
-        _write_study(errand.study, _template("full-brain.yaml" if full_brain else "demo.yaml"))
-        study = load_study(errand.study)
+        _write_study(files.study, _template("full-brain.yaml" if full_brain else "demo.yaml"))
+        study = load_study(files.study)
         _make_scans(place, study, subjects, seed, console)
         if study.data.atlas:
             grid = study_grid(study.data, root)
             nib.save(cube_atlas(grid, CUBE), root / study.data.atlas)
     (root / EXCHANGE).mkdir()
-    errand.keys.mkdir()
-    consortium = create_identity(errand.keys, secrets.token_bytes(64))
+    files.keys.mkdir()
+    consortium = create_identity(files.keys, secrets.token_bytes(64))
     members = found_roster(consortium.public)
     for name in study.sites:
         members = admit(members, _join(place, name, consortium.public))
-    save_roster(errand.roster, members, consortium.key)
-    sign_study(errand.study, members, consortium.key)
+    save_roster(files.roster, members, consortium.key)
+    sign_study(files.study, members, consortium.key)
     for name in study.sites:
         folder = place.site(name)
-        approve(folder, name, load_identity(folder), errand.study, errand.roster, Terms())
+        approve(folder, name, load_identity(folder), files.study, files.roster, Terms())
     return place
 
 
@@ -222,9 +222,9 @@ def judge(place: Place, study: Study) -> str:
 
 def match(place: Place, study: Study) -> dict[str, float]:
     """Largest absolute correlation of each true network with any map."""
-    space = study_space(study, place.errand.study.parent)
+    space = study_space(study, place.files.study.parent)
     grid = space.maps if getattr(study.analysis, "maps", False) else space.grid
-    folder = place.errand.out / f"tpl-{study.data.space}" / "func"
+    folder = place.files.out / f"tpl-{study.data.space}" / "func"
     maps = nib.load(folder / f"{map_stem(study, grid)}_components.nii.gz").get_fdata()[grid.mask]
     truth = resample_img(
         nib.load(place.truth / "networks.nii.gz"),
@@ -272,15 +272,15 @@ def _real_study(place: Place, images: Sequence[Path]) -> Study:
     sites = ("north", "east", "south", "west")
     split_over_sites(place.root / "hospitals", images, sites=sites, pieces=4)
     shutil.copy(place.root / "hospitals" / "mask.nii.gz", place.root / "mask.nii.gz")
-    _write_study(place.errand.study, _template("real.yaml"))
-    return load_study(place.errand.study)
+    _write_study(place.files.study, _template("real.yaml"))
+    return load_study(place.files.study)
 
 
 def _join(place: Place, name: str, centre: bytes) -> JoinRequest:
     """Make one hospital's agent and let it ask to be admitted."""
     folder = place.site(name)
     folder.mkdir(parents=True, exist_ok=True)
-    SiteConfig.create(name, place.dataset(name), str(place.errand.exchange)).save(folder)
+    SiteConfig.create(name, place.dataset(name), str(place.files.exchange)).save(folder)
     Policy().save(folder)
     create_identity(folder, secrets.token_bytes(64))
     path, _ = join_consortium(folder, name, centre.hex())

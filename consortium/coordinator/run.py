@@ -29,7 +29,7 @@ from consortium.study.plan import Plan
 
 
 @dataclass(frozen=True)
-class Errand:
+class RunFiles:
     """Where a run's files are.
 
     Parameters
@@ -55,7 +55,7 @@ class Errand:
         return open_exchange(self.exchange, self.credentials)
 
 
-def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
+def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     """Run a study as the centre, or go on with it after a crash.
 
     Raises
@@ -63,31 +63,31 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
     ConsortiumError
         What ended the study; the sites have been told.
     """
-    signed = read_signed(errand.study, read_roster(errand.roster))
+    signed = read_signed(files.study, read_roster(files.roster))
     study, keys = signed.study, signed.keys
     if study.privacy.scheme == "none":
         raise StudyError(
-            f"{errand.study}: field 'privacy.scheme': 'none' protects nobody and runs with "
+            f"{files.study}: field 'privacy.scheme': 'none' protects nobody and runs with "
             "'consortium simulate' only; choose cape, secure-sum or local."
         )
-    identity = load_identity(errand.keys)
+    identity = load_identity(files.keys)
     if keys["centre"] != identity.public:
         raise StudyError(
-            f"{errand.roster}: the centre's key is not the one in {errand.keys}; correct the "
+            f"{files.roster}: the centre's key is not the one in {files.keys}; correct the "
             "roster or name the right folder with --keys."
         )
-    space = study_space(study, errand.study.parent)
-    exchange = errand.open_exchange()
-    with only_one(errand.out), RoundsBar(console) as shown:
-        record = claim_run(errand.out, study, exchange, keys)
+    space = study_space(study, files.study.parent)
+    exchange = files.open_exchange()
+    with only_one(files.out), RoundsBar(console) as shown:
+        record = claim_run(files.out, study, exchange, keys)
         setting = Setting(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
-        publisher = Publisher(errand.out, study, space)
-        return _conduct(centre, publisher, errand.out, shown)
+        centre = Centre(setting, identity.key, exchange, files.out, clock, tell)
+        publisher = Publisher(files.out, study, space)
+        return _run_flow(centre, publisher, files.out, shown)
 
 
-def _conduct(
+def _run_flow(
     centre: Centre, publisher: Publisher, out: Path, shown: Callable[[int, int], None]
 ) -> PrivacyReport:
     from flows.embedded import embedded_prefect
@@ -99,7 +99,7 @@ def _conduct(
         return "\n\n".join(statement(reports[-1]))
 
     with embedded_prefect(out / ".prefect"):
-        from flows.study import Outputs, conduct  # imports Prefect, which must be set up before
+        from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
 
-        conduct(centre, Outputs(publish, shown))
+        StudyFlow(centre, Outputs(publish, shown)).run()
     return reports[-1]

@@ -13,16 +13,15 @@ from datetime import date
 from pathlib import Path
 
 import typer
-import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from consortium.coordinator.run import Errand
+from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import read_run
 from consortium.engine.names import END, MOST_NOTICE, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
-from consortium.files.atomic import write_bytes
+from consortium.files.strict_yaml import read_yaml, write_yaml
 from consortium.frozen_model import FrozenModel
 from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
@@ -37,7 +36,7 @@ _NUMBER = re.compile(r"[0-9]{4}")
 _REPORT = "privacy_report.json"
 
 
-class Record(FrozenModel):
+class ScheduledStudy(FrozenModel):
     """A scheduled study: its files on this machine, and when it is due."""
 
     name: Name = Field(description="The study's name, and the deployment's.")
@@ -52,13 +51,13 @@ class Record(FrozenModel):
     cron: str = Field(description="When a run is due: minute, hour, day, month, weekday.")
     timezone: str = Field(default="UTC", description="Time zone of cron, such as Europe/Berlin.")
 
-    def errand(self, out: Path) -> Errand:
+    def files(self, out: Path) -> RunFiles:
         """Files of one run."""
-        return Errand(self.study, self.roster, self.exchange, self.keys, out, self.credentials)
+        return RunFiles(self.study, self.roster, self.exchange, self.keys, out, self.credentials)
 
     def open_exchange(self) -> Exchange:
         """Open the place that the sites share; raises as `consortium.exchange.open_exchange`."""
-        return self.errand(self.out).open_exchange()
+        return self.files(self.out).open_exchange()
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
@@ -66,29 +65,29 @@ def home(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get(HOME) or typer.get_app_dir("cape-consortium"))
 
 
-def new_record(errand: Errand, cron: str, timezone: str = "UTC") -> Record:
-    """Make a record of a study's files, with absolute paths; ``errand.out`` holds all its runs.
+def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> ScheduledStudy:
+    """Make a record of a study's files, with absolute paths; ``files.out`` holds all its runs.
 
     Raises
     ------
     StudyError
         If the study can't be used.
     """
-    exchange = str(errand.exchange)
-    return Record(
-        name=load_study(errand.study).study,
-        study=errand.study.resolve(),
-        roster=errand.roster.resolve(),
+    exchange = str(files.exchange)
+    return ScheduledStudy(
+        name=load_study(files.study).study,
+        study=files.study.resolve(),
+        roster=files.roster.resolve(),
         exchange=exchange if "://" in exchange else str(Path(exchange).resolve()),
-        keys=errand.keys.resolve(),
-        out=errand.out.resolve(),
-        credentials=errand.credentials and errand.credentials.resolve(),
+        keys=files.keys.resolve(),
+        out=files.out.resolve(),
+        credentials=files.credentials and files.credentials.resolve(),
         cron=cron,
         timezone=timezone,
     )
 
 
-def save_deployment(folder: Path, record: Record) -> Path:
+def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
     """Write a record under the study's name; returns its path.
 
     Raises
@@ -98,13 +97,13 @@ def save_deployment(folder: Path, record: Record) -> Path:
     """
     path = _path(folder, record.name)
     try:
-        write_bytes(path, yaml.safe_dump(record.model_dump(mode="json")).encode())
+        write_yaml(path, record.model_dump(mode="json"))
     except OutputError as error:
         raise ConfigurationError(f"{error} Or name another folder in {HOME}.") from error
     return path
 
 
-def load_deployment(folder: Path, study: str) -> Record:
+def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
     """Read the record of a scheduled study.
 
     Raises
@@ -118,19 +117,19 @@ def load_deployment(folder: Path, study: str) -> Record:
         )
     path = _path(folder, study)
     try:
-        record = Record.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        record = ScheduledStudy.model_validate(read_yaml(path))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"No study '{study}' is scheduled on this machine; see 'consortium deploy'."
         ) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} is damaged; deploy the study again.") from error
     if record.name != study:
         raise ConfigurationError(f"{path} is of another study; deploy '{study}' again.")
     return record
 
 
-def not_covered(record: Record, today: date) -> list[str]:
+def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     """Say why the next run would not be opened, one sentence a site; empty if it would be.
 
     Raises
@@ -145,7 +144,7 @@ def not_covered(record: Record, today: date) -> list[str]:
     return uncovered(study, consents, runs, study.privacy.epsilon, today)
 
 
-def unfinished(record: Record) -> Path | None:
+def unfinished(record: ScheduledStudy) -> Path | None:
     """Output folder of a run that was opened and has neither ended nor been given up, or None.
 
     Raises
@@ -169,13 +168,13 @@ def unfinished(record: Record) -> Path | None:
     return folder if complete and not (folder / _REPORT).exists() else None
 
 
-def fresh_folder(record: Record) -> Path:
+def fresh_folder(record: ScheduledStudy) -> Path:
     """Output folder of the next new run, numbered after the last."""
     numbered = _numbered(record.out)
     return record.out / f"{int(numbered[-1]) + 1 if numbered else 1:04d}"
 
 
-def _signed(record: Record) -> SignedStudy:
+def _signed(record: ScheduledStudy) -> SignedStudy:
     signed = read_signed(record.study, read_roster(record.roster))
     if signed.study.study != record.name:
         raise ConfigurationError(

@@ -17,7 +17,7 @@ NEVER = "never"
 
 
 @dataclass(frozen=True)
-class SiteStanding:
+class SiteStatus:
     """What is known of a site in a run.
 
     Parameters
@@ -40,7 +40,7 @@ class SiteStanding:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """Where a run stands.
 
     Parameters
@@ -56,10 +56,10 @@ class Standing:
     step: str
     ended: bool
     running: bool
-    sites: tuple[SiteStanding, ...]
+    sites: tuple[SiteStatus, ...]
 
 
-def standing(exchange: Exchange, run: str, study: Study, folder: Path) -> Standing:
+def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunStatus:
     """Where a run stands, from what lies on the exchange and what its centre wrote down.
 
     Raises
@@ -86,12 +86,12 @@ def standing(exchange: Exchange, run: str, study: Study, folder: Path) -> Standi
         state = "left out" if name not in started else state
         state = "refused" if name in refused else state
         if state == "awaited" and waiting is not None and name in waiting.sites:
-            sites.append(SiteStanding(name, heard, state, waiting.since, waiting.until))
+            sites.append(SiteStatus(name, heard, state, waiting.since, waiting.until))
         else:
-            sites.append(SiteStanding(name, heard, state))
+            sites.append(SiteStatus(name, heard, state))
     if ended:
         step += _outcome(exchange, run)
-    return Standing(run, step, ended, running, tuple(sites))
+    return RunStatus(run, step, ended, running, tuple(sites))
 
 
 def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:

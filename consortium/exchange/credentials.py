@@ -10,10 +10,10 @@ import stat
 from pathlib import Path
 from typing import Self, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from consortium.errors import ConfigurationError
+from consortium.files.strict_yaml import PlainYamlError, parse_yaml
 from consortium.frozen_model import FrozenModel
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -84,8 +84,8 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
     """
     text = _read_private(path)
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # they quote the file
+        values = parse_yaml(text)
+    except PlainYamlError:  # what is behind it may quote the file
         raise ConfigurationError(f"{path} is not YAML; write lines 'field: value'.") from None
     try:
         found = model.model_validate(values)

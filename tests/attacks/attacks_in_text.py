@@ -124,8 +124,8 @@ def endless_list(stage: Stage) -> bool:
 def study_named_as_a_path(stage: Stage) -> bool:
     """Names a study so that what is kept of it lies outside the site's folder."""
     place, _ = papers(stage.root / "place", PLAIN.replace("study: small", "study: ../../../small"))
-    folder, errand = place.site("north"), place.errand
-    approve(folder, "north", load_identity(folder), errand.study, errand.roster, Terms())
+    folder, files = place.site("north"), place.files
+    approve(folder, "north", load_identity(folder), files.study, files.roster, Terms())
     return not list(folder.glob("approved/*.json"))
 
 

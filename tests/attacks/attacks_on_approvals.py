@@ -29,8 +29,8 @@ GENEROUS = Policy(subject=Allowance(study=100, total=100))
 
 
 def _yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
-    folder, errand = place.site("north"), place.errand
-    return approve(folder, "north", load_identity(folder), errand.study, errand.roster, terms)
+    folder, files = place.site("north"), place.files
+    return approve(folder, "north", load_identity(folder), files.study, files.roster, terms)
 
 
 def _permitted(place: Place, approval: Approval) -> Permission:
@@ -114,7 +114,7 @@ def older_yes_with_more(stage: Stage) -> bool:
     """Asks for the study as it was approved first, and not as it was approved last, for less."""
     place, members = papers(stage.root)
     first = _yes(place)
-    place.errand.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
+    place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
     publish(place, members)
     _yes(place)
     folder = place.site("north")
@@ -125,9 +125,9 @@ def older_yes_with_more(stage: Stage) -> bool:
 
 def _rotated(place: Place, members: Membership) -> Membership:
     """Give the consortium a new key, and sign everything with it."""
-    old = load_identity(place.errand.keys)
-    (place.errand.keys / "keys").unlink()
-    new = create_identity(place.errand.keys, b"n" * 64).public
+    old = load_identity(place.files.keys)
+    (place.files.keys / "keys").unlink()
+    new = create_identity(place.files.keys, b"n" * 64).public
     members = members.handed_over(old.key, new)
     publish(place, members)
     return members
@@ -144,7 +144,7 @@ def yes_under_a_replaced_key(stage: Stage) -> bool:
     """Runs a study that was approved under a key of the consortium which it replaced since."""
     place, members = papers(stage.root)
     old = _yes(place)
-    place.errand.study.write_text(PLAIN.replace("study: small", "study: other"))
+    place.files.study.write_text(PLAIN.replace("study: small", "study: other"))
     _rotated(place, members)
     _yes(place)
     return _permitted(place, old).approval == old

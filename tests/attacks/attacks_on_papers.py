@@ -41,9 +41,9 @@ def _thief(stage: Stage) -> Identity:
 
 def _yes(place: Place) -> Approval:
     """What north's people say, who have looked at the study as well as people do."""
-    folder, errand = place.site("north"), place.errand
+    folder, files = place.site("north"), place.files
     identity = load_identity(folder)
-    return approve(folder, "north", identity, errand.study, errand.roster, Terms())
+    return approve(folder, "north", identity, files.study, files.roster, Terms())
 
 
 @attack(
@@ -56,8 +56,8 @@ def _yes(place: Place) -> Approval:
 def study_edited_on_its_way(stage: Stage) -> bool:
     """Raises ε in the signed study before it reaches a site."""
     place, _ = _papers(stage)
-    text = place.errand.study.read_text()
-    place.errand.study.write_text(text.replace("epsilon: 8", "epsilon: 80"))
+    text = place.files.study.read_text()
+    place.files.study.write_text(text.replace("epsilon: 8", "epsilon: 80"))
     return _yes(place).study.privacy.epsilon == 80
 
 
@@ -72,7 +72,7 @@ def key_swapped_in_the_roster(stage: Stage) -> bool:
     """Puts its own key beside a site's name in the roster."""
     place, members = _papers(stage)
     own = _thief(stage).public.hex()
-    path = place.errand.roster
+    path = place.files.roster
     path.write_text(path.read_text().replace(members.sites["west"].hex(), own))
     return read_roster(path).sites["west"].hex() == own
 
@@ -91,7 +91,7 @@ def _unpinned(_real: object) -> Callable[[Path, Membership], Trust]:
 def roster_rolled_back(stage: Stage) -> bool:
     """Hands out the older roster, in which a stolen key still stands."""
     place, members = _papers(stage)
-    kept = [place.errand.roster, signed_study.signature_path(place.errand.study)]
+    kept = [place.files.roster, signed_study.signature_path(place.files.study)]
     old = [path.read_bytes() for path in kept]
     publish(place, members.with_site("west", _thief(stage).public))
     _yes(place)
@@ -115,8 +115,8 @@ def roster_of_another_centre(stage: Stage) -> bool:
     false = found_roster(thief.public)
     for name, key in members.sites.items():
         false = false.with_site(name, key)
-    save_roster(place.errand.roster, false, thief.key)
-    signed_study.sign_study(place.errand.study, false, thief.key)
+    save_roster(place.files.roster, false, thief.key)
+    signed_study.sign_study(place.files.study, false, thief.key)
     return _yes(place).keys["centre"] == thief.public
 
 

@@ -33,14 +33,14 @@ def town(tmp_path: Path) -> Town:
 
 
 def _approve(place: Place) -> None:
-    errand = place.errand
-    words = ("approve", errand.study, "--roster", errand.roster)
+    files = place.files
+    words = ("approve", files.study, "--roster", files.roster)
     assert enter("site-agent", *words, "-f", place.site("east")).code == 0
 
 
 def _consent(place: Place) -> Consent | None:
-    study, keys = load_study(place.errand.study), read_roster(place.errand.roster).keys
-    return read_consents(place.errand.open_exchange(), study, keys)["east"]
+    study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
+    return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 
 def _agent(place: Place) -> Agent:
@@ -70,7 +70,7 @@ def test_a_yes_is_taken_back_here_and_on_the_exchange(town: Town) -> None:
 def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town) -> None:
     place, _ = town
     _approve(place)
-    exchange, away = place.errand.exchange, place.root / "away"
+    exchange, away = place.files.exchange, place.root / "away"
     exchange.rename(away)
     exchange.write_text("in the way")
     done = enter("site-agent", "withdraw", "small", "-f", place.site("east"))
@@ -79,19 +79,19 @@ def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town)
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     exchange.unlink()
     away.rename(exchange)
-    assert _consent(place) == Consent("east", load_study(place.errand.study).digest, 1)
+    assert _consent(place) == Consent("east", load_study(place.files.study).digest, 1)
     _agent(place).tell_consents()
-    assert _consent(place) == Consent("east", load_study(place.errand.study).digest, 0)
+    assert _consent(place) == Consent("east", load_study(place.files.study).digest, 0)
 
 
 def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(town: Town) -> None:
     place, members = town
     _approve(place)
-    first = load_study(place.errand.study)
-    place.errand.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
+    first = load_study(place.files.study)
+    place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
     publish(place, members)
     _approve(place)
-    found = read_consents(place.errand.open_exchange(), first, members.keys)["east"]
+    found = read_consents(place.files.open_exchange(), first, members.keys)["east"]
     assert found == Consent("east", first.digest, 0)
     (record,) = (place.site("east") / "approved").glob("*.json")
     record.write_text("{")

@@ -31,19 +31,19 @@ def _scans(place: Place) -> None:
 def _write_study(place: Place) -> None:
     text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0").replace(", west]", "]")
     text = text.replace("rounds: 2", "rounds: 1").replace("{join: 4, answer: 4}", "{join: 90}")
-    place.errand.study.write_text(text)
+    place.files.study.write_text(text)
 
 
 def _begin(place: Place) -> None:
     """Init, join, admit, sign, check and approve."""
-    errand = place.errand
-    papers_of_centre = ("--roster", errand.roster, "--keys", errand.keys)
-    said = enter("consortium", "init", errand.keys)
+    files = place.files
+    papers_of_centre = ("--roster", files.roster, "--keys", files.keys)
+    said = enter("consortium", "init", files.keys)
     (key,) = [line for line in said.out.splitlines() if len(line) == 64]
-    (errand.keys / "roster.yaml").rename(errand.roster)
+    (files.keys / "roster.yaml").rename(files.roster)
     for name in TRIO:
         folder = ("--folder", place.site(name))
-        where = ("--dataset", place.dataset(name), "--exchange", errand.exchange)
+        where = ("--dataset", place.dataset(name), "--exchange", files.exchange)
         said = enter("site-agent", "init", "--name", name, *where, *folder)
         own = next(x for x in said.out.splitlines() if "fingerprint" in x).split()[-1].rstrip(".")
         said = enter("site-agent", "join", "--centre", key, *folder)
@@ -53,13 +53,13 @@ def _begin(place: Place) -> None:
         assert (said.code, said.err) == (0, "")
         assert f"{name}: {own}" in said.out
     assert "The roster has 3 sites, serial number 4." in said.out
-    said = enter("consortium", "sign", errand.study, *papers_of_centre)
+    said = enter("consortium", "sign", files.study, *papers_of_centre)
     assert "study.yaml.sig is made" in said.out
     assert "north, east, south" in said.out
 
 
 def _agree(place: Place) -> None:
-    files = (place.errand.study, "--roster", place.errand.roster)
+    files = (place.files.study, "--roster", place.files.roster)
     for name in TRIO:
         folder = ("--folder", place.site(name))
         said = enter("site-agent", "check", *files, *folder)
@@ -83,10 +83,10 @@ def _start(*words: object) -> subprocess.Popen[str]:
 
 def _carry_out(place: Place) -> str:
     """Run the study: the centre and north as processes, the others in this one."""
-    errand = place.errand
-    options = ("--roster", errand.roster, "--exchange", errand.exchange, "--keys", errand.keys)
+    files = place.files
+    options = ("--roster", files.roster, "--exchange", files.exchange, "--keys", files.keys)
     agent = _start("site_agent", "start", "--once", "--folder", place.site("north"))
-    centre = _start("consortium", "run", errand.study, *options, "--out", errand.out)
+    centre = _start("consortium", "run", files.study, *options, "--out", files.out)
     now = lambda: datetime.now().astimezone()  # noqa: E731
     others = [Agent(place.site(n), Clock(), now, lambda _: None) for n in TRIO[1:]]
     deadline = time.monotonic() + 300
@@ -110,12 +110,12 @@ def _carry_out(place: Place) -> str:
 
 def _look_back(place: Place) -> None:
     """Status, report, ledger and doctor."""
-    errand, folder = place.errand, ("--folder", place.site("east"))
-    where = ("--out", errand.out, "--exchange", errand.exchange)
-    assert "small-0001: ended (complete)" in enter("consortium", "status", errand.study, *where).out
-    found = json.loads(enter("consortium", "status", errand.study, *where, "--json").out)
+    files, folder = place.files, ("--folder", place.site("east"))
+    where = ("--out", files.out, "--exchange", files.exchange)
+    assert "small-0001: ended (complete)" in enter("consortium", "status", files.study, *where).out
+    found = json.loads(enter("consortium", "status", files.study, *where, "--json").out)
     assert [site["name"] for site in found["sites"]] == list(TRIO)
-    said = enter("consortium", "report", errand.out)
+    said = enter("consortium", "report", files.out)
     assert said.code == 0
     assert "ε" in said.out
     said = enter("site-agent", "ledger", *folder)
@@ -126,7 +126,7 @@ def _look_back(place: Place) -> None:
     page = place.root / "ledger.html"
     assert enter("site-agent", "ledger", "--page", page, *folder).code == 0
     assert "small" in page.read_text()
-    said = enter("site-agent", "doctor", *folder, "--study", errand.study)
+    said = enter("site-agent", "doctor", *folder, "--study", files.study)
     assert said.code == 0, said
     assert "fail " not in said.out
 
@@ -140,5 +140,5 @@ def test_the_whole_way(tmp_path: Path) -> None:
     _agree(place)
     out = _carry_out(place)
     assert "open report.html" in out
-    assert (place.errand.out / "report.html").exists()
+    assert (place.files.out / "report.html").exists()
     _look_back(place)

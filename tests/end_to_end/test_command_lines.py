@@ -26,36 +26,36 @@ def town(tmp_path: Path) -> Town:
 
 def _site(place: Place, *words: object) -> tuple[object, ...]:
     """A site's command on the study."""
-    errand = place.errand
-    rest = (errand.study, "--roster", errand.roster, "--folder", place.site("east"))
+    files = place.files
+    rest = (files.study, "--roster", files.roster, "--folder", place.site("east"))
     return "site-agent", words[0], *rest, *words[1:]
 
 
 def _centre(place: Place, *words: object) -> tuple[object, ...]:
     """A coordinator's command on the roster."""
-    return "consortium", *words, "--roster", place.errand.roster, "--keys", place.errand.keys
+    return "consortium", *words, "--roster", place.files.roster, "--keys", place.files.keys
 
 
 def test_a_wrong_fingerprint_admits_nobody(town: Town, tmp_path: Path) -> None:
     place, members = town
     new = tmp_path / "new"
-    where = ("--dataset", tmp_path, "--exchange", place.errand.exchange, "--folder", new)
+    where = ("--dataset", tmp_path, "--exchange", place.files.exchange, "--folder", new)
     enter("site-agent", "init", "--name", "new", *where)
     enter("site-agent", "join", "--centre", members.centre.hex(), "--folder", new)
     request = new / "new.join.yaml"
     said = refused(*_centre(place, "admit", request), answer="n\n")
     assert "new was not admitted; ask it for its fingerprint" in said
-    assert read_roster(place.errand.roster) == members
+    assert read_roster(place.files.roster) == members
     assert enter(*_centre(place, "admit", request)).code == 1  # nobody there to answer
-    assert read_roster(place.errand.roster) == members
+    assert read_roster(place.files.roster) == members
     assert enter(*_centre(place, "admit", request, "--yes")).code == 0
-    assert "new" in read_roster(place.errand.roster).sites
+    assert "new" in read_roster(place.files.roster).sites
 
 
 @pytest.mark.parametrize("command", ["check", "approve"])
 def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
     place, _ = town
-    study = place.errand.study
+    study = place.files.study
     study.write_text(PLAIN + "# edited\n")
     assert "the study file changed after the coordinator signed" in refused(*_site(place, command))
     study.with_name("study.yaml.sig").unlink()
@@ -70,21 +70,21 @@ def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
 def test_a_roster_of_another_consortium(town: Town) -> None:
     place, members = town
     assert enter(*_site(place, "approve")).code == 0
-    (place.errand.keys / "keys").unlink()
-    other = create_identity(place.errand.keys, b"o" * 64).public
+    (place.files.keys / "keys").unlink()
+    other = create_identity(place.files.keys, b"o" * 64).public
     publish(place, Membership(99, other, members.sites))
     assert "this site has joined the consortium of" in refused(*_site(place, "approve"))
-    place.errand.roster.write_text("no roster")
+    place.files.roster.write_text("no roster")
     assert "is no roster; ask the coordinator" in refused(*_site(place, "approve"))
 
 
 def test_keys_that_are_missing_or_open(town: Town) -> None:
     place, _ = town
-    keys = place.errand.keys / "keys"
+    keys = place.files.keys / "keys"
     keys.chmod(0o644)
-    assert "run chmod 600 on it" in refused(*_centre(place, "sign", place.errand.study))
+    assert "run chmod 600 on it" in refused(*_centre(place, "sign", place.files.study))
     keys.unlink()
-    assert "keys can't be read" in refused(*_centre(place, "sign", place.errand.study))
+    assert "keys can't be read" in refused(*_centre(place, "sign", place.files.study))
     (place.site("east") / "keys").chmod(0o640)
     assert "run chmod 600 on it" in refused("site-agent", "status", "--folder", place.site("east"))
     assert "make it with 'site-agent init'" in refused("site-agent", "status", "-f", place.root)
@@ -94,17 +94,17 @@ def test_a_name_that_is_not_on_the_roster(town: Town) -> None:
     place, members = town
     said = refused(*_centre(place, "remove", "nowhere"))
     assert "nowhere is not on the roster, which has east, north, south, west" in said
-    assert read_roster(place.errand.roster) == members
+    assert read_roster(place.files.roster) == members
 
 
 def test_keys_of_somebody_else(town: Town, tmp_path: Path) -> None:
     place, members = town
-    errand = place.errand
-    wrong = ("--roster", errand.roster, "--keys", place.site("east"))
+    files = place.files
+    wrong = ("--roster", files.roster, "--keys", place.site("east"))
     for words in (["remove", "west"], ["rotate", "--new", tmp_path / "new"]):
         said = refused("consortium", *words, *wrong)
         assert "are not those of the consortium" in said
-    assert read_roster(errand.roster) == members
+    assert read_roster(files.roster) == members
     assert not (tmp_path / "new").exists()
 
 
@@ -126,11 +126,11 @@ def test_an_exchange_of_unknown_kind(town: Town) -> None:
     place, _ = town
     folder = place.site("east")
     config = folder / "site.yaml"
-    text = config.read_text().replace(str(place.errand.exchange), "ftp://host/mail")
+    text = config.read_text().replace(str(place.files.exchange), "ftp://host/mail")
     config.write_text(text)
     said = refused("site-agent", "start", "--once", "--folder", folder)
     assert "'ftp:' is no kind of address that an exchange can have" in said
-    words = ("run", place.errand.study, "--exchange", "ftp://host/mail", "--out", place.errand.out)
+    words = ("run", place.files.study, "--exchange", "ftp://host/mail", "--out", place.files.out)
     assert "'ftp:' is no kind of address" in refused(*_centre(place, *words))
 
 
@@ -170,9 +170,9 @@ def test_an_agent_without_work_says_so(town: Town) -> None:
 
 def test_where_no_run_is(town: Town) -> None:
     place, _ = town
-    where = ("--out", place.errand.out, "--exchange", place.errand.exchange)
-    assert "holds no run" in refused("consortium", "status", place.errand.study, *where)
-    assert "privacy_report.json" in refused("consortium", "report", place.errand.out)
+    where = ("--out", place.files.out, "--exchange", place.files.exchange)
+    assert "holds no run" in refused("consortium", "status", place.files.study, *where)
+    assert "privacy_report.json" in refused("consortium", "report", place.files.out)
 
 
 def test_joining_without_the_right_key(town: Town) -> None:

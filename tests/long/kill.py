@@ -28,13 +28,13 @@ ROUNDS = 21
 
 def start_centre(place: Place) -> subprocess.Popen[bytes]:
     """The centre as a process of its own."""
-    errand = place.errand
+    files = place.files
     with (place.root / "centre.log").open("ab") as log:
         return subprocess.Popen(
             [
-                *(sys.executable, "-m", "consortium", "run", str(errand.study)),
-                *("--roster", str(errand.roster), "--exchange", str(errand.exchange)),
-                *("--keys", str(errand.keys), "--out", str(errand.out)),
+                *(sys.executable, "-m", "consortium", "run", str(files.study)),
+                *("--roster", str(files.roster), "--exchange", str(files.exchange)),
+                *("--keys", str(files.keys), "--out", str(files.out)),
             ],
             stdout=log,
             stderr=log,
@@ -43,11 +43,11 @@ def start_centre(place: Place) -> subprocess.Popen[bytes]:
 
 def run(place: Place, victim: str | None, number: int) -> None:
     """One whole study; the victim is killed once its part of round ``number`` is on its way."""
-    study = load_study(place.errand.study)
+    study = load_study(place.files.study)
     parties = {name: start_agent(place, name) for name in study.sites}
     parties["centre"] = start_centre(place)
     if victim is not None:
-        before = place.errand.out / "transcript" / f"round-{number - 1:05d}.json"
+        before = place.files.out / "transcript" / f"round-{number - 1:05d}.json"
         while number > 1 and not before.exists():
             if parties["centre"].poll() is not None:
                 raise SystemExit(f"the centre ended early; look into {place.root}")
@@ -65,13 +65,13 @@ def run(place: Place, victim: str | None, number: int) -> None:
 
 def maps(place: Place) -> bytes:
     """The map file's bytes."""
-    (path,) = place.errand.out.glob("tpl-*/func/*_components.nii.gz")
+    (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return path.read_bytes()
 
 
 def charged_once(place: Place) -> bool:
     """Whether every ledger holds each round once."""
-    study = load_study(place.errand.study)
+    study = load_study(place.files.study)
     rounds = list(range(1, ROUNDS + 1))
     entries = [Ledger(place.site(name) / LEDGER).entries() for name in study.sites]
     return all(
@@ -102,7 +102,7 @@ def main(root: Path, subjects: int) -> None:
     whole = copy(original, root / "whole")
     run(whole, None, 0)
     rows = [["nobody", "", "", str(charged_once(whole))]]
-    for victim in ("centre", *load_study(original.errand.study).sites):
+    for victim in ("centre", *load_study(original.files.study).sites):
         number = random.randint(1, ROUNDS)
         place = copy(original, root / f"{victim}-{number}")
         run(place, victim, number)

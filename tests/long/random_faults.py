@@ -136,7 +136,7 @@ class Weather:
 
     def _spoil(self, kind: str, name: str, data: bytes, older: bytes) -> None:
         """Do something to the message that was put just now; ``older`` is the one before it."""
-        path = Path(self.village.place.errand.exchange) / name
+        path = Path(self.village.place.files.exchange) / name
         if kind == "lost":
             path.unlink(missing_ok=True)
         elif kind == "duplicated":

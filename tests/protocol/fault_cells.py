@@ -203,10 +203,10 @@ def scene(terms: str = "strict", scheme: str = "cape") -> Scene:
         assert isinstance(village.carry_out(), dict)
         village.pump()
     mail = _mail(place)
-    shutil.rmtree(place.errand.out)
+    shutil.rmtree(place.files.out)
     study = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
-    place.errand.study.write_text(study)
-    agree(place, read_roster(place.errand.roster))
+    place.files.study.write_text(study)
+    agree(place, read_roster(place.files.roster))
     early = {name.replace(OLDER, RUN).replace("/older/", "/small/"): mail[name] for name in mail}
     quiet = Scene(place, early, {}, (), {})
     with pytest.MonkeyPatch.context() as patch:
@@ -245,7 +245,7 @@ def staged(
 
 
 def _mail(place: Place) -> Bytes:
-    root = Path(place.errand.exchange)
+    root = Path(place.files.exchange)
     found = (path for path in sorted(root.rglob("*")) if path.is_file())
     return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
@@ -421,7 +421,7 @@ def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
 
 def _go_on(village: FaultyVillage, stage: Stage, fault: Fault, known: Scene) -> list[str]:
     """Once the trouble is gone: the same run to the same end, or a new run."""
-    out = village.place.errand.out
+    out = village.place.files.out
     run = read_run(out)
     stage.at_work = "nobody"
     if isinstance(fault, Laid):
@@ -460,7 +460,7 @@ def _sound(village: FaultyVillage, stage: Stage, *, complete: bool) -> list[str]
 def leaks(village: FaultyVillage, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
     """Secrets that stand in any line that was told."""
     text = "\n".join([line for _, line in village.log] + [more])
-    places = [village.place.site(name) for name in SITES] + [village.place.errand.keys]
+    places = [village.place.site(name) for name in SITES] + [village.place.files.keys]
     kept = [load_identity(place) for place in places]
     keys = [k for each in kept for k in (each.root, each.key.private_bytes_raw())]
     found = [f"{kind} in a log" for kind, all_ in secrets.items() if _stands(all_, text)]

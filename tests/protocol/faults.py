@@ -117,7 +117,7 @@ class Stage:
 
     def path(self, name: str) -> Path:
         """Where the exchange keeps a message."""
-        return Path(self.village.place.errand.exchange) / name
+        return Path(self.village.place.files.exchange) / name
 
     def spare(self, seconds: float) -> None:
         """Leave the party at work asleep; the others go on."""

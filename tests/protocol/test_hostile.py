@@ -97,7 +97,7 @@ def test_query_outside_the_plan_is_refused_unpaid_and_unread(
     village = opened(place)
     ask(place, make(village.grid.features))
     pump(village)
-    keys = load_roster(place.errand.roster)
+    keys = load_roster(place.files.roster)
     for site in SITES:
         told = refusal(place, site, keys)
         assert told is not None, f"{site} did not refuse"
@@ -163,7 +163,7 @@ def test_statistic_that_breaks_costs_nothing_and_tells_nothing(
     with pytest.raises(SiteError, match="north takes no further part") as caught:
         conduct(village.centre())
     assert "sub-001" in village.said("north")  # its own log may say so
-    told = refusal(place, "north", load_roster(place.errand.roster))
+    told = refusal(place, "north", load_roster(place.files.roster))
     assert told is not None
     assert told["code"] == "privacy"
     for public in (str(told), str(caught.value)):
@@ -187,7 +187,7 @@ def test_statistic_outside_its_bound_is_never_charged(
     ask(place, Query("pca", "second_moment"))
     pump(village)
     for site in SITES:
-        assert refusal(place, site, load_roster(place.errand.roster)) is not None
+        assert refusal(place, site, load_roster(place.files.roster)) is not None
         assert ledger(place, site) == []
 
 
@@ -204,7 +204,7 @@ def test_an_error_outside_every_class_does_not_end_the_agent(
     monkeypatch.setattr(Attendance, "advance", broken)
     pump(village, 3)
     for site in SITES:
-        told = refusal(place, site, load_roster(place.errand.roster))
+        told = refusal(place, site, load_roster(place.files.roster))
         assert told is not None
         assert "sub-" not in str(told)
 
@@ -293,26 +293,26 @@ def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["epsilon: 9", "rounds: 3", "roster", "centre"])
 def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    errand = place.errand
-    trusted = load_roster(errand.roster)
-    members = read_roster(errand.roster)
+    files = place.files
+    trusted = load_roster(files.roster)
+    members = read_roster(files.roster)
     if change in ("roster", "centre"):
         (tmp_path / "thief").mkdir()
         thief = create_identity(tmp_path / "thief", bytes(range(64)))
         if change == "centre":
             members = replace(members, centre=thief.public)
-            (tmp_path / "thief" / "keys").replace(errand.keys / "keys")
+            (tmp_path / "thief" / "keys").replace(files.keys / "keys")
         else:
             members = members.with_site("west", thief.public)
     else:
         field = change.split(":")[0]
-        text = errand.study.read_text()
+        text = files.study.read_text()
         start = text.index(field)
         end = start + len(field) + 3
-        errand.study.write_text(text[:start] + change + text[end:])
-    key = load_identity(errand.keys).key
-    save_roster(errand.roster, members, key)
-    sign_study(errand.study, members, key)
+        files.study.write_text(text[:start] + change + text[end:])
+    key = load_identity(files.keys).key
+    save_roster(files.roster, members, key)
+    sign_study(files.study, members, key)
     village = Village(place)
     with pytest.raises(SiteError, match=r"takes no further part|not there within"):
         village.centre().open()
@@ -331,7 +331,7 @@ def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
 
 def test_new_roster_is_approved_beside_the_old(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    members = read_roster(place.errand.roster)
+    members = read_roster(place.files.roster)
     west = members.sites["west"]
     for number in range(4):  # whatever the order of the records
         folder = tmp_path / f"west-{number}"
@@ -347,12 +347,12 @@ def test_run_name_used_again_by_another_study(tmp_path: Path, mail: Mail) -> Non
     place = settle(tmp_path / "place")
     conduct(Village(place).centre())
     spent = {site: ledger(place, site) for site in SITES}
-    place.errand.exchange.rename(tmp_path / "away")
-    place.errand.exchange.mkdir()
-    place.errand.out.rename(tmp_path / "old-output")
-    text = place.errand.study.read_text().replace("standardize: subject", "standardize: voxel")
-    place.errand.study.write_text(text)
-    agree(place, read_roster(place.errand.roster), runs=2)
+    place.files.exchange.rename(tmp_path / "away")
+    place.files.exchange.mkdir()
+    place.files.out.rename(tmp_path / "old-output")
+    text = place.files.study.read_text().replace("standardize: subject", "standardize: voxel")
+    place.files.study.write_text(text)
+    agree(place, read_roster(place.files.roster), runs=2)
     village = Village(place)
     with pytest.raises(ConsortiumError, match=r"north|east|south|west"):
         conduct(village.centre())
@@ -559,12 +559,12 @@ def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
     """Every message of the first run lies in the place of the second's, and none is taken."""
     place = settle(tmp_path / "place", text=STUDY.replace("epsilon: 8", "epsilon: 2"))
     conduct(Village(place).centre())
-    place.errand.out.rename(tmp_path / "first")
-    agree(place, read_roster(place.errand.roster), runs=2)
+    place.files.out.rename(tmp_path / "first")
+    agree(place, read_roster(place.files.roster), runs=2)
     village = Village(place)
     centre = village.centre()
     assert centre.setting.run == "small-0002"
-    old = place.errand.exchange / "runs" / RUN
+    old = place.files.exchange / "runs" / RUN
     for kind in ("contribution", "unmasking"):
         name = f"runs/small-0002/00001/{kind}/west"
         write(place, name, (old / "00001" / kind / "west").read_bytes())
@@ -576,7 +576,7 @@ def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
 @pytest.mark.parametrize("name", ["../escape", "UPPER", "sp ace", "\x1b[31m", "-x", "n" * 200])
 def test_tricky_names_on_the_exchange(name: str, tmp_path: Path, honest: dict[str, bytes]) -> None:
     place = settle(tmp_path / "place")
-    runs = place.errand.exchange / "runs"
+    runs = place.files.exchange / "runs"
     (runs / "x").mkdir(parents=True)
     (runs / name).mkdir(parents=True, exist_ok=True)
     (runs / name / "study").write_bytes(b"boo")

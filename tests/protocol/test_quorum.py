@@ -82,7 +82,7 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
     assert f"{RUN} has ended: left out" in village.said("west")
     assert village.agent("west").site.store.load(RUN, ENDED) is not None
     assert ledger(place, "west") == []
-    assert refusal(place, "west", load_roster(place.errand.roster)) is None
+    assert refusal(place, "west", load_roster(place.files.roster)) is None
     assert not path_of(place, NAMES.setup("advertise", "west")).exists()
     later = Village(place)
     pump(later)
@@ -166,7 +166,7 @@ class Forgetful(Village):
     messages = 0
 
     def pump(self) -> None:
-        found = sum(1 for _ in Path(self.place.errand.exchange).rglob("*"))
+        found = sum(1 for _ in Path(self.place.files.exchange).rglob("*"))
         if found != self.messages:
             self.messages = found
             self.agents.clear()

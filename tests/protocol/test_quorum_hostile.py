@@ -62,7 +62,7 @@ def test_a_start_that_the_study_does_not_allow_is_refused(wrong: str, tmp_path: 
     village = _announced(tmp_path)
     _start(village, WRONG[wrong])
     pump(village, 3)
-    told = refusal(village.place, "west", load_roster(village.place.errand.roster))
+    told = refusal(village.place, "west", load_roster(village.place.files.roster))
     assert told is not None
     assert told["code"] == "study"
     assert not _joined(village, "west")

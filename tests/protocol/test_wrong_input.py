@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from consortium.coordinator.demo import Place
-from consortium.coordinator.run import carry_out
+from consortium.coordinator.run import run_study
 from consortium.coordinator.run_folder import read_run
 from consortium.engine.clock import Clock
 from consortium.engine.names import END
@@ -98,7 +98,7 @@ def test_unusable_image(fault: str, tmp_path: Path) -> None:
         conduct(centre)
     centre.abort(caught.value)
     pump(village, 2)
-    keys = load_roster(place.errand.roster)
+    keys = load_roster(place.files.roster)
     own = village.said("east")
     assert _matches(said, own)
     assert "hospitals/east" in own
@@ -172,29 +172,29 @@ def test_epsilon_too_small_for_the_rounds(tmp_path: Path) -> None:
 
 
 def _study(place: Place, old: str, new: str) -> None:
-    path = place.errand.study
+    path = place.files.study
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     with suppress(StudyError):  # it is for the command to say what is wrong
-        agree(place, read_roster(place.errand.roster), only=())
+        agree(place, read_roster(place.files.roster), only=())
 
 
 def _run_json(place: Place, text: str) -> None:
-    place.errand.out.mkdir()
-    (place.errand.out / "run.json").write_text(text)
+    place.files.out.mkdir()
+    (place.files.out / "run.json").write_text(text)
 
 
 ERRANDS: dict[str, tuple[Callable[[Place], object], type[ConsortiumError], str]] = {
     "unknown key": (lambda p: _study(p, "study: s", "sturdy: 1\nstudy: s"), StudyError, "'sturdy'"),
     "scheme none": (lambda p: _study(p, "cape", "none"), StudyError, "'privacy.scheme': 'none'"),
-    "keys for all": (lambda p: (p.errand.keys / "keys").chmod(0o644), ConfigurationError, "others"),
+    "keys for all": (lambda p: (p.files.keys / "keys").chmod(0o644), ConfigurationError, "others"),
     "keys damaged": (
-        lambda p: (p.errand.keys / "keys").write_bytes(b"x"),
+        lambda p: (p.files.keys / "keys").write_bytes(b"x"),
         ConfigurationError,
         "keys is damaged",
     ),
-    "roster damaged": (lambda p: p.errand.roster.write_text("[1"), StudyError, "is no roster"),
-    "roster binary": (lambda p: p.errand.roster.write_bytes(b"\xff"), StudyError, "is no roster"),
+    "roster damaged": (lambda p: p.files.roster.write_text("[1"), StudyError, "is no roster"),
+    "roster binary": (lambda p: p.files.roster.write_bytes(b"\xff"), StudyError, "is no roster"),
     "run.json damaged": (lambda p: _run_json(p, "{"), OutputError, "run.json is damaged"),
     "run.json elsewhere": (
         lambda p: _run_json(p, '{"run": "../../x", "study": "y"}'),
@@ -206,7 +206,7 @@ ERRANDS: dict[str, tuple[Callable[[Place], object], type[ConsortiumError], str]]
         OutputError,
         "holds another study",
     ),
-    "output is a file": (lambda p: p.errand.out.write_text(""), OutputError, "can't be written"),
+    "output is a file": (lambda p: p.files.out.write_text(""), OutputError, "can't be written"),
 }
 
 
@@ -216,19 +216,19 @@ def test_centres_errand(fault: str, tmp_path: Path) -> None:
     damage, kind, said = ERRANDS[fault]
     damage(place)
     with pytest.raises(kind, match=said) as caught:
-        carry_out(place.errand, Clock(), Console(quiet=True))
+        run_study(place.files, Clock(), Console(quiet=True))
     assert "\n" not in str(caught.value)
 
 
 def test_second_centre_in_one_folder(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    with only_one(place.errand.out):
+    with only_one(place.files.out):
         with pytest.raises(OutputError, match="in use by another centre"):
-            carry_out(place.errand, Clock(), Console(quiet=True))
-        assert read_run(place.errand.out) is None
-    with only_one(place.errand.out):
+            run_study(place.files, Clock(), Console(quiet=True))
+        assert read_run(place.files.out) is None
+    with only_one(place.files.out):
         pass  # free again
-    with pytest.raises(BlockingIOError), only_one(place.errand.out):
+    with pytest.raises(BlockingIOError), only_one(place.files.out):
         raise BlockingIOError("not the lock's")
 
 
@@ -261,7 +261,7 @@ def test_damaged_transcript(fault: str, tmp_path: Path) -> None:
     centre = village.centre()
     centre.open()
     centre.step()
-    RECORDS[fault](place.errand.out / "transcript")
+    RECORDS[fault](place.files.out / "transcript")
     with pytest.raises((OutputError, ProtocolError), match=r"is damaged|belongs to another study"):
         village.centre().open()
 
@@ -334,7 +334,7 @@ def test_command_prints_one_sentence_and_fails(row: str, tmp_path: Path) -> None
     place = settle(tmp_path / "place")
     words, damage, said = COMMANDS[row]
     damage(place)
-    e = place.errand
+    e = place.files
     more = {
         "init": ["--dataset", str(tmp_path), "--exchange", str(tmp_path)],
         "run": [str(e.study), "--roster", str(e.roster), "--exchange", str(e.exchange)],

@@ -44,7 +44,7 @@ def settle(target: Path, *, scheme: str = "cape", dropouts: int = 0, text: str =
 
 def path_of(place: Place, name: str) -> Path:
     """Where the exchange keeps a message."""
-    return place.errand.exchange / name
+    return place.files.exchange / name
 
 
 def write(place: Place, name: str, data: bytes) -> None:
@@ -57,7 +57,7 @@ def write(place: Place, name: str, data: bytes) -> None:
 
 def sign(place: Place, kind: str, number: int, body: bytes, who: str = CENTRE) -> bytes:
     """Sign as the centre or a site."""
-    folder = place.errand.keys if who == CENTRE else place.site(who)
+    folder = place.files.keys if who == CENTRE else place.site(who)
     return seal(load_identity(folder).key, RUN, who, kind, number, body)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from consortium.coordinator.demo import EXCHANGE, Place
-from consortium.coordinator.run import Errand
+from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
@@ -81,13 +81,13 @@ def build(
     """Make data, keys, roster and approvals; `tests` may change anything before the run."""
     root.mkdir(parents=True, exist_ok=True)
     place = Place(root)
-    errand = place.errand
+    files = place.files
     text = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
-    errand.study.write_text(text, encoding="utf-8")
+    files.study.write_text(text, encoding="utf-8")
     make(root / "hospitals", subjects)
     (root / EXCHANGE).mkdir()
-    errand.keys.mkdir()
-    members = found_roster(create_identity(errand.keys, _entropy("centre")).public)
+    files.keys.mkdir()
+    members = found_roster(create_identity(files.keys, _entropy("centre")).public)
     for name in SITES:
         folder = place.site(name)
         folder.mkdir(parents=True)
@@ -99,18 +99,18 @@ def build(
 
 def agree(place: Place, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES) -> None:
     """Sign roster and study as they are now, and let sites say yes."""
-    errand, key = place.errand, load_identity(place.errand.keys).key
-    save_roster(errand.roster, members, key)
-    sign_study(errand.study, members, key)
+    files, key = place.files, load_identity(place.files.keys).key
+    save_roster(files.roster, members, key)
+    sign_study(files.study, members, key)
     for name in only:
         say_yes(place, name, runs=runs)
 
 
 def say_yes(place: Place, name: str, *, runs: int = 1) -> None:
     """Let one site approve the study as it is signed, for so many runs in all."""
-    folder, errand = place.site(name), place.errand
+    folder, files = place.site(name), place.files
     identity = load_identity(folder)
-    approve(folder, name, identity, errand.study, errand.roster, Terms(runs))
+    approve(folder, name, identity, files.study, files.roster, Terms(runs))
 
 
 def _entropy(name: str) -> bytes:
@@ -138,8 +138,8 @@ class Village:
         self.ticks = Ticks()
         self.ticks.others = self.pump
         self.agents: dict[str, Agent] = {}
-        self.study: Study = load_study(self.place.errand.study)
-        self.space: Space = study_space(self.study, self.place.errand.study.parent)
+        self.study: Study = load_study(self.place.files.study)
+        self.space: Space = study_space(self.study, self.place.files.study.parent)
         self.grid: Grid = self.space.grid
 
     def agent(self, name: str) -> Agent:
@@ -158,19 +158,19 @@ class Village:
 
     def centre(self) -> Centre:
         """The centre, built from its folder."""
-        errand: Errand = self.place.errand
-        errand.out.mkdir(exist_ok=True)
-        exchange = errand.open_exchange()
-        signed = read_signed(errand.study, read_roster(errand.roster))
+        files: RunFiles = self.place.files
+        files.out.mkdir(exist_ok=True)
+        exchange = files.open_exchange()
+        signed = read_signed(files.study, read_roster(files.roster))
         keys = signed.keys
-        record = claim_run(errand.out, self.study, exchange, keys)
+        record = claim_run(files.out, self.study, exchange, keys)
         space = self.space
         setting = Setting(record.run, self.study, keys, space.digest, space.extent, signed.file)
         return Centre(
             setting,
-            load_identity(errand.keys).key,
+            load_identity(files.keys).key,
             exchange,
-            errand.out,
+            files.out,
             self.ticks.clock(),
             lambda line: self.log.append(("centre", line)),
         )

@@ -39,23 +39,23 @@ def members(handovers: int = 0) -> Membership:
 def papers(root: Path, text: str = PLAIN) -> tuple[Place, Membership]:
     """Every party's folder and keys, a roster and a signed study; nobody has approved it."""
     place = Place(root)
-    errand = place.errand
+    files = place.files
     (root / EXCHANGE).mkdir(parents=True)
-    errand.keys.mkdir()
-    found = found_roster(create_identity(errand.keys, b"c" * 64).public)
+    files.keys.mkdir()
+    found = found_roster(create_identity(files.keys, b"c" * 64).public)
     for number, name in enumerate(SITES):
         folder = place.site(name)
         folder.mkdir(parents=True)
         place.dataset(name).mkdir()
         SiteConfig.create(name, place.dataset(name), str(root / EXCHANGE)).save(folder)
         found = found.with_site(name, create_identity(folder, bytes([number] * 64)).public)
-    errand.study.write_text(text)
+    files.study.write_text(text)
     publish(place, found)
     return place, found
 
 
 def publish(place: Place, found: Membership) -> None:
     """Sign the roster, and the study as it is now."""
-    errand, key = place.errand, load_identity(place.errand.keys).key
-    save_roster(errand.roster, found, key)
-    sign_study(errand.study, found, key)
+    files, key = place.files, load_identity(place.files.keys).key
+    save_roster(files.roster, found, key)
+    sign_study(files.study, found, key)

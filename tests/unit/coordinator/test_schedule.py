@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.run import Errand
+from consortium.coordinator.run import RunFiles
 from consortium.coordinator.schedule import (
     HOME,
-    Record,
+    ScheduledStudy,
     home,
-    load_deployment,
-    new_record,
-    save_deployment,
+    load_scheduled,
+    new_schedule,
+    save_scheduled,
 )
 from consortium.errors import ConfigurationError
 from flows.deployment import check_schedule
@@ -22,14 +22,14 @@ from tests.support.local_consortium import STUDY
 PLACES = dict.fromkeys(("study", "roster", "exchange", "keys", "out"), "/some/where")
 
 
-def record(**changes: str) -> Record:
-    return Record(**{"name": "small", "cron": "0 3 1 * *", **PLACES, **changes})  # type: ignore[arg-type]
+def record(**changes: str) -> ScheduledStudy:
+    return ScheduledStudy(**{"name": "small", "cron": "0 3 1 * *", **PLACES, **changes})  # type: ignore[arg-type]
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    path = save_deployment(tmp_path, record(timezone="Europe/Berlin"))
+    path = save_scheduled(tmp_path, record(timezone="Europe/Berlin"))
     assert path == tmp_path / "deployments" / "small.yaml"
-    assert load_deployment(tmp_path, "small") == record(timezone="Europe/Berlin")
+    assert load_scheduled(tmp_path, "small") == record(timezone="Europe/Berlin")
 
 
 @pytest.mark.parametrize(
@@ -37,30 +37,30 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     ["../../x", "../deployments/small", "/etc/passwd", "", "Small", "small.yaml", "x\n", "x" * 64],
 )
 def test_a_name_that_is_none_is_refused_unread(tmp_path: Path, name: str) -> None:
-    save_deployment(tmp_path, record())
+    save_scheduled(tmp_path, record())
     with pytest.raises(ConfigurationError, match="can't name a study"):
-        load_deployment(tmp_path, name)
+        load_scheduled(tmp_path, name)
 
 
 def test_an_unknown_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No study 'other' is scheduled"):
-        load_deployment(tmp_path, "other")
+        load_scheduled(tmp_path, "other")
 
 
 @pytest.mark.parametrize(
     "text", ["", "- 1", "name: small", "name: small\nextra: 1", "\x00", "name: [", "name: other"]
 )
 def test_a_damaged_record_is_refused(tmp_path: Path, text: str) -> None:
-    path = save_deployment(tmp_path, record())
+    path = save_scheduled(tmp_path, record())
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="damaged"):
-        load_deployment(tmp_path, "small")
+        load_scheduled(tmp_path, "small")
 
 
 def test_a_record_under_another_name_is_refused(tmp_path: Path) -> None:
-    save_deployment(tmp_path, record()).rename(tmp_path / "deployments" / "other.yaml")
+    save_scheduled(tmp_path, record()).rename(tmp_path / "deployments" / "other.yaml")
     with pytest.raises(ConfigurationError, match="of another study"):
-        load_deployment(tmp_path, "other")
+        load_scheduled(tmp_path, "other")
 
 
 def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
@@ -80,13 +80,14 @@ def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
 )
 def test_a_wrong_schedule_is_one_sentence(changes: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        check_schedule(record(**changes))
+        wrong = record(**changes)
+        check_schedule(wrong.cron, wrong.timezone)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_right_schedule_is_kept() -> None:
-    assert check_schedule(record()).cron == "0 3 1 * *"
+    assert check_schedule(record().cron, record().timezone).cron == "0 3 1 * *"
 
 
 @pytest.mark.parametrize("exchange", ["s3://bucket/prefix", "sftp://me@host/path"])
@@ -97,8 +98,10 @@ def test_an_exchange_that_is_no_directory_keeps_its_address(
     text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0")
     (tmp_path / "study.yaml").write_text(text)
     here = Path("study.yaml")
-    made = new_record(Errand(here, Path("r"), exchange, Path("k"), Path("o"), Path("c")), "@daily")
+    made = new_schedule(
+        RunFiles(here, Path("r"), exchange, Path("k"), Path("o"), Path("c")), "@daily"
+    )
     assert made.name == "small"
     assert made.exchange == exchange
     assert (made.study, made.credentials) == (tmp_path / here, tmp_path / "c")
-    assert made.errand(made.out / "0001").exchange == exchange
+    assert made.files(made.out / "0001").exchange == exchange

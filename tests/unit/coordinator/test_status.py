@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from consortium.coordinator.console_tables import show_standing
+from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo import Place
-from consortium.coordinator.status import SiteStanding, Standing, standing
+from consortium.coordinator.status import RunStatus, SiteStatus, run_status
 from consortium.errors import SiteError, ThresholdError
 from consortium.files.lock import only_one
 from tests.support.local_consortium import SITES, STUDY, Village, build, conduct, limit
@@ -26,7 +26,7 @@ class Watched(Village):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.seen: list[Standing] = []
+        self.seen: list[RunStatus] = []
         self.order = cycle(self.study.sites)
 
     def pump(self) -> None:
@@ -36,9 +36,9 @@ class Watched(Village):
             self.agent(name).round_trip()
         self.look()
 
-    def look(self) -> Standing:
-        errand = self.place.errand
-        found = standing(errand.open_exchange(), RUN, self.study, errand.out)
+    def look(self) -> RunStatus:
+        files = self.place.files
+        found = run_status(files.open_exchange(), RUN, self.study, files.out)
         if not self.seen or self.seen[-1] != found:
             self.seen.append(found)
         return found
@@ -120,7 +120,7 @@ def test_what_was_last_heard_grows_with_the_run(place: Place) -> None:
 
 def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: Place) -> None:
     village = Watched(place, absent={"west"})
-    with only_one(place.errand.out):
+    with only_one(place.files.out):
         centre = village.centre()
         centre.open()
     waits = [s for each in village.seen for s in each.sites if s.since is not None]
@@ -136,13 +136,13 @@ def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: Place) 
 def test_a_dead_centres_deadline_is_not_shown(place: Place) -> None:
     village = Dying(place, absent={"west"})
     centre = village.centre()
-    with only_one(place.errand.out), pytest.raises(KeyboardInterrupt):
+    with only_one(place.files.out), pytest.raises(KeyboardInterrupt):
         centre.open()
-    with only_one(place.errand.out):
+    with only_one(place.files.out):
         assert village.look().sites[3].until is not None
     found = village.look()
     assert not found.running
-    assert found.sites[3] == SiteStanding("west", "never", "awaited")
+    assert found.sites[3] == SiteStatus("west", "never", "awaited")
 
 
 def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: Place) -> None:
@@ -193,13 +193,13 @@ def test_who_never_came_is_missing_when_the_run_was_given_up(place: Place) -> No
 
 def test_a_table_for_people() -> None:
     sites = (
-        SiteStanding("north", "round 3 (contribution)", "answered"),
-        SiteStanding("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
+        SiteStatus("north", "round 3 (contribution)", "answered"),
+        SiteStatus("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
     )
     for running, said in ((True, "the centre is at work"), (False, "not running; start it with")):
         out = io.StringIO()
-        found = Standing(RUN, "round 3 (contribution)", False, running, sites)
-        show_standing(found, Console(file=out, width=160))
+        found = RunStatus(RUN, "round 3 (contribution)", False, running, sites)
+        show_status(found, Console(file=out, width=160))
         text = out.getvalue()
         assert said in text
         assert "2023-11-1" in text

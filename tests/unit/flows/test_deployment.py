@@ -17,13 +17,14 @@ from prefect.states import Pending, Running, Scheduled
 from rich.console import Console
 
 from consortium.coordinator.demo import Place
-from consortium.coordinator.schedule import Record, new_record, not_covered
+from consortium.coordinator.deploy import DueRuns, deploy
+from consortium.coordinator.schedule import ScheduledStudy, new_schedule, not_covered
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
 from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, post_consent, withdraw
 from consortium.membership.keys import load_identity
-from flows.deployment import NOT_OPENED, Desk, deploy, scheduled_study
+from flows.deployment import NOT_OPENED, scheduled_study
 from tests.support.local_consortium import Village, build
 from tests.support.prefect_server import Server, free_port
 
@@ -46,14 +47,14 @@ class Office:
 
     def __post_init__(self) -> None:
         self.village = Village(self.place)
-        self.exchange = self.place.errand.open_exchange()
+        self.exchange = self.place.files.open_exchange()
         self.today = TODAY
         clock, quiet = self.village.ticks.clock(), Console(quiet=True)
-        self.desk = Desk(self.place.root / "home", lambda: self.today, clock, quiet)
+        self.desk = DueRuns(self.place.root / "home", lambda: self.today, clock, quiet)
         self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
 
-    def record(self, cron: str = YEARLY) -> Record:
-        return new_record(self.place.errand, cron)
+    def record(self, cron: str = YEARLY) -> ScheduledStudy:
+        return new_schedule(self.place.files, cron)
 
     def consent(self, runs: int, until: date | None = None) -> None:
         for name in self.village.study.sites:
@@ -128,7 +129,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
     assert not_covered(office.record(), office.today) == []
 
     assert office.runs() == ["small-0001"]
-    out = office.place.errand.out
+    out = office.place.files.out
     assert [path.name for path in sorted(out.iterdir()) if path.is_dir()] == ["0001"]
     assert list((out / "0001").glob("tpl-*/func/*_components.nii.gz"))
     _check_what_the_server_knows(office)
@@ -156,7 +157,7 @@ def _check_what_the_server_knows(office: Office) -> None:
 @pytest.mark.slow
 def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office: Office) -> None:
     office.consent(runs=1)
-    whole, out = office.desk, office.place.errand.out / "0001"
+    whole, out = office.desk, office.place.files.out / "0001"
 
     def pause(seconds: float) -> None:
         if (out / "transcript" / "round-00001.json").exists():
@@ -199,13 +200,13 @@ def _as_if_killed(office: Office) -> None:
 
 
 def test_a_second_service_of_a_study_is_kept_out(office: Office) -> None:
-    with only_one(office.place.errand.out), pytest.raises(OutputError, match="in use"):
+    with only_one(office.place.files.out), pytest.raises(OutputError, match="in use"):
         office.serve(1)
 
 
 def test_a_due_run_is_taken_once(office: Office) -> None:
     with get_client(sync_client=True) as client:
-        flow = scheduled_study(office.desk)
+        flow = scheduled_study(office.desk.run_due)
         run = client.create_flow_run(flow, state=Scheduled())
         taken = [client.set_flow_run_state(run.id, Pending()).status.value for _ in range(2)]
     assert taken == ["ACCEPT", "ABORT"]

@@ -25,13 +25,13 @@ from tests.support.prefect_server import DATABASE, Server, copy_database
 
 
 def _start(place: Place) -> subprocess.Popen[str]:
-    errand = place.errand
+    files = place.files
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "consortium", "run", str(errand.study)),
-            *("--roster", str(errand.roster), "--exchange", str(errand.exchange)),
-            *("--keys", str(errand.keys), "--out", str(errand.out)),
+            *(sys.executable, "-m", "consortium", "run", str(files.study)),
+            *("--roster", str(files.roster), "--exchange", str(files.exchange)),
+            *("--keys", str(files.keys), "--out", str(files.out)),
         ],
         env=environment,
         stdout=subprocess.PIPE,
@@ -63,7 +63,7 @@ def _servers(home: Path) -> list[int]:
 
 
 def _rounds(place: Place) -> list[bytes]:
-    files = sorted((place.errand.out / "transcript").glob("*.npy"))
+    files = sorted((place.files.out / "transcript").glob("*.npy"))
     return [np.load(file).tobytes() for file in files]
 
 
@@ -83,13 +83,13 @@ def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
 ) -> None:
     killed, whole = places
     conduct(Village(whole).centre())  # the unbroken run, in this process
-    home = killed.errand.out.resolve() / ".prefect"
+    home = killed.files.out.resolve() / ".prefect"
     village = Village(killed)
     home.mkdir(parents=True)
     copy_database(server.fresh, home / DATABASE)  # to make a new one takes a fifth of this test
 
     first = _start(killed)
-    _attend(village, first, until=killed.errand.out / "transcript" / "round-00001.json")
+    _attend(village, first, until=killed.files.out / "transcript" / "round-00001.json")
     assert first.poll() is None, first.communicate()[0]
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
@@ -115,7 +115,7 @@ def _gone(home: Path) -> None:
 
 
 def _check_outputs(place: Place) -> None:
-    out = place.errand.out
+    out = place.files.out
     report = read_privacy_report(out / "privacy_report.json")
     assert [r.round for r in report.releases] == [1, 2, 3]
     assert report.guarantees.coalition.epsilon <= 8

@@ -26,12 +26,12 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
 
 from consortium.coordinator.demo import EXCHANGE, Place
-from consortium.coordinator.schedule import new_record
+from consortium.coordinator.deploy import DueRuns, deploy
+from consortium.coordinator.schedule import new_schedule
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, SiteError
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity
-from flows.deployment import Desk, deploy
 from flows.site import attend
 from site_agent.config import SiteConfig
 from tests.support.hostile_prefect import (
@@ -248,7 +248,7 @@ def _rest(agents: dict[str, subprocess.Popen[str]], deadline: float) -> None:
 
 def _files(root: Path, place: Place) -> set[Path]:
     """Every file but those of the sites' own folders, the exchange and the centre."""
-    own = [place.root / EXCHANGE, place.errand.out, *map(place.site, SITES)]
+    own = [place.root / EXCHANGE, place.files.out, *map(place.site, SITES)]
     found = (path for path in root.rglob("*") if path.is_file())
     return {path for path in found if not any(path.is_relative_to(folder) for folder in own)}
 
@@ -264,13 +264,13 @@ def _check_nothing_was_told(liar: Liar, place: Place, name: str) -> None:
         assert secret.encode() not in heard, secret
 
 
-def _office(place: Place) -> Desk:
-    village, exchange = Village(place), place.errand.open_exchange()
+def _office(place: Place) -> DueRuns:
+    village, exchange = Village(place), place.files.open_exchange()
     for name in village.study.sites:
         consent = Consent(name, village.study.digest, 1)
         post_consent(exchange, load_identity(place.site(name)).key, "small", consent)
     today = lambda: date(2026, 5, 1)  # noqa: E731
-    return Desk(place.root / "home", today, village.ticks.clock(), Console(quiet=True))
+    return DueRuns(place.root / "home", today, village.ticks.clock(), Console(quiet=True))
 
 
 @pytest.mark.parametrize("lie", ["foreign code", "planted in its flow", "planted in the study's"])
@@ -278,7 +278,7 @@ def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
     lie: str, tmp_path: Path, server: Server, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = build(tmp_path / "place")
-    desk, out = _office(place), place.errand.out
+    desk, out = _office(place), place.files.out
     planted = plant_result(trap.folder / "result", trap.canary)
     honest = [100]  # while the service starts
     tamper = finished_with(planted, honest)
@@ -297,7 +297,7 @@ def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
 
     with hostile_prefect(server, tamper) as liar, temporary_settings({PREFECT_API_URL: liar.url}):
         monkeypatch.setenv("PREFECT_API_URL", liar.url)
-        deploy(new_record(place.errand, "0 0 1 1 *"), desk, stop)
+        deploy(new_schedule(place.files, "0 0 1 1 *"), desk, stop)
         assert liar.lies
     assert not trap.canary.exists()
     record = desk.home / "deployments" / "small.yaml"
@@ -315,7 +315,8 @@ def _order(server: Server) -> None:
 
 @pytest.mark.parametrize("name", ["../../x", "other", "small.yaml", ""])
 def test_a_study_that_is_not_in_the_records_is_not_run(name: str, tmp_path: Path) -> None:
-    state = Desk(tmp_path, lambda: date(2026, 5, 1), Clock(), Console(quiet=True)).hold(name)
-    assert state.is_failed()
-    assert json.dumps(state.message).startswith('"configuration: ')
-    assert str(tmp_path) not in str(state.message)
+    due = DueRuns(tmp_path, lambda: date(2026, 5, 1), Clock(), Console(quiet=True))
+    outcome = due.run_due(name)
+    assert outcome.state().is_failed()
+    assert json.dumps(outcome.message).startswith('"configuration: ')
+    assert str(tmp_path) not in outcome.message

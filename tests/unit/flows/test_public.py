@@ -19,7 +19,7 @@ from consortium.engine.session import Round
 from consortium.errors import ConsortiumError, SiteError
 from consortium.study.plan import Plan
 from flows.prepare import prepare_all
-from flows.study import Outputs, conduct
+from flows.study import Outputs, StudyFlow
 from tests.support.local_consortium import SITES, Village, build
 from tests.support.prefect_server import Server
 
@@ -58,8 +58,8 @@ def _fails(root: Path, *, absent: bool) -> None:
     village = Village(build(root / "place"))
     if absent:
         village.absent = set(SITES)
-        conduct(village.centre(), Outputs(_nothing, lambda _done, _all: None))
-    conduct(village.centre(), Outputs(_nothing, _no_disk))
+        StudyFlow(village.centre(), Outputs(_nothing, lambda _done, _all: None)).run()
+    StudyFlow(village.centre(), Outputs(_nothing, _no_disk)).run()
 
 
 @pytest.mark.parametrize(

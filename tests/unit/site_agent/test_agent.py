@@ -20,7 +20,7 @@ from tests.support.local_consortium import SITES, Village, build, conduct, limit
 
 def _again(place: Place, name: str) -> Village:
     """A centre that starts the same study in a new output folder."""
-    place.errand.out.rename(place.root / name)
+    place.files.out.rename(place.root / name)
     return Village(place)
 
 
@@ -68,9 +68,9 @@ def _meet(place: Place) -> Village:
 
 def test_a_comment_that_changed_after_the_yes_is_refused_at_the_meeting(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    errand = place.errand
-    errand.study.write_text(errand.study.read_text() + "# one character more\n")
-    sign_study(errand.study, read_roster(errand.roster), load_identity(errand.keys).key)
+    files = place.files
+    files.study.write_text(files.study.read_text() + "# one character more\n")
+    sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
     for name in ("north", "east", "south"):
         say_yes(place, name)
     village = _meet(place)
@@ -94,6 +94,6 @@ def test_an_edited_record_refuses_the_run(tmp_path: Path) -> None:
 )
 def test_a_run_beyond_the_terms_is_refused(terms: Terms, reason: str, tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    folder, errand = place.site("west"), place.errand
-    approve(folder, "west", load_identity(folder), errand.study, errand.roster, terms)
+    folder, files = place.site("west"), place.files
+    approve(folder, "west", load_identity(folder), files.study, files.roster, terms)
     assert reason in _meet(place).said("west")

@@ -34,8 +34,8 @@ TODAY = date(2026, 11, 21)
 
 def yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
     """East says yes to the study as it lies there."""
-    folder, errand = place.site("east"), place.errand
-    return approve(folder, "east", load_identity(folder), errand.study, errand.roster, terms)
+    folder, files = place.site("east"), place.files
+    return approve(folder, "east", load_identity(folder), files.study, files.roster, terms)
 
 
 def known(place: Place) -> list[Approval]:
@@ -79,7 +79,7 @@ def test_other_keys_or_another_comment_are_another_approval(
     yes(place)
     publish(place, members.with_site("west", public(9)))
     yes(place)
-    place.errand.study.write_text("# now with a comment\n" + PLAIN)
+    place.files.study.write_text("# now with a comment\n" + PLAIN)
     with pytest.raises(SignatureError, match="the study file changed"):
         yes(place)
     publish(place, members.with_site("west", public(9)).with_site("new", public(10)))
@@ -109,8 +109,8 @@ def test_a_roster_of_others_is_not_approved(town: tuple[Place, Membership], tmp_
     publish(place, members)
     with pytest.raises(StudyError, match="ask the coordinator for the newest"):
         yes(place)
-    (place.errand.keys / "keys").unlink()
-    other = create_identity(place.errand.keys, b"o" * 64).public
+    (place.files.keys / "keys").unlink()
+    other = create_identity(place.files.keys, b"o" * 64).public
     publish(place, Membership(99, other, members.sites))
     with pytest.raises(SignatureError, match="this site has joined the consortium of"):
         yes(place)

@@ -53,7 +53,7 @@ def place(original: Path, tmp_path: Path) -> Place:
 
 
 def look(place: Place) -> Inspection:
-    return inspect(place.site("east"), place.errand.study, place.errand.roster)
+    return inspect(place.site("east"), place.files.study, place.files.roster)
 
 
 def shown(found: Inspection) -> str:
@@ -74,7 +74,7 @@ def shorten(image: Path, volumes: int) -> None:
 
 def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
     """Charge an earlier study to east's data set; returns its μ."""
-    parsed = load_study(place.errand.study)
+    parsed = load_study(place.files.study)
     price = promised_mu(parsed) if mu is None else mu
     charge = Charge(
         dataset=str(place.dataset("east").resolve()),
@@ -86,7 +86,7 @@ def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
         unit="subject",
         mu=price,
         site=load_identity(place.site("east")).public.hex(),
-        centre=read_roster(place.errand.roster).centre.hex(),
+        centre=read_roster(place.files.roster).centre.hex(),
         query="00" * 32,
         outsider=0.25,
     )
@@ -129,9 +129,9 @@ def test_the_price_stands_on_what_was_spent(place: Place) -> None:
 
 
 def test_who_is_left_out_is_told_with_the_reason(place: Place) -> None:
-    text = place.errand.study.read_text().replace(", volumes: 24", "")
-    place.errand.study.write_text(text)
-    publish(place, read_roster(place.errand.roster))
+    text = place.files.study.read_text().replace(", volumes: 24", "")
+    place.files.study.write_text(text)
+    publish(place, read_roster(place.files.roster))
     short, gone, *_ = images(place)
     shorten(short, 9)
     gone.unlink()
@@ -159,8 +159,8 @@ timing: {join: 4, answer: 4}
 
 
 def test_a_study_of_features_tells_who_has_all_views(place: Place) -> None:
-    place.errand.study.write_text(FEATURES)
-    publish(place, read_roster(place.errand.roster))
+    place.files.study.write_text(FEATURES)
+    publish(place, read_roster(place.files.roster))
     table = place.dataset("east") / "participants.tsv"
     first, second, third = table.read_text().split()[1:]
     table.write_text(f"participant_id\tage\n{first}\t40\n{second}\tn/a\n{third}\t50\n")
@@ -187,8 +187,8 @@ def test_what_is_unusable_is_a_refusal(place: Place) -> None:
 
 
 def test_nobody_at_all_is_a_refusal(place: Place) -> None:
-    place.errand.study.write_text(place.errand.study.read_text().replace(", volumes: 24", ""))
-    publish(place, read_roster(place.errand.roster))
+    place.files.study.write_text(place.files.study.read_text().replace(", volumes: 24", ""))
+    publish(place, read_roster(place.files.roster))
     for image in images(place):
         shorten(image, 9)
     found = look(place)
@@ -228,7 +228,7 @@ def test_what_was_spent_counts_against_the_policy(place: Place) -> None:
 
 
 def test_what_is_not_signed_is_not_looked_at(place: Place) -> None:
-    place.errand.study.write_text(STUDY + "# more\n")
+    place.files.study.write_text(STUDY + "# more\n")
     with pytest.raises((SignatureError, StudyError)):
         look(place)
 
@@ -237,15 +237,15 @@ def test_what_is_not_signed_is_not_looked_at(place: Place) -> None:
 
 
 def agree(place: Place, runs: int = 1, until: date | None = None, epsilon: float | None = None):
-    errand = place.errand
+    files = place.files
     return say_yes(
-        place.site("east"), errand.study, errand.roster, runs=runs, until=until, epsilon=epsilon
+        place.site("east"), files.study, files.roster, runs=runs, until=until, epsilon=epsilon
     )
 
 
 def _consent(place: Place) -> Consent | None:
-    study, keys = load_study(place.errand.study), read_roster(place.errand.roster).keys
-    return read_consents(place.errand.open_exchange(), study, keys)["east"]
+    study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
+    return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 
 def test_a_yes_is_recorded_and_the_coordinator_told(place: Place) -> None:

@@ -108,15 +108,15 @@ def _admit(place: Place, members: Membership, folder: Path) -> Membership:
 
 def test_after_a_change_the_old_approvals_are_aside_and_a_new_yes_counts(tmp_path: Path) -> None:
     place, members = papers(tmp_path)
-    folder, errand = place.site("east"), place.errand
+    folder, files = place.site("east"), place.files
     before = load_identity(folder)
-    approve(folder, "east", before, errand.study, errand.roster, Terms())
+    approve(folder, "east", before, files.study, files.roster, Terms())
     rotate_key(folder, "east", "")
     now = load_identity(folder)
     assert approvals(folder, now) == []
     assert len(list((folder / f"approved-before-{fingerprint(before.public)}").iterdir())) == 1
     with pytest.raises(ConsortiumError, match="as the key of 'east'"):
-        approve(folder, "east", now, errand.study, errand.roster, Terms())
+        approve(folder, "east", now, files.study, files.roster, Terms())
     publish(place, _admit(place, members, folder))
-    approve(folder, "east", now, errand.study, errand.roster, Terms())
+    approve(folder, "east", now, files.study, files.roster, Terms())
     assert len(approvals(folder, now)) == 1
