@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.latency import Door, measure, settle
 from benchmarks.timing import show
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import RunFiles
 from site_agent.config import SiteConfig
 from tests.support.exchange_servers import BucketServer, FileServer
@@ -27,13 +27,13 @@ PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))
 
 
 @contextmanager
-def directory(place: Place, _: Path) -> Iterator[Callable[[str], Door]]:
+def directory(place: DemoFolders, _: Path) -> Iterator[Callable[[str], Door]]:
     """A shared directory."""
     yield lambda _: Door(str(place.files.exchange))
 
 
 @contextmanager
-def bucket(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
+def bucket(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
     """An S3 server with a user for each party."""
     server = BucketServer(home, PARTIES)
     server.start()
@@ -51,7 +51,7 @@ def bucket(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
 
 
 @contextmanager
-def sftp(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
+def sftp(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
     """Debian's OpenSSH server with a key for each party."""
     server = FileServer(home)
     known = home / "user_key.pub"
@@ -72,10 +72,12 @@ def sftp(_: Place, home: Path) -> Iterator[Callable[[str], Door]]:
         server.stop()
 
 
-def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Place, RunFiles]:
+def twin(
+    source: DemoFolders, target: Path, doors: Callable[[str], Door]
+) -> tuple[DemoFolders, RunFiles]:
     """The same parties with another door to the exchange."""
     shutil.copytree(source.root, target)
-    place = Place(target)
+    place = DemoFolders(target)
     for name in PARTIES[1:]:
         folder, door = place.site(name), doors(name)
         config = SiteConfig.create(name, source.dataset("site0"), door.place, door.credentials)
@@ -84,7 +86,7 @@ def twin(source: Place, target: Path, doors: Callable[[str], Door]) -> tuple[Pla
     return place, replace(place.files, exchange=door.place, credentials=door.credentials)
 
 
-def maps(place: Place) -> str:
+def maps(place: DemoFolders) -> str:
     """Digest of the map file."""
     (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -97,7 +99,7 @@ def main() -> None:
     source = settle(root / "source", SITES, ROUNDS)
     rows = []
     for kind in (directory, bucket, sftp):
-        place = Place(root / kind.__name__)
+        place = DemoFolders(root / kind.__name__)
         with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
             place, files = twin(source, place.root, doors)
             each = measure(place, files, SITES)

@@ -17,7 +17,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.coordinator.demo import Place, start_agent
+from consortium.coordinator.demo.agents import start_agent
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
 from consortium.membership.admission import admit, read_request
@@ -50,10 +51,10 @@ class Door:
 
 def settle(
     root: Path, sites: int, rounds: int, doors: Callable[[str], Door] | None = None
-) -> Place:
+) -> DemoFolders:
     """Make sites with keys, approvals and one data set for all."""
     names = [f"site{number}" for number in range(sites)]
-    place = Place(root)
+    place = DemoFolders(root)
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     files = place.files
@@ -83,7 +84,7 @@ def settle(
     return place
 
 
-def measure(place: Place, files: RunFiles, sites: int) -> float:
+def measure(place: DemoFolders, files: RunFiles, sites: int) -> float:
     """Carry the study out by processes; milliseconds of a round after the second one."""
     running: list[subprocess.Popen[bytes]] = []
     try:

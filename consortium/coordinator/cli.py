@@ -302,7 +302,7 @@ def demo(
     ] = False,
 ) -> None:
     """Four hospitals on this machine, end to end."""
-    from consortium.coordinator.demo import run_demo
+    from consortium.coordinator.demo.run import run_demo
 
     run_demo(
         folder,

@@ -18,13 +18,13 @@ from site_agent.layout import LEDGER, STORE
 from site_agent.run.participation import Attendance
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle, sign, write
-from tests.support.local_consortium import SITES, Village
+from tests.support.local_consortium import SITES, LocalConsortium
 
 _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
 _QUERY = Query("pca", "second_moment")
 
 
-def _stop(village: Village) -> None:
+def _stop(village: LocalConsortium) -> None:
     """End north's agent, with its files closed."""
     agent = village.agents.pop("north")
     agent.site.store.close()
@@ -40,7 +40,7 @@ def _put_back(source: Path, folder: Path, *names: str) -> None:
             shutil.copy(file, folder)
 
 
-def _unmask(village: Village, lost: str | None) -> None:
+def _unmask(village: LocalConsortium, lost: str | None) -> None:
     """Write the hub's request for round 1 over the one before."""
     survivors = tuple(site for site in SITES if site != lost)
     party = village.agents["east"]._runs["small-0001"]._party  # type: ignore[union-attr]

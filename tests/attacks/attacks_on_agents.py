@@ -17,7 +17,7 @@ from consortium.secagg import messages
 from consortium.synthetic.dataset import start_dataset
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import NAMES, ask, opened, pump, rounds_of, settle, sign, write
-from tests.support.local_consortium import SITES, Village, build, conduct
+from tests.support.local_consortium import SITES, LocalConsortium, build, conduct
 
 
 def _unplanned(_real: object) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ def more_rounds_than_planned(stage: Stage) -> bool:
     return 2 in rounds_of(village.place, "north")
 
 
-def _all_survive(village: Village) -> bytes:
+def _all_survive(village: LocalConsortium) -> bytes:
     party = village.agents["north"]._runs["small-0001"]._party  # type: ignore[union-attr]
     return messages.encode(messages.Request(party._rounds[1].context, SITES, ()))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import PrivacyError, SiteError
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership
@@ -28,12 +28,12 @@ DAY = date(2026, 11, 21)
 GENEROUS = Policy(subject=Allowance(study=100, total=100))
 
 
-def _yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
+def _yes(place: DemoFolders, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
     folder, files = place.site("north"), place.files
     return approve(folder, "north", load_identity(folder), files.study, files.roster, terms)
 
 
-def _permitted(place: Place, approval: Approval) -> Permission:
+def _permitted(place: DemoFolders, approval: Approval) -> Permission:
     folder = place.site("north")
     return permit(folder, load_identity(folder), approval, DAY)
 
@@ -45,7 +45,9 @@ def _first_round(approval: Approval, number: int, share: float = 1.0) -> Charge:
     return Charge(*text, share * promised_mu(approval.study), *keys, 0.1)
 
 
-def _begin(stage: Stage, place: Place, approval: Approval, runs: int, share: float = 1.0) -> float:
+def _begin(
+    stage: Stage, place: DemoFolders, approval: Approval, runs: int, share: float = 1.0
+) -> float:
     """Let runs begin that were all set up before the first question; returns their ε."""
     ledger = Ledger(stage.root / "ledger.sqlite")
     limits = _permitted(place, approval).limits(GENEROUS, promised_mu(approval.study))
@@ -123,7 +125,7 @@ def older_yes_with_more(stage: Stage) -> bool:
     return first in known
 
 
-def _rotated(place: Place, members: Membership) -> Membership:
+def _rotated(place: DemoFolders, members: Membership) -> Membership:
     """Give the consortium a new key, and sign everything with it."""
     old = load_identity(place.files.keys)
     (place.files.keys / "keys").unlink()

@@ -19,7 +19,7 @@ from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Ledger
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import settle
-from tests.support.local_consortium import SITES, Village
+from tests.support.local_consortium import SITES, LocalConsortium
 
 _PLACE = "runs/small-0001/end"
 _SOON = 1.0  # s
@@ -183,7 +183,7 @@ class _PatienceError(Exception):
 
 
 def _endless(_real: object) -> Callable[..., Iterator[float]]:
-    def polls(clock: Village, seconds: float, pace: float = 0.002) -> Iterator[float]:
+    def polls(clock: LocalConsortium, seconds: float, pace: float = 0.002) -> Iterator[float]:
         while True:
             yield seconds
             clock.pause(1.0)  # type: ignore[attr-defined]
@@ -200,7 +200,7 @@ def _endless(_real: object) -> Callable[..., Iterator[float]]:
 )
 def silence(stage: Stage) -> bool:
     """Says nothing at all, neither yes nor no."""
-    village = Village(settle(stage.root / "place"))
+    village = LocalConsortium(settle(stage.root / "place"))
     village.absent = set(SITES)
 
     def give_up() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.session import Round
 from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
@@ -29,7 +29,7 @@ from tests.support.membership_files import papers, publish
 _UNPINNED = "site_agent.approval.approval:check_members"
 
 
-def _papers(stage: Stage) -> tuple[Place, Membership]:
+def _papers(stage: Stage) -> tuple[DemoFolders, Membership]:
     return papers(stage.root / "place")
 
 
@@ -39,7 +39,7 @@ def _thief(stage: Stage) -> Identity:
     return create_identity(folder, hashlib.sha512(b"thief").digest())
 
 
-def _yes(place: Place) -> Approval:
+def _yes(place: DemoFolders) -> Approval:
     """What north's people say, who have looked at the study as well as people do."""
     folder, files = place.site("north"), place.files
     identity = load_identity(folder)

@@ -33,21 +33,21 @@ from tests.support.exchange_operator import (
     note_secrets,
 )
 from tests.support.forgery import settle
-from tests.support.local_consortium import SITES, Village, conduct
+from tests.support.local_consortium import SITES, LocalConsortium, conduct
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     root = tmp_path_factory.mktemp("operator")
     earlier = settle(root / "earlier", text=TEXT)
-    conduct(Village(earlier).centre())
+    conduct(LocalConsortium(earlier).centre())
     place = settle(root / "place", text=TEXT)  # the same sites, who know nothing of that run
     shutil.copytree(exchange_of(earlier) / FIRST, exchange_of(place) / FIRST)
     played = Scene(place, {}, {}, {}).copy(root / "played")
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with pytest.MonkeyPatch.context() as patch:
         note_secrets(patch, secrets)
-        result = conduct(Village(played).centre())
+        result = conduct(LocalConsortium(played).centre())
     exchange = exchange_of(played)
     mail = {
         str(path.relative_to(exchange)): path.read_bytes()
@@ -64,7 +64,7 @@ def attempt(scene: Scene, tmp_path: Path) -> Callable[[Act], Trial]:
 
     def play(act: Act) -> Trial:
         place = scene.copy(tmp_path / str(next(numbers)))
-        village = Village(place)
+        village = LocalConsortium(place)
         with pytest.MonkeyPatch.context() as patch:
             operator = Operator(patch, act)
             end: dict[str, bytes] | ConsortiumError

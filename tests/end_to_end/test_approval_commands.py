@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.errors import LedgerError
 from consortium.membership.consent import Consent, read_consents
@@ -24,7 +24,7 @@ from tests.support.charges import up_to
 from tests.support.command_line import enter, refused
 from tests.support.membership_files import PLAIN, papers, publish
 
-Town = tuple[Place, Membership]
+Town = tuple[DemoFolders, Membership]
 
 
 @pytest.fixture
@@ -32,18 +32,18 @@ def town(tmp_path: Path) -> Town:
     return papers(tmp_path)
 
 
-def _approve(place: Place) -> None:
+def _approve(place: DemoFolders) -> None:
     files = place.files
     words = ("approve", files.study, "--roster", files.roster)
     assert enter("site-agent", *words, "-f", place.site("east")).code == 0
 
 
-def _consent(place: Place) -> Consent | None:
+def _consent(place: DemoFolders) -> Consent | None:
     study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
     return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 
-def _agent(place: Place) -> Agent:
+def _agent(place: DemoFolders) -> Agent:
     return Agent(place.site("east"), Clock(), lambda: datetime.now(UTC), lambda _: None)
 
 
@@ -99,7 +99,7 @@ def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(to
     _agent(place).tell_consents()
 
 
-def _answered(place: Place, *rounds: int) -> Ledger:
+def _answered(place: DemoFolders, *rounds: int) -> Ledger:
     folder = place.site("east")
     ledger, key = Ledger(folder / LEDGER), load_identity(folder).public.hex()
     text = ("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.signals import Levels
@@ -23,18 +23,18 @@ from tests.support.local_consortium import STUDY
 TRIO = ("north", "east", "south")
 
 
-def _scans(place: Place) -> None:
+def _scans(place: DemoFolders) -> None:
     recipe = Recipe(TRIO, 3, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
     make_consortium(place.root / "hospitals", recipe, workers=1)
 
 
-def _write_study(place: Place) -> None:
+def _write_study(place: DemoFolders) -> None:
     text = STUDY.replace("SCHEME", "cape").replace("DROPOUTS", "0").replace(", west]", "]")
     text = text.replace("rounds: 2", "rounds: 1").replace("{join: 4, answer: 4}", "{join: 90}")
     place.files.study.write_text(text)
 
 
-def _begin(place: Place) -> None:
+def _begin(place: DemoFolders) -> None:
     """Init, join, admit, sign, check and approve."""
     files = place.files
     papers_of_centre = ("--roster", files.roster, "--keys", files.keys)
@@ -58,7 +58,7 @@ def _begin(place: Place) -> None:
     assert "north, east, south" in said.out
 
 
-def _agree(place: Place) -> None:
+def _agree(place: DemoFolders) -> None:
     files = (place.files.study, "--roster", place.files.roster)
     for name in TRIO:
         folder = ("--folder", place.site(name))
@@ -81,7 +81,7 @@ def _start(*words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=kept, stdout=pipe, stderr=pipe, text=True)
 
 
-def _carry_out(place: Place) -> str:
+def _carry_out(place: DemoFolders) -> str:
     """Run the study: the centre and north as processes, the others in this one."""
     files = place.files
     options = ("--roster", files.roster, "--exchange", files.exchange, "--keys", files.keys)
@@ -108,7 +108,7 @@ def _carry_out(place: Place) -> str:
             process.wait()
 
 
-def _look_back(place: Place) -> None:
+def _look_back(place: DemoFolders) -> None:
     """Status, report, ledger and doctor."""
     files, folder = place.files, ("--folder", place.site("east"))
     where = ("--out", files.out, "--exchange", files.exchange)
@@ -133,7 +133,7 @@ def _look_back(place: Place) -> None:
 
 @pytest.mark.slow
 def test_the_whole_way(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    place = DemoFolders(tmp_path)
     _scans(place)
     _write_study(place)
     _begin(place)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.files.lock import only_one
 from consortium.membership.keys import create_identity
 from consortium.membership.roster_file import Membership, read_roster
@@ -16,7 +16,7 @@ from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
 from tests.support.membership_files import PLAIN, papers, public, publish
 
-Town = tuple[Place, Membership]
+Town = tuple[DemoFolders, Membership]
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def town(tmp_path: Path) -> Town:
     return papers(tmp_path)
 
 
-def _site(place: Place, *words: object) -> tuple[object, ...]:
+def _site(place: DemoFolders, *words: object) -> tuple[object, ...]:
     """A site's command on the study."""
     files = place.files
     rest = (files.study, "--roster", files.roster, "--folder", place.site("east"))
     return "site-agent", words[0], *rest, *words[1:]
 
 
-def _centre(place: Place, *words: object) -> tuple[object, ...]:
+def _centre(place: DemoFolders, *words: object) -> tuple[object, ...]:
     """A coordinator's command on the roster."""
     return "consortium", *words, "--roster", place.files.roster, "--keys", place.files.keys
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import SiteError
 from consortium.synthetic.dataset import start_dataset
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
-from tests.support.local_consortium import SITES, Village, build, conduct, limit
+from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 
 CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])
 PRIVACY = {"epsilon": 30.0, "delta": 1e-5, "colluding_sites": 1}
@@ -57,7 +57,7 @@ def make_tables(folder: Path, subjects: int) -> None:
         (folder / site / "bids" / "participants.tsv").write_text(text, encoding="utf-8")
 
 
-def place_of(root: Path, algorithm: str, **privacy: object) -> Place:
+def place_of(root: Path, algorithm: str, **privacy: object) -> DemoFolders:
     study = {
         "study": "small",
         "sites": list(SITES),
@@ -75,7 +75,7 @@ def place_of(root: Path, algorithm: str, **privacy: object) -> Place:
 
 @pytest.mark.parametrize("algorithm", sorted(ANALYSES))
 def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> None:
-    village = Village(place_of(tmp_path / "place", algorithm))
+    village = LocalConsortium(place_of(tmp_path / "place", algorithm))
     arrays = {name: np.frombuffer(raw) for name, raw in conduct(village.centre()).items()}
     if algorithm == "admm":
         coefficients = arrays["coefficients"]
@@ -102,7 +102,7 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
 
 
 def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:
-    village = Village(place_of(tmp_path / "place", "network", epsilon=60.0))
+    village = LocalConsortium(place_of(tmp_path / "place", "network", epsilon=60.0))
     with pytest.raises(SiteError):
         conduct(village.centre())
     assert "50" in village.said("north")

@@ -18,7 +18,9 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.timing import show
-from consortium.coordinator.demo import Place, prepare_demo, start_agent
+from consortium.coordinator.demo.agents import start_agent
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import prepare_demo
 from consortium.study.reader import load_study
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
@@ -26,7 +28,7 @@ from site_agent.ledger.ledger import Ledger
 ROUNDS = 21
 
 
-def start_centre(place: Place) -> subprocess.Popen[bytes]:
+def start_centre(place: DemoFolders) -> subprocess.Popen[bytes]:
     """The centre as a process of its own."""
     files = place.files
     with (place.root / "centre.log").open("ab") as log:
@@ -41,7 +43,7 @@ def start_centre(place: Place) -> subprocess.Popen[bytes]:
         )
 
 
-def run(place: Place, victim: str | None, number: int) -> None:
+def run(place: DemoFolders, victim: str | None, number: int) -> None:
     """One whole study; the victim is killed once its part of round ``number`` is on its way."""
     study = load_study(place.files.study)
     parties = {name: start_agent(place, name) for name in study.sites}
@@ -63,13 +65,13 @@ def run(place: Place, victim: str | None, number: int) -> None:
             raise SystemExit(f"{name} ended with {party.returncode}; look into {place.root}")
 
 
-def maps(place: Place) -> bytes:
+def maps(place: DemoFolders) -> bytes:
     """The map file's bytes."""
     (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return path.read_bytes()
 
 
-def charged_once(place: Place) -> bool:
+def charged_once(place: DemoFolders) -> bool:
     """Whether every ledger holds each round once."""
     study = load_study(place.files.study)
     rounds = list(range(1, ROUNDS + 1))
@@ -81,13 +83,13 @@ def charged_once(place: Place) -> bool:
     )
 
 
-def copy(source: Place, target: Path) -> Place:
+def copy(source: DemoFolders, target: Path) -> DemoFolders:
     """A twin with the same keys, so that it makes the same noise."""
     shutil.copytree(source.root, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         text = file.read_text().replace(str(source.root.resolve()), str(target.resolve()))
         file.write_text(text)
-    return Place(target)
+    return DemoFolders(target)
 
 
 def main(root: Path, subjects: int) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from consortium.errors import ConsortiumError
 from tests.protocol.faults import CENTRE, Died
-from tests.support.local_consortium import Village
+from tests.support.local_consortium import LocalConsortium
 
 
 @dataclass
-class Mortal(Village):
+class Mortal(LocalConsortium):
     """Parties in one process.
 
     ``away`` holds until when a site is not there; ``at_work`` is the party whose code runs.

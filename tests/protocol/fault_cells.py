@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from exchange.exchange_operator import note_secrets
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run_folder import read_run
 from consortium.engine import queries
 from consortium.errors import ConsortiumError, SiteError
@@ -170,18 +170,18 @@ def flipped(data: bytes) -> bytes:
 class Scene:
     """A place where one study has run and another is about to, and how that goes undisturbed."""
 
-    place: Place
+    place: DemoFolders
     older: Bytes
     mail: Bytes
     writes: tuple[Write, ...]
     result: Result
 
-    def copy(self, target: Path) -> Place:
+    def copy(self, target: Path) -> DemoFolders:
         """A twin with the same keys, which makes the same noise."""
         shutil.copytree(self.place.root, target)
         for file in target.glob("hospitals/*/agent/site.yaml"):
             file.write_text(file.read_text().replace(str(self.place.root), str(target)))
-        return Place(target)
+        return DemoFolders(target)
 
 
 TERMS = {"strict": (0, 4), "patient": (0, 60), "tolerant": (1, 4)}
@@ -236,7 +236,7 @@ def without(scheme: str, site: str, number: int) -> Result:
 
 
 def staged(
-    patch: pytest.MonkeyPatch, place: Place, faults: tuple[Fault, ...]
+    patch: pytest.MonkeyPatch, place: DemoFolders, faults: tuple[Fault, ...]
 ) -> tuple[FaultyVillage, Stage]:
     """A village under faults; every array of a query lies beside it."""
     patch.setattr(queries, "_INLINE", 64)
@@ -244,7 +244,7 @@ def staged(
     return village, Stage(patch, village, faults)
 
 
-def _mail(place: Place) -> Bytes:
+def _mail(place: DemoFolders) -> Bytes:
     root = Path(place.files.exchange)
     found = (path for path in sorted(root.rglob("*")) if path.is_file())
     return {str(path.relative_to(root)): path.read_bytes() for path in found}

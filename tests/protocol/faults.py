@@ -25,7 +25,7 @@ from consortium.exchange import DirectoryExchange, directory
 from site_agent.data.cache import BlockCache
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.run.message_store import Store
-from tests.support.local_consortium import Village, conduct
+from tests.support.local_consortium import LocalConsortium, conduct
 
 CENTRE = "centre"
 _PACE = 0.4
@@ -273,7 +273,7 @@ class Sleeper:
 
 
 @dataclass
-class FaultyVillage(Village):
+class FaultyVillage(LocalConsortium):
     """A village in which parties die, sleep and come back."""
 
     stage: Stage = field(init=False)

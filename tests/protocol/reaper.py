@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine import transcript
 from consortium.exchange import DirectoryExchange
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import Store
 from tests.support.forgery import Mail
-from tests.support.local_consortium import SITES, Village, conduct
+from tests.support.local_consortium import SITES, LocalConsortium, conduct
 
 Name = Callable[..., object]
 WRITERS: tuple[tuple[Any, str, Name], ...] = (
@@ -94,7 +94,7 @@ class Plague(Reaper):
         return due
 
 
-class MortalVillage(Village):
+class MortalVillage(LocalConsortium):
     """A village in which one party dies."""
 
     reaper = Reaper("nobody", 0)
@@ -109,15 +109,15 @@ class MortalVillage(Village):
         self.reaper.now = "centre"
 
 
-def copy_place(source: Path, target: Path) -> Place:
+def copy_place(source: Path, target: Path) -> DemoFolders:
     """A twin with the same keys, which makes the same noise."""
     shutil.copytree(source, target, symlinks=True)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(source), str(target)))
-    return Place(target)
+    return DemoFolders(target)
 
 
-def conduct_mortally(place: Place, reaper: Reaper) -> dict[str, bytes]:
+def conduct_mortally(place: DemoFolders, reaper: Reaper) -> dict[str, bytes]:
     """Play a whole run, and let those who were down at its end hear of it."""
     village = MortalVillage(place)
     village.reaper = reaper
@@ -131,7 +131,7 @@ def conduct_mortally(place: Place, reaper: Reaper) -> dict[str, bytes]:
         return found
 
 
-def check_ledgers(place: Place, rounds: int) -> None:
+def check_ledgers(place: DemoFolders, rounds: int) -> None:
     """Every site charged each round once, and marked it as answered once."""
     for name in SITES:
         entries = Ledger(place.site(name) / LEDGER).entries()
@@ -141,10 +141,10 @@ def check_ledgers(place: Place, rounds: int) -> None:
 
 
 def die_everywhere(
-    source: Path, root: Path, plague: Plague, check: Callable[[Place, Mail], None]
+    source: Path, root: Path, plague: Plague, check: Callable[[DemoFolders, Mail], None]
 ) -> int:
     """Play runs until the victim has died at every place; returns how many there are."""
-    unbroken = conduct(Village(copy_place(source, root / "unbroken")).centre())
+    unbroken = conduct(LocalConsortium(copy_place(source, root / "unbroken")).centre())
     struck = -1
     while struck < len(plague.struck):
         struck = len(plague.struck)

@@ -15,7 +15,7 @@ from site_agent.layout import LEDGER, STORE
 from site_agent.run import participation
 from site_agent.run.participation import Attendance
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
-from tests.support.local_consortium import Village
+from tests.support.local_consortium import LocalConsortium
 
 QUERY = Query("pca", "second_moment")
 FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
@@ -29,7 +29,7 @@ def _die(_key: bytes) -> None:
     raise _Killed
 
 
-def _stop(village: Village) -> None:
+def _stop(village: LocalConsortium) -> None:
     agent = village.agents.pop("north")
     agent.site.store.close()
     agent.site.ledger.close()
@@ -41,7 +41,7 @@ def _another_library(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Attendance, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
 
 
-def _dead_after_the_charge(root: Path) -> Village:
+def _dead_after_the_charge(root: Path) -> LocalConsortium:
     """North has paid for round 1 and stored no answer."""
     village = opened(settle(root / "place"))
     village.absent = {"east", "south", "west"}

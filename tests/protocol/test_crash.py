@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 from tests.protocol.reaper import Reaper, check_ledgers, conduct_mortally, copy_place
-from tests.support.local_consortium import STUDY, Village, build, conduct
+from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     root = tmp_path_factory.mktemp("crash")
     build(root / "original", text=STUDY.replace("rounds: 2", "rounds: 1"))
     unbroken = copy_place(root / "original", root / "unbroken")
-    return root, conduct(Village(unbroken).centre())
+    return root, conduct(LocalConsortium(unbroken).centre())
 
 
 @pytest.mark.parametrize("victim", ["east", "centre"])
@@ -53,7 +53,7 @@ def test_an_edited_ledger_is_noticed(original: tuple[Path, dict[str, bytes]]) ->
     from consortium.errors import LedgerError
 
     root, _ = original
-    path = Place(root / "unbroken").site("south") / LEDGER
+    path = DemoFolders(root / "unbroken").site("south") / LEDGER
     Ledger(path).entries()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = mu / 2 WHERE seq = 3")

@@ -10,7 +10,7 @@ from consortium.secagg.graph_size import Neighbourhood
 from consortium.study import masking
 from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
 from tests.support.forgery import settle
-from tests.support.local_consortium import SITES, STUDY, Village
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
 GRAPH = Neighbourhood(holders=2, threshold=2, hidden=0, failure=2.0**-60)
 """Two holders each keep four sites together; without a plan's floor, as no site colludes here."""
@@ -21,7 +21,7 @@ def test_a_run_within_a_graph_ends_as_any_other(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
-    village = Village(settle(tmp_path / "place", scheme=scheme, dropouts=0))
+    village = LocalConsortium(settle(tmp_path / "place", scheme=scheme, dropouts=0))
     centre = village.centre()
     plan = centre.open()
     assert centre.setting.roster.holders == plan.masking.holders == 2

@@ -15,7 +15,7 @@ from consortium.report.accounting import account
 from consortium.study.plan import Plan
 from consortium.study.reader import parse_study
 from tests.support.forgery import NAMES, path_of, pump, rounds_of, settle
-from tests.support.local_consortium import SITES, STUDY, Village
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
 SCHEMES = ("cape", "secure-sum", "local")
 
@@ -55,8 +55,8 @@ def _drive(centre: Centre) -> list[tuple[str, ...]]:
     return survivors
 
 
-def _opened(root: Path, scheme: str, dropouts: int) -> tuple[Village, Centre, Plan]:
-    village = Village(settle(root, scheme=scheme, dropouts=dropouts))
+def _opened(root: Path, scheme: str, dropouts: int) -> tuple[LocalConsortium, Centre, Plan]:
+    village = LocalConsortium(settle(root, scheme=scheme, dropouts=dropouts))
     centre = village.centre()
     plan = centre.open()
     pump(village, 2)
@@ -109,7 +109,7 @@ def test_one_site_is_gone_for_good(scheme: str, number: int, tmp_path: Path) -> 
     _check_report(centre, plan)
 
 
-class Leaving(Village):
+class Leaving(LocalConsortium):
     """A village that one site leaves as soon as its first contribution is posted."""
 
     def pump(self) -> None:
@@ -131,7 +131,7 @@ def test_gone_between_contribution_and_unmasking(scheme: str, tmp_path: Path) ->
 
 
 def test_too_many_gone_between_contribution_and_unmasking(tmp_path: Path) -> None:
-    class Emptying(Village):
+    class Emptying(LocalConsortium):
         def pump(self) -> None:
             super().pump()
             if path_of(self.place, NAMES.round(1, "contribution", "west")).exists():
@@ -147,7 +147,7 @@ def test_too_many_gone_between_contribution_and_unmasking(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["present", "advertise", "share"])
 def test_gone_during_set_up_stops_and_names_it(kind: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place", dropouts=1)
-    village = Village(place)
+    village = LocalConsortium(place)
 
     def leave() -> None:
         village.pump()

@@ -36,7 +36,7 @@ from tests.support.forgery import (
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, STUDY, Village, agree, conduct
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, agree, conduct
 
 SIZE = 2  # components of the village's study
 
@@ -49,7 +49,7 @@ def mail(monkeypatch: pytest.MonkeyPatch) -> Mail:
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The result of an undisturbed run."""
-    return conduct(Village(settle(tmp_path_factory.mktemp("honest") / "place")).centre())
+    return conduct(LocalConsortium(settle(tmp_path_factory.mktemp("honest") / "place")).centre())
 
 
 def _ica(features: int, **changes: object) -> Query:
@@ -112,7 +112,7 @@ def test_query_outside_the_plan_is_refused_unpaid_and_unread(
 
 def test_stage_beyond_its_rounds_is_refused(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     centre.open()
     centre.step()
@@ -127,7 +127,7 @@ def test_other_query_for_an_answered_round(
     tmp_path: Path, mail: Mail, honest: dict[str, bytes]
 ) -> None:
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     centre.open()
     centre.step()
@@ -159,7 +159,7 @@ def test_statistic_that_breaks_costs_nothing_and_tells_nothing(
 
     monkeypatch.setitem(Ica.statistics, "second_moment", broken)  # type: ignore[arg-type]
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError, match="north takes no further part") as caught:
         conduct(village.centre())
     assert "sub-001" in village.said("north")  # its own log may say so
@@ -212,7 +212,7 @@ def test_an_error_outside_every_class_does_not_end_the_agent(
 # -- the centre's lists, bundles and announcements ----------------------------------------
 
 
-def _contributed(place_root: Path, dropouts: int = 0) -> tuple[Village, bytes]:
+def _contributed(place_root: Path, dropouts: int = 0) -> tuple[LocalConsortium, bytes]:
     """A village where every site has contributed to round 1; returns the context, too."""
     place = settle(place_root, dropouts=dropouts)
     village = opened(place)
@@ -222,7 +222,7 @@ def _contributed(place_root: Path, dropouts: int = 0) -> tuple[Village, bytes]:
     return village, party._rounds[1].context
 
 
-def _list(village: Village, context: bytes, survivors: tuple[str, ...]) -> bytes:
+def _list(village: LocalConsortium, context: bytes, survivors: tuple[str, ...]) -> bytes:
     lost = tuple(s for s in SITES if s not in survivors)
     body = messages.encode(Request(context, survivors, lost))
     return sign(village.place, "unmask", 1, body)
@@ -268,7 +268,7 @@ def test_second_unmask_list_is_not_answered(restart: bool, tmp_path: Path, mail:
 
 def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     village.absent = set(SITES)
     centre = village.centre()
     with pytest.raises(SiteError):
@@ -313,7 +313,7 @@ def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
     key = load_identity(files.keys).key
     save_roster(files.roster, members, key)
     sign_study(files.study, members, key)
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"takes no further part|not there within"):
         village.centre().open()
     for site in ("north", "east"):
@@ -340,12 +340,12 @@ def test_new_roster_is_approved_beside_the_old(tmp_path: Path) -> None:
         members = members.with_site("west", other.public)
         agree(place, members, only=["north"])
     agree(place, members.with_site("west", west), only=["north"])
-    conduct(Village(place).centre())
+    conduct(LocalConsortium(place).centre())
 
 
 def test_run_name_used_again_by_another_study(tmp_path: Path, mail: Mail) -> None:
     place = settle(tmp_path / "place")
-    conduct(Village(place).centre())
+    conduct(LocalConsortium(place).centre())
     spent = {site: ledger(place, site) for site in SITES}
     place.files.exchange.rename(tmp_path / "away")
     place.files.exchange.mkdir()
@@ -353,7 +353,7 @@ def test_run_name_used_again_by_another_study(tmp_path: Path, mail: Mail) -> Non
     text = place.files.study.read_text().replace("standardize: subject", "standardize: voxel")
     place.files.study.write_text(text)
     agree(place, read_roster(place.files.roster), runs=2)
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(ConsortiumError, match=r"north|east|south|west"):
         conduct(village.centre())
     mail.check_said_once()
@@ -364,16 +364,18 @@ def test_names_of_runs_are_never_used_again(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     write(place, "runs/small-0007/study", b"of an earlier year")
     write(place, "runs/small-9/study", b"not a run of ours")
-    centre = Village(place).centre()
+    centre = LocalConsortium(place).centre()
     assert centre.setting.run == "small-0008"
 
 
 # -- hostile sites -------------------------------------------------------------------------
 
 
-def _without_west(place_root: Path, before_step: Callable[[Village], None]) -> dict[str, bytes]:
+def _without_west(
+    place_root: Path, before_step: Callable[[LocalConsortium], None]
+) -> dict[str, bytes]:
     """Run with one drop-out allowed; west is gone after the set-up and is spoken for."""
-    village = Village(settle(place_root, dropouts=1))
+    village = LocalConsortium(settle(place_root, dropouts=1))
     centre = village.centre()
     centre.open()
     pump(village, 2)
@@ -394,7 +396,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return _without_west(tmp_path_factory.mktemp("three") / "place", lambda village: None)
 
 
-def _wests_contribution(village: Village, number: int, entries: int | None = None) -> bytes:
+def _wests_contribution(village: LocalConsortium, number: int, entries: int | None = None) -> bytes:
     """What west itself would send to a made-up question, or in another length."""
     plan = village.agents["west"]._runs[RUN].plan  # type: ignore[union-attr]
     mechanism = plan.stages[0].mechanism
@@ -403,12 +405,12 @@ def _wests_contribution(village: Village, number: int, entries: int | None = Non
     return bytes(party.contribute(number, bytes(32), vector, vector))
 
 
-def _bad_signature(village: Village) -> bytes:
+def _bad_signature(village: LocalConsortium) -> bytes:
     good = _wests_contribution(village, 1)
     return good[:-1] + bytes([good[-1] ^ 1])
 
 
-SPOKEN: dict[str, Callable[[Village], bytes]] = {
+SPOKEN: dict[str, Callable[[LocalConsortium], bytes]] = {
     "noise": lambda village: b"\x00\xff" * 40,
     "nothing": lambda village: b"",
     "bad signature": _bad_signature,
@@ -425,7 +427,7 @@ SPOKEN: dict[str, Callable[[Village], bytes]] = {
 def test_what_a_hostile_site_says_counts_as_silence(
     words: str, tmp_path: Path, three: dict[str, bytes]
 ) -> None:
-    def speak(village: Village) -> None:
+    def speak(village: LocalConsortium) -> None:
         name = NAMES.round(1, "contribution", "west")
         write(village.place, name, SPOKEN[words](village))
 
@@ -438,7 +440,7 @@ def test_refusal_in_anothers_name_stops_nobody(
 ) -> None:
     body = b'{"code": "data", "reason": "I am north"}'
 
-    def forge(village: Village) -> None:
+    def forge(village: LocalConsortium) -> None:
         message = b"x" if forger == "nobody" else sign(village.place, "refusal", 0, body, forger)
         write(village.place, NAMES.refusal("north"), message)
         write(village.place, "runs/small-0001/refusal/NORTH", message)
@@ -461,7 +463,7 @@ def test_hostile_text_of_a_refusal_is_made_harmless(tmp_path: Path) -> None:
 
 def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, bytes]) -> None:
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     centre.open()
     pump(village, 2)
@@ -516,7 +518,7 @@ def test_altered_on_the_way_and_then_right(
 
     with monkeypatch.context() as patch:
         alter_reads(patch, alter)
-        assert conduct(Village(place).centre()) == honest
+        assert conduct(LocalConsortium(place).centre()) == honest
     assert len(altered) >= 3 * (2 + 4 + 4) + 2 + 8, "too little was altered"
     mail.check_said_once()
     for site in SITES:
@@ -538,7 +540,7 @@ def test_altered_for_good_ends_in_a_sentence(
     with monkeypatch.context() as patch:
         alter_reads(patch, lambda name, data, _: _flipped(data) if name.endswith(kind) else data)
         with pytest.raises(SiteError, match=said):
-            conduct(Village(place).centre())
+            conduct(LocalConsortium(place).centre())
 
 
 def test_swapped_messages_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,16 +554,16 @@ def test_swapped_messages_are_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         alter_reads(patch, swap)
         with pytest.raises(SiteError, match=r"^east: no sound answer"):
-            conduct(Village(place).centre())
+            conduct(LocalConsortium(place).centre())
 
 
 def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
     """Every message of the first run lies in the place of the second's, and none is taken."""
     place = settle(tmp_path / "place", text=STUDY.replace("epsilon: 8", "epsilon: 2"))
-    conduct(Village(place).centre())
+    conduct(LocalConsortium(place).centre())
     place.files.out.rename(tmp_path / "first")
     agree(place, read_roster(place.files.roster), runs=2)
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     assert centre.setting.run == "small-0002"
     old = place.files.exchange / "runs" / RUN
@@ -580,7 +582,7 @@ def test_tricky_names_on_the_exchange(name: str, tmp_path: Path, honest: dict[st
     (runs / "x").mkdir(parents=True)
     (runs / name).mkdir(parents=True, exist_ok=True)
     (runs / name / "study").write_bytes(b"boo")
-    village = Village(place)
+    village = LocalConsortium(place)
     assert conduct(village.centre()) == honest
     assert all(line.isprintable() for _, line in village.log)
 
@@ -602,7 +604,7 @@ def test_exchange_that_fails_for_a_while_loses_nothing(
         real(exchange, name, data)
 
     monkeypatch.setattr(DirectoryExchange, "put", put)
-    assert conduct(Village(place).centre()) == honest
+    assert conduct(LocalConsortium(place).centre()) == honest
     assert len(tried) == 4 * (3 + 3 * 2)
 
 
@@ -615,7 +617,7 @@ def test_exchange_that_can_not_be_listed_does_not_end_the_agent(
     def children(*_: object) -> list[str]:
         raise ExchangeError("runs can't be listed (stale handle); wait.")
 
-    village = Village(settle(tmp_path / "place"))
+    village = LocalConsortium(settle(tmp_path / "place"))
     with monkeypatch.context() as patch:
         patch.setattr(DirectoryExchange, "children", children)
         village.pump()

@@ -8,12 +8,12 @@ import pytest
 
 from consortium.errors import SiteError
 from tests.support.forgery import settle
-from tests.support.local_consortium import STUDY, Village
+from tests.support.local_consortium import STUDY, LocalConsortium
 
 
 def test_a_late_site_is_awaited_less_until_it_answers_again(tmp_path: Path) -> None:
     text = STUDY.replace("rounds: 2", "rounds: 4").replace("answer: 4", "answer: 4, late: 1")
-    village = Village(settle(tmp_path / "place", dropouts=1, text=text))
+    village = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
     centre = village.centre()
     centre.open()
     waits, survivors = [], []
@@ -32,7 +32,7 @@ def test_a_late_site_is_awaited_less_until_it_answers_again(tmp_path: Path) -> N
 
 def test_two_late_sites_are_two_too_many(tmp_path: Path) -> None:
     text = STUDY.replace("answer: 4", "answer: 4, late: 1")
-    village = Village(settle(tmp_path / "place", dropouts=1, text=text))
+    village = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
     centre = village.centre()
     centre.open()
     village.absent = {"south"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.neighbour_answers import BROADCAST, broadcast_limit, encode_broadcast
 from consortium.secagg import OVERHEAD
 from consortium.study.plan import make_plan
@@ -24,7 +24,7 @@ from tests.support.forgery import (
     write,
 )
 from tests.support.gossip_algorithm import RING, ROUNDS, TEXT, Gossip, register
-from tests.support.local_consortium import SITES, Village, conduct
+from tests.support.local_consortium import SITES, LocalConsortium, conduct
 from tests.support.series_cases import make_sites, make_study, shape_of
 
 
@@ -33,7 +33,7 @@ def gossip(monkeypatch: pytest.MonkeyPatch) -> Gossip:
     return register(monkeypatch)
 
 
-def place_of(tmp_path: Path, dropouts: int = 0) -> Place:
+def place_of(tmp_path: Path, dropouts: int = 0) -> DemoFolders:
     return settle(tmp_path / "place", text=TEXT, dropouts=dropouts)
 
 
@@ -49,7 +49,9 @@ def check_heard(gossip: Gossip, said: list[np.ndarray]) -> None:
 
 def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -> None:
     place = place_of(tmp_path)
-    said = {name: np.frombuffer(raw) for name, raw in conduct(Village(place).centre()).items()}
+    said = {
+        name: np.frombuffer(raw) for name, raw in conduct(LocalConsortium(place).centre()).items()
+    }
     check_heard(gossip, [said[f"round{number}"].reshape(4, -1) for number in range(ROUNDS)])
     for site in SITES:
         assert rounds_of(place, site) == rounds_of(place, site, "spend") == [1, 2, 3]
@@ -58,7 +60,7 @@ def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -
 def test_sites_that_start_again_before_every_round_say_the_same(
     gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mail, village = Mail(monkeypatch), Village(place_of(tmp_path))
+    mail, village = Mail(monkeypatch), LocalConsortium(place_of(tmp_path))
     centre = village.centre()
     centre.open()
     said = []
@@ -76,9 +78,9 @@ def test_sites_that_start_again_before_every_round_say_the_same(
     assert rounds_of(village.place, "north", "spend") == [1, 2, 3]
 
 
-def meddled(gossip: Gossip, place: Place, message: bytes) -> str:
+def meddled(gossip: Gossip, place: DemoFolders, message: bytes) -> str:
     """North's log after another message stands where east's answer to round 1 was."""
-    village, name = Village(place), NAMES.round(1, BROADCAST, "east")
+    village, name = LocalConsortium(place), NAMES.round(1, BROADCAST, "east")
     centre = village.centre()
     centre.open()
 
@@ -132,14 +134,14 @@ def test_an_answer_that_is_kept_back_is_made_up_for_by_the_one_before(
 ) -> None:
     hidden = NAMES.round(2, BROADCAST, "east")
     alter_reads(monkeypatch, lambda name, data, _: None if name == hidden else data)
-    conduct(Village(place_of(tmp_path)).centre())
+    conduct(LocalConsortium(place_of(tmp_path)).centre())
     last = {heard.site: heard.answers for heard in gossip.heard if len(heard.answers) == 2}
     assert np.array_equal(last[0][1, 1], last[0][0, 1])  # north has east's first answer twice
     assert not np.array_equal(last[1][1, 1], last[1][0, 1])  # east knows its own
 
 
 def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) -> None:
-    village = Village(place_of(tmp_path, dropouts=1))
+    village = LocalConsortium(place_of(tmp_path, dropouts=1))
     centre = village.centre()
     centre.open()
     centre.step()
@@ -157,7 +159,8 @@ def test_an_answer_that_comes_late_is_heard_later(
     late = NAMES.round(1, BROADCAST, "east")
     alter_reads(monkeypatch, lambda name, data, seen: None if name == late and seen < 2 else data)
     said = {
-        k: np.frombuffer(raw) for k, raw in conduct(Village(place_of(tmp_path)).centre()).items()
+        k: np.frombuffer(raw)
+        for k, raw in conduct(LocalConsortium(place_of(tmp_path)).centre()).items()
     }
     last = {heard.site: heard.answers for heard in gossip.heard if len(heard.answers) == 2}
     assert np.array_equal(last[0][0, 1], said["round0"].reshape(4, -1)[1])
@@ -166,7 +169,7 @@ def test_an_answer_that_comes_late_is_heard_later(
 def test_a_site_that_dies_between_charge_and_answer_pays_once(
     gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village, died, real = Village(place_of(tmp_path)), [], Ledger.reserve
+    village, died, real = LocalConsortium(place_of(tmp_path)), [], Ledger.reserve
 
     def reserve(ledger: Ledger, charge: Charge, limits: Limits, at: str) -> bool:
         done = real(ledger, charge, limits, at)

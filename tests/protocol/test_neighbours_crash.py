@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.neighbour_answers import BROADCAST
 from site_agent.run.neighbours import Neighbours
 from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
@@ -24,7 +24,7 @@ def play(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return die_everywhere(source, root, Plague("east", REST), check)
 
 
-def check(place: Place, mail: Mail) -> None:
+def check(place: DemoFolders, mail: Mail) -> None:
     """Each round was charged once, and told to the neighbours."""
     check_ledgers(place, ROUNDS)
     assert sum(f"/{BROADCAST}/east" in name for name in mail.sent) == ROUNDS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.centre import Centre
 from consortium.errors import SiteError
 from consortium.membership.roster_file import load_roster
@@ -24,7 +24,7 @@ from tests.support.forgery import (
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, STUDY, Village, conduct, limit
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, conduct, limit
 
 FOUR = STUDY.replace("rounds: 2", "rounds: 1")
 QUORUM = FOUR.replace("west]\n", "west]\nquorum: 3\n")
@@ -35,7 +35,7 @@ HERE = SITES[:3]
 @pytest.fixture(scope="module")
 def of_three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The result of a study that never had a fourth site."""
-    village = Village(settle(tmp_path_factory.mktemp("three") / "place", text=THREE))
+    village = LocalConsortium(settle(tmp_path_factory.mktemp("three") / "place", text=THREE))
     assert village.study.sites == HERE
     return conduct(village.centre())
 
@@ -48,7 +48,7 @@ def _drive(centre: Centre) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in centre.finish().arrays.items()}
 
 
-def _started_with(place: Place) -> bytes:
+def _started_with(place: DemoFolders) -> bytes:
     return path_of(place, NAMES.start()).read_bytes()
 
 
@@ -59,7 +59,7 @@ def test_a_run_without_a_site_is_a_study_without_it(
     tmp_path: Path, of_three: dict[str, bytes]
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
-    village = Village(place, absent={"west"})
+    village = LocalConsortium(place, absent={"west"})
     centre = village.centre()
     centre.open()
     assert village.ticks.now == pytest.approx(4, abs=0.5)  # timing.join, and no longer
@@ -72,7 +72,7 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
     tmp_path: Path, of_three: dict[str, bytes]
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
-    village = Village(place, absent={"west"})
+    village = LocalConsortium(place, absent={"west"})
     centre = village.centre()
     centre.open()
     centre.step()
@@ -84,13 +84,13 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
     assert ledger(place, "west") == []
     assert refusal(place, "west", load_roster(place.files.roster)) is None
     assert not path_of(place, NAMES.setup("advertise", "west")).exists()
-    later = Village(place)
+    later = LocalConsortium(place)
     pump(later)
     assert later.said("west") == ""  # left alone from now on
 
 
 def test_all_are_there_and_nobody_waits(tmp_path: Path) -> None:
-    village = Village(settle(tmp_path / "place", text=QUORUM))
+    village = LocalConsortium(settle(tmp_path / "place", text=QUORUM))
     village.centre().open()
     assert village.ticks.now < 1
     assert "without" not in village.said("centre")
@@ -106,7 +106,7 @@ def test_all_are_there_and_nobody_waits(tmp_path: Path) -> None:
 )
 def test_too_few_are_named(text: str, absent: set[str], named: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=text)
-    village = Village(place, absent=absent)
+    village = LocalConsortium(place, absent=absent)
     with pytest.raises(SiteError, match=f"^{named}"):
         village.centre().open()
     assert not path_of(place, NAMES.start()).exists()
@@ -121,7 +121,7 @@ def test_a_site_that_refuses_is_left_out_at_once(
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     limit(place, "west", 1.0)
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     centre.open()
     assert village.ticks.now < 1
@@ -133,7 +133,7 @@ def test_a_site_that_refuses_is_left_out_at_once(
 def test_without_quorum_the_site_that_refuses_is_named_at_once(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=FOUR)
     limit(place, "west", 1.0)
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"west takes no further part \(budget\)"):
         village.centre().open()
     assert village.ticks.now < 1
@@ -142,7 +142,7 @@ def test_without_quorum_the_site_that_refuses_is_named_at_once(tmp_path: Path) -
 def test_refusing_and_missing_are_told_apart(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     limit(place, "west", 1.0)
-    village = Village(place, absent={"south"})
+    village = LocalConsortium(place, absent={"south"})
     with pytest.raises(SiteError) as caught:
         village.centre().open()
     assert "west takes no further part (budget)" in str(caught.value)
@@ -152,7 +152,7 @@ def test_refusing_and_missing_are_told_apart(tmp_path: Path) -> None:
 def test_a_refusal_that_somebody_else_wrote_leaves_nobody_out(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     write(place, NAMES.refusal("west"), sign(place, "refusal", 0, b"{}", who="east"))
-    village = Village(place)
+    village = LocalConsortium(place)
     village.centre().open()
     assert "without" not in village.said("centre")
 
@@ -160,7 +160,7 @@ def test_a_refusal_that_somebody_else_wrote_leaves_nobody_out(tmp_path: Path) ->
 # -- restarts -----------------------------------------------------------------------------
 
 
-class Forgetful(Village):
+class Forgetful(LocalConsortium):
     """A village whose agents are built anew after every message that anybody posted."""
 
     messages = 0

@@ -22,16 +22,16 @@ from tests.support.forgery import (
     sign,
     write,
 )
-from tests.support.local_consortium import SITES, STUDY, Village
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
 HERE = SITES[:3]
 QUORUM = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum: 3\n")
 
 
-def _announced(root: Path) -> Village:
+def _announced(root: Path) -> LocalConsortium:
     """Every site has said that it is there; the start is the test's."""
     place = settle(root / "place", text=QUORUM)
-    village = Village(place)
+    village = LocalConsortium(place)
     body = village.centre().setting.announcement
     write(place, NAMES.study(), sign(place, ANNOUNCEMENT, 0, body))
     pump(village, 2)
@@ -39,11 +39,11 @@ def _announced(root: Path) -> Village:
     return village
 
 
-def _start(village: Village, sites: tuple[str, ...]) -> None:
+def _start(village: LocalConsortium, sites: tuple[str, ...]) -> None:
     write(village.place, NAMES.start(), sign(village.place, START, 0, start_notice(sites)))
 
 
-def _joined(village: Village, site: str) -> bool:
+def _joined(village: LocalConsortium, site: str) -> bool:
     return path_of(village.place, NAMES.setup("advertise", site)).exists()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import run_study
 from consortium.coordinator.run_folder import read_run
 from consortium.engine.clock import Clock
@@ -40,14 +40,14 @@ from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
-from tests.support.local_consortium import SITES, STUDY, Village, agree, conduct, limit
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, agree, conduct, limit
 
 
-def _image(place: Place) -> Path:
+def _image(place: DemoFolders) -> Path:
     return sorted(place.dataset("east").glob("sub-002/func/*_bold.nii.gz"))[0]
 
 
-def _rewrite(place: Place, change: Callable[[np.ndarray, np.ndarray], object]) -> None:
+def _rewrite(place: DemoFolders, change: Callable[[np.ndarray, np.ndarray], object]) -> None:
     """Change the voxels or the affine of one image of the site 'east'."""
     path = _image(place)
     image = nib.load(path)
@@ -57,7 +57,7 @@ def _rewrite(place: Place, change: Callable[[np.ndarray, np.ndarray], object]) -
     nib.save(nib.Nifti1Image(data, affine), path)
 
 
-def _truncate(place: Place) -> None:
+def _truncate(place: DemoFolders) -> None:
     path = _image(place)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -74,7 +74,7 @@ def _empty(data: np.ndarray, _: np.ndarray) -> None:
     data[:] = 0.0
 
 
-IMAGES: dict[str, tuple[Callable[[Place], None], str]] = {
+IMAGES: dict[str, tuple[Callable[[DemoFolders], None], str]] = {
     "truncated": (_truncate, "cut short|can't be read|damaged"),
     "three axes": (lambda p: _rewrite(p, lambda d, a: d[..., 0]), "has 3 axes"),
     "elsewhere": (lambda p: _rewrite(p, _far_away), "shows 0% of the study's mask"),
@@ -92,7 +92,7 @@ def test_unusable_image(fault: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     damage, said = IMAGES[fault]
     damage(place)
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     with pytest.raises(SiteError, match=r"^east takes no further part \(data\)") as caught:
         conduct(centre)
@@ -130,7 +130,7 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
     monkeypatch.setattr(SiteDataset, "blocks", lambda self: read.append(self) or iter(()))
     place = settle(tmp_path / "place")
     limit(place, "east", 1.0)
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"^east takes no further part \(budget\)"):
         conduct(village.centre())
     assert "over the limit" in village.said("east")
@@ -148,7 +148,7 @@ def test_altered_ledger_is_not_trusted(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = 0")
     with pytest.raises(SiteError, match=r"^east takes no further part \(ledger\)"):
-        conduct(Village(place).centre())
+        conduct(LocalConsortium(place).centre())
     with pytest.raises(LedgerError):
         ledger(place, "east")
 
@@ -157,7 +157,7 @@ def test_study_that_was_never_approved_is_left_alone(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     for record in (place.site("east") / "approved").iterdir():
         record.unlink()
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"^east: not there within 4 s"):
         conduct(village.centre())
     assert "not approved here" in village.said("east")
@@ -167,11 +167,11 @@ def test_epsilon_too_small_for_the_rounds(tmp_path: Path) -> None:
     text = STUDY.replace("epsilon: 8, delta: 1.0e-5", "epsilon: 1.0e-15, delta: 1.0e-18")
     place = settle(tmp_path / "place", text=text)
     with pytest.raises(BudgetError, match=r"field 'privacy.epsilon': 1e-15 is too small"):
-        conduct(Village(place).centre())
+        conduct(LocalConsortium(place).centre())
     assert all(ledger(place, site) == [] for site in SITES)
 
 
-def _study(place: Place, old: str, new: str) -> None:
+def _study(place: DemoFolders, old: str, new: str) -> None:
     path = place.files.study
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
@@ -179,12 +179,12 @@ def _study(place: Place, old: str, new: str) -> None:
         agree(place, read_roster(place.files.roster), only=())
 
 
-def _run_json(place: Place, text: str) -> None:
+def _run_json(place: DemoFolders, text: str) -> None:
     place.files.out.mkdir()
     (place.files.out / "run.json").write_text(text)
 
 
-ERRANDS: dict[str, tuple[Callable[[Place], object], type[ConsortiumError], str]] = {
+ERRANDS: dict[str, tuple[Callable[[DemoFolders], object], type[ConsortiumError], str]] = {
     "unknown key": (lambda p: _study(p, "study: s", "sturdy: 1\nstudy: s"), StudyError, "'sturdy'"),
     "scheme none": (lambda p: _study(p, "cape", "none"), StudyError, "'privacy.scheme': 'none'"),
     "keys for all": (lambda p: (p.files.keys / "keys").chmod(0o644), ConfigurationError, "others"),
@@ -257,7 +257,7 @@ def _survivors(folder: Path, sites: list[int]) -> None:
 @pytest.mark.parametrize("fault", RECORDS)
 def test_damaged_transcript(fault: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     centre = village.centre()
     centre.open()
     centre.step()
@@ -267,7 +267,7 @@ def test_damaged_transcript(fault: str, tmp_path: Path) -> None:
 
 
 def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
-    village = Village(settle(tmp_path / "place"))
+    village = LocalConsortium(settle(tmp_path / "place"))
     centre = village.centre()
     centre.open()
     centre.abort(OutputError("/home/anna/output can't be written; check disk space."))
@@ -280,7 +280,7 @@ def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
 def test_abort_never_hides_what_ended_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village = Village(settle(tmp_path / "place"))
+    village = LocalConsortium(settle(tmp_path / "place"))
     centre = village.centre()
     centre.open()
     centre.abort(SiteError("first"))
@@ -289,7 +289,7 @@ def test_abort_never_hides_what_ended_the_run(
     assert "is too large" in village.said("centre")
 
 
-def _agent(place: Place) -> Agent:
+def _agent(place: DemoFolders) -> Agent:
     return Agent(place.site("east"), Clock(), lambda: "now", lambda line: None)
 
 
@@ -309,7 +309,7 @@ def test_damaged_site_folder(fault: str, tmp_path: Path) -> None:
         _agent(place)
 
 
-COMMANDS: dict[str, tuple[list[str], Callable[[Place], object], str]] = {
+COMMANDS: dict[str, tuple[list[str], Callable[[DemoFolders], object], str]] = {
     "agent, bad name": (["site_agent", "init", "--name", "No Name"], lambda p: None, "'name'"),
     "agent, keys": (
         ["site_agent", "start"],

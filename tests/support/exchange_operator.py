@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import ConsortiumError
 from consortium.exchange import DirectoryExchange
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import keystream, shamir
 from tests.support.forgery import rounds_of
-from tests.support.local_consortium import SITES, STUDY, Village
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
 TEXT = STUDY.replace("rounds: 2", "rounds: 1").replace(
     "timing: {join: 4, answer: 4}", "timing: {join: 0.3, answer: 0.3}"
@@ -64,7 +64,7 @@ class Operator:
         self.patch.setattr(DirectoryExchange, "get", hand_out)
 
 
-def exchange_of(place: Place) -> Path:
+def exchange_of(place: DemoFolders) -> Path:
     return place.root / "exchange"
 
 
@@ -77,16 +77,16 @@ def sender(name: str) -> str:
 class Scene:
     """A place where one run has ended and another is about to begin; its mail and its result."""
 
-    place: Place
+    place: DemoFolders
     mail: Mail
     result: dict[str, bytes]
     secrets: dict[str, list[bytes]]
 
-    def copy(self, target: Path) -> Place:
+    def copy(self, target: Path) -> DemoFolders:
         shutil.copytree(self.place.root, target)
         for file in target.glob("hospitals/*/agent/site.yaml"):
             file.write_text(file.read_text().replace(str(self.place.root), str(target)))
-        return Place(target)
+        return DemoFolders(target)
 
     def said_by(self, who: str) -> list[str]:
         """Names of all messages of a party in the second run, and around it."""
@@ -182,10 +182,10 @@ class Trial:
 
     end: dict[str, bytes] | ConsortiumError
     handed: set[bytes | None]
-    village: Village
+    village: LocalConsortium
 
 
-def check_no_harm(place: Place, village: Village, operator: Operator) -> None:
+def check_no_harm(place: DemoFolders, village: LocalConsortium, operator: Operator) -> None:
     """No site said two things in one place, paid twice, or met what nobody foresaw."""
     for name, versions in operator.sent.items():
         assert len(versions) == 1 or sender(name) == "centre", name

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from consortium.algorithms.base import Query
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.names import QUERY, REFUSAL, Names
 from consortium.engine.neighbour_answers import BROADCAST
 from consortium.engine.queries import encode_query
@@ -22,32 +22,34 @@ from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Entry, Ledger
-from tests.support.local_consortium import STUDY, Village, build
+from tests.support.local_consortium import STUDY, LocalConsortium, build
 
 RUN = "small-0001"
 NAMES = Names(RUN)
 
 
 @functools.cache
-def _original(scheme: str, dropouts: int, text: str) -> Place:
+def _original(scheme: str, dropouts: int, text: str) -> DemoFolders:
     return build(Path(tempfile.mkdtemp()) / "place", scheme=scheme, dropouts=dropouts, text=text)
 
 
-def settle(target: Path, *, scheme: str = "cape", dropouts: int = 0, text: str = STUDY) -> Place:
+def settle(
+    target: Path, *, scheme: str = "cape", dropouts: int = 0, text: str = STUDY
+) -> DemoFolders:
     """A fresh copy of a place, built once for all tests."""
     source = _original(scheme, dropouts, text).root
     shutil.copytree(source, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(source), str(target)))
-    return Place(target)
+    return DemoFolders(target)
 
 
-def path_of(place: Place, name: str) -> Path:
+def path_of(place: DemoFolders, name: str) -> Path:
     """Where the exchange keeps a message."""
     return place.files.exchange / name
 
 
-def write(place: Place, name: str, data: bytes) -> None:
+def write(place: DemoFolders, name: str, data: bytes) -> None:
     """Put bytes on the exchange as its owner can: over whatever is there."""
     path = path_of(place, name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,13 +57,13 @@ def write(place: Place, name: str, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def sign(place: Place, kind: str, number: int, body: bytes, who: str = CENTRE) -> bytes:
+def sign(place: DemoFolders, kind: str, number: int, body: bytes, who: str = CENTRE) -> bytes:
     """Sign as the centre or a site."""
     folder = place.files.keys if who == CENTRE else place.site(who)
     return seal(load_identity(folder).key, RUN, who, kind, number, body)
 
 
-def ask(place: Place, query: Query | bytes, number: int = 1) -> bytes:
+def ask(place: DemoFolders, query: Query | bytes, number: int = 1) -> bytes:
     """Post a query that the centre signs but never planned."""
     body, beside = (query, {}) if isinstance(query, bytes) else encode_query(query)
     for digest, data in beside.items():
@@ -71,21 +73,21 @@ def ask(place: Place, query: Query | bytes, number: int = 1) -> bytes:
     return message
 
 
-def opened(place: Place) -> Village:
+def opened(place: DemoFolders) -> LocalConsortium:
     """A village whose run is set up and has had no round; its centre is idle."""
-    village = Village(place)
+    village = LocalConsortium(place)
     village.centre().open()
     pump(village)
     return village
 
 
-def pump(village: Village, times: int = 6) -> None:
+def pump(village: LocalConsortium, times: int = 6) -> None:
     """Let every agent work for a while."""
     for _ in range(times):
         village.pump()
 
 
-def refusal(place: Place, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:
+def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:
     """What a site told everybody, if it refused."""
     path = path_of(place, NAMES.refusal(site))
     if not path.exists():
@@ -94,12 +96,12 @@ def refusal(place: Place, site: str, keys: dict[str, bytes]) -> dict[str, str] |
     return dict(json.loads(found.body))
 
 
-def ledger(place: Place, site: str) -> list[Entry]:
+def ledger(place: DemoFolders, site: str) -> list[Entry]:
     """A site's ledger, its chain checked."""
     return Ledger(place.site(site) / LEDGER).entries()
 
 
-def rounds_of(place: Place, site: str, event: str = "reserve") -> list[int]:
+def rounds_of(place: DemoFolders, site: str, event: str = "reserve") -> list[int]:
     """Rounds that a site's ledger has charged."""
     return [entry.charge.round for entry in ledger(place, site) if entry.event == event]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from consortium.coordinator.demo import EXCHANGE, Place
+from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
@@ -77,10 +77,10 @@ def build(
     text: str = STUDY,
     subjects: int = 3,
     make: Callable[[Path, int], None] = make_scans,
-) -> Place:
+) -> DemoFolders:
     """Make data, keys, roster and approvals; `tests` may change anything before the run."""
     root.mkdir(parents=True, exist_ok=True)
-    place = Place(root)
+    place = DemoFolders(root)
     files = place.files
     text = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
     files.study.write_text(text, encoding="utf-8")
@@ -97,7 +97,9 @@ def build(
     return place
 
 
-def agree(place: Place, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES) -> None:
+def agree(
+    place: DemoFolders, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES
+) -> None:
     """Sign roster and study as they are now, and let sites say yes."""
     files, key = place.files, load_identity(place.files.keys).key
     save_roster(files.roster, members, key)
@@ -106,7 +108,7 @@ def agree(place: Place, members: Membership, *, runs: int = 1, only: Sequence[st
         say_yes(place, name, runs=runs)
 
 
-def say_yes(place: Place, name: str, *, runs: int = 1) -> None:
+def say_yes(place: DemoFolders, name: str, *, runs: int = 1) -> None:
     """Let one site approve the study as it is signed, for so many runs in all."""
     folder, files = place.site(name), place.files
     identity = load_identity(folder)
@@ -117,20 +119,20 @@ def _entropy(name: str) -> bytes:
     return (name.encode() * 64)[:64]
 
 
-def limit(place: Place, name: str, epsilon: float) -> None:
+def limit(place: DemoFolders, name: str, epsilon: float) -> None:
     """Set a site's own limit for unit subject."""
     allowance = Allowance(study=epsilon, total=epsilon)
     Policy(subject=allowance).save(place.site(name))
 
 
 @dataclass
-class Village:
+class LocalConsortium:
     """The parties of one place, in one process.
 
     ``log`` holds (who, line) for everything that anybody told.
     """
 
-    place: Place
+    place: DemoFolders
     log: list[tuple[str, str]] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)
 

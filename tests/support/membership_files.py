@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.coordinator.demo import EXCHANGE, Place
+from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership, found_roster, save_roster
 from consortium.membership.signed_study import sign_study
@@ -36,9 +36,9 @@ def members(handovers: int = 0) -> Membership:
     return found
 
 
-def papers(root: Path, text: str = PLAIN) -> tuple[Place, Membership]:
+def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Membership]:
     """Every party's folder and keys, a roster and a signed study; nobody has approved it."""
-    place = Place(root)
+    place = DemoFolders(root)
     files = place.files
     (root / EXCHANGE).mkdir(parents=True)
     files.keys.mkdir()
@@ -54,7 +54,7 @@ def papers(root: Path, text: str = PLAIN) -> tuple[Place, Membership]:
     return place, found
 
 
-def publish(place: Place, found: Membership) -> None:
+def publish(place: DemoFolders, found: Membership) -> None:
     """Sign the roster, and the study as it is now."""
     files, key = place.files, load_identity(place.files.keys).key
     save_roster(files.roster, found, key)

@@ -79,8 +79,8 @@ def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_schedule_is_one_sentence(changes: dict[str, str], told: str) -> None:
+    wrong = record(**changes)
     with pytest.raises(ConfigurationError) as caught:
-        wrong = record(**changes)
         check_schedule(wrong.cron, wrong.timezone)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)

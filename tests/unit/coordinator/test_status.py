@@ -11,17 +11,17 @@ import pytest
 from rich.console import Console
 
 from consortium.coordinator.console_tables import show_status
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.status import RunStatus, SiteStatus, run_status
 from consortium.errors import SiteError, ThresholdError
 from consortium.files.lock import only_one
-from tests.support.local_consortium import SITES, STUDY, Village, build, conduct, limit
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 
 RUN = "small-0001"
 TEXT = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum: 3\n")
 
 
-class Watched(Village):
+class Watched(LocalConsortium):
     """A village in which one agent works at a time, and every change is written down."""
 
     def __post_init__(self) -> None:
@@ -63,20 +63,20 @@ class Dying(Watched):
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def original(tmp_path_factory: pytest.TempPathFactory) -> DemoFolders:
     return build(tmp_path_factory.mktemp("standing") / "place", text=TEXT)
 
 
 @pytest.fixture
-def place(original: Place, tmp_path: Path) -> Place:
+def place(original: DemoFolders, tmp_path: Path) -> DemoFolders:
     target = tmp_path / "place"
     shutil.copytree(original.root, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(original.root), str(target)))
-    return Place(target)
+    return DemoFolders(target)
 
 
-def test_every_step_is_told_in_its_order(place: Place) -> None:
+def test_every_step_is_told_in_its_order(place: DemoFolders) -> None:
     village = Watched(place)
     village.centre()  # makes the output folder
     village.look()
@@ -102,7 +102,7 @@ def test_every_step_is_told_in_its_order(place: Place) -> None:
     assert not any(each.running for each in village.seen)
 
 
-def test_what_was_last_heard_grows_with_the_run(place: Place) -> None:
+def test_what_was_last_heard_grows_with_the_run(place: DemoFolders) -> None:
     village = Watched(place)
     conduct(village.centre())
     heard = list(dict.fromkeys(each.sites[0].heard for each in village.seen))
@@ -118,7 +118,7 @@ def test_what_was_last_heard_grows_with_the_run(place: Place) -> None:
     ]
 
 
-def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: Place) -> None:
+def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: DemoFolders) -> None:
     village = Watched(place, absent={"west"})
     with only_one(place.files.out):
         centre = village.centre()
@@ -133,7 +133,7 @@ def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: Place) 
     assert all(each.running for each in village.seen)
 
 
-def test_a_dead_centres_deadline_is_not_shown(place: Place) -> None:
+def test_a_dead_centres_deadline_is_not_shown(place: DemoFolders) -> None:
     village = Dying(place, absent={"west"})
     centre = village.centre()
     with only_one(place.files.out), pytest.raises(KeyboardInterrupt):
@@ -145,7 +145,7 @@ def test_a_dead_centres_deadline_is_not_shown(place: Place) -> None:
     assert found.sites[3] == SiteStatus("west", "never", "awaited")
 
 
-def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: Place) -> None:
+def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: DemoFolders) -> None:
     village = Watched(place, absent={"west"})
     conduct(village.centre())
     for step in village.steps()[1:]:
@@ -153,7 +153,7 @@ def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: Place) -> None
         assert all(state["north"] != "left out" for state in village.states(step))
 
 
-def test_who_refused_is_told(place: Place) -> None:
+def test_who_refused_is_told(place: DemoFolders) -> None:
     limit(place, "west", 1.0)
     village = Watched(place)
     conduct(village.centre())
@@ -164,7 +164,7 @@ def test_who_refused_is_told(place: Place) -> None:
     }
 
 
-def test_who_went_away_in_a_round_is_awaited(place: Place) -> None:
+def test_who_went_away_in_a_round_is_awaited(place: DemoFolders) -> None:
     village = Watched(place)
     centre = village.centre()
     centre.open()
@@ -179,7 +179,7 @@ def test_who_went_away_in_a_round_is_awaited(place: Place) -> None:
     assert village.look().step == "ended (given up)"
 
 
-def test_who_never_came_is_missing_when_the_run_was_given_up(place: Place) -> None:
+def test_who_never_came_is_missing_when_the_run_was_given_up(place: DemoFolders) -> None:
     village = Watched(place)
     centre = village.centre()
     village.absent = {"south", "west"}

@@ -16,7 +16,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
 from rich.console import Console
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.deploy import DueRuns, deploy
 from consortium.coordinator.schedule import ScheduledStudy, new_schedule, not_covered
 from consortium.engine.clock import Clock
@@ -25,7 +25,7 @@ from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, post_consent, withdraw
 from consortium.membership.keys import load_identity
 from flows.deployment import NOT_OPENED, scheduled_study
-from tests.support.local_consortium import Village, build
+from tests.support.local_consortium import LocalConsortium, build
 from tests.support.prefect_server import Server, free_port
 
 TODAY = date(2026, 5, 1)
@@ -42,11 +42,11 @@ class Killed(BaseException):
 class Office:
     """A consortium on disk, its coordinator's desk, and the server."""
 
-    place: Place
+    place: DemoFolders
     server: Server
 
     def __post_init__(self) -> None:
-        self.village = Village(self.place)
+        self.village = LocalConsortium(self.place)
         self.exchange = self.place.files.open_exchange()
         self.today = TODAY
         clock, quiet = self.village.ticks.clock(), Console(quiet=True)

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.report.privacy_report import read_privacy_report
-from tests.support.local_consortium import STUDY, Village, build, conduct
+from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
 from tests.support.prefect_server import DATABASE, Server, copy_database
 
 
-def _start(place: Place) -> subprocess.Popen[str]:
+def _start(place: DemoFolders) -> subprocess.Popen[str]:
     files = place.files
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     return subprocess.Popen(
@@ -40,7 +40,9 @@ def _start(place: Place) -> subprocess.Popen[str]:
     )
 
 
-def _attend(village: Village, centre: subprocess.Popen[str], until: Path | None = None) -> None:
+def _attend(
+    village: LocalConsortium, centre: subprocess.Popen[str], until: Path | None = None
+) -> None:
     """Let the agents work until the centre ends, or until a file is there."""
     deadline = time.monotonic() + 120
     while centre.poll() is None and not (until is not None and until.exists()):
@@ -62,29 +64,29 @@ def _servers(home: Path) -> list[int]:
     return found
 
 
-def _rounds(place: Place) -> list[bytes]:
+def _rounds(place: DemoFolders) -> list[bytes]:
     files = sorted((place.files.out / "transcript").glob("*.npy"))
     return [np.load(file).tobytes() for file in files]
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Place]:
+def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFolders, DemoFolders]:
     root = tmp_path_factory.mktemp("flows")
     build(root / "killed", text=STUDY.replace("answer: 4", "answer: 100"))
     shutil.copytree(root / "killed", root / "whole")
     for file in (root / "whole").glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(root / "killed"), str(root / "whole")))
-    return Place(root / "killed"), Place(root / "whole")
+    return DemoFolders(root / "killed"), DemoFolders(root / "whole")
 
 
 @pytest.mark.slow
 def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
-    places: tuple[Place, Place], server: Server
+    places: tuple[DemoFolders, DemoFolders], server: Server
 ) -> None:
     killed, whole = places
-    conduct(Village(whole).centre())  # the unbroken run, in this process
+    conduct(LocalConsortium(whole).centre())  # the unbroken run, in this process
     home = killed.files.out.resolve() / ".prefect"
-    village = Village(killed)
+    village = LocalConsortium(killed)
     home.mkdir(parents=True)
     copy_database(server.fresh, home / DATABASE)  # to make a new one takes a fifth of this test
 
@@ -114,7 +116,7 @@ def _gone(home: Path) -> None:
         time.sleep(0.2)
 
 
-def _check_outputs(place: Place) -> None:
+def _check_outputs(place: DemoFolders) -> None:
     out = place.files.out
     report = read_privacy_report(out / "privacy_report.json")
     assert [r.round for r in report.releases] == [1, 2, 3]
@@ -123,7 +125,7 @@ def _check_outputs(place: Place) -> None:
     assert list(out.glob("tpl-*/func/*_components.nii.gz"))
 
 
-def _check_prefect(database: Path, place: Place) -> None:
+def _check_prefect(database: Path, place: DemoFolders) -> None:
     """The second run and its tasks are recorded whole; no array and no path is."""
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         states = dict(connection.execute("SELECT state_type, count(*) FROM flow_run GROUP BY 1"))

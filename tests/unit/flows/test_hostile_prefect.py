@@ -25,7 +25,7 @@ from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from rich.console import Console
 
-from consortium.coordinator.demo import EXCHANGE, Place
+from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.coordinator.deploy import DueRuns, deploy
 from consortium.coordinator.schedule import new_schedule
 from consortium.engine.clock import Clock
@@ -42,7 +42,7 @@ from tests.support.hostile_prefect import (
     hostile_prefect,
     plant_result,
 )
-from tests.support.local_consortium import SITES, STUDY, Village, build, conduct
+from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct
 from tests.support.prefect_server import Server, free_port
 
 pytestmark = pytest.mark.slow
@@ -213,7 +213,7 @@ def test_sites_do_their_study_whatever_their_prefect_says(
         agents = {name: _agent(place, name, server, liar.url) for name, liar in liars.items()}
         for agent in agents.values():
             stack.callback(agent.kill)
-        village, deadline = Village(place, absent=set(lies)), time.monotonic() + 90
+        village, deadline = LocalConsortium(place, absent=set(lies)), time.monotonic() + 90
         village.ticks.others = lambda: (village.pump(), _rest(agents, deadline))
         result = conduct(village.centre())
         said = {name: agent.communicate(timeout=30)[0] for name, agent in agents.items()}
@@ -227,7 +227,7 @@ def test_sites_do_their_study_whatever_their_prefect_says(
     assert _files(tmp_path, place) == before
 
 
-def _agent(place: Place, name: str, server: Server, url: str) -> subprocess.Popen[str]:
+def _agent(place: DemoFolders, name: str, server: Server, url: str) -> subprocess.Popen[str]:
     folder = place.site(name)
     SiteConfig.load(folder).model_copy(update={"prefect": True}).save(folder)
     return subprocess.Popen(
@@ -246,14 +246,14 @@ def _rest(agents: dict[str, subprocess.Popen[str]], deadline: float) -> None:
     time.sleep(0.05)
 
 
-def _files(root: Path, place: Place) -> set[Path]:
+def _files(root: Path, place: DemoFolders) -> set[Path]:
     """Every file but those of the sites' own folders, the exchange and the centre."""
     own = [place.root / EXCHANGE, place.files.out, *map(place.site, SITES)]
     found = (path for path in root.rglob("*") if path.is_file())
     return {path for path in found if not any(path.is_relative_to(folder) for folder in own)}
 
 
-def _check_nothing_was_told(liar: Liar, place: Place, name: str) -> None:
+def _check_nothing_was_told(liar: Liar, place: DemoFolders, name: str) -> None:
     heard = liar.heard()
     assert name.encode() in heard
     config = SiteConfig.load(place.site(name))
@@ -264,8 +264,8 @@ def _check_nothing_was_told(liar: Liar, place: Place, name: str) -> None:
         assert secret.encode() not in heard, secret
 
 
-def _office(place: Place) -> DueRuns:
-    village, exchange = Village(place), place.files.open_exchange()
+def _office(place: DemoFolders) -> DueRuns:
+    village, exchange = LocalConsortium(place), place.files.open_exchange()
     for name in village.study.sites:
         consent = Consent(name, village.study.digest, 1)
         post_consent(exchange, load_identity(place.site(name)).key, "small", consent)

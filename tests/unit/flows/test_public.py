@@ -20,7 +20,7 @@ from consortium.errors import ConsortiumError, SiteError
 from consortium.study.plan import Plan
 from flows.prepare import prepare_all
 from flows.study import Outputs, StudyFlow
-from tests.support.local_consortium import SITES, Village, build
+from tests.support.local_consortium import SITES, LocalConsortium, build
 from tests.support.prefect_server import Server
 
 SECRET = "/private/of/the/coordinator"
@@ -55,7 +55,7 @@ def _nothing(_plan: Plan, _rounds: list[Round], _result: Result) -> str:
 
 
 def _fails(root: Path, *, absent: bool) -> None:
-    village = Village(build(root / "place"))
+    village = LocalConsortium(build(root / "place"))
     if absent:
         village.absent = set(SITES)
         StudyFlow(village.centre(), Outputs(_nothing, lambda _done, _all: None)).run()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import SiteError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
@@ -15,16 +15,16 @@ from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
-from tests.support.local_consortium import SITES, Village, build, conduct, limit, say_yes
+from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit, say_yes
 
 
-def _again(place: Place, name: str) -> Village:
+def _again(place: DemoFolders, name: str) -> LocalConsortium:
     """A centre that starts the same study in a new output folder."""
     place.files.out.rename(place.root / name)
-    return Village(place)
+    return LocalConsortium(place)
 
 
-def _runs(place: Place, site: str) -> set[str]:
+def _runs(place: DemoFolders, site: str) -> set[str]:
     return {entry.charge.run for entry in Ledger(place.site(site) / LEDGER).entries()}
 
 
@@ -32,7 +32,7 @@ def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
     for name in SITES:
         limit(place, name, 50.0)
-    first = conduct(Village(place).centre())
+    first = conduct(LocalConsortium(place).centre())
     village = _again(place, "earlier")
     with pytest.raises(SiteError, match="takes no further part"):
         conduct(village.centre())
@@ -47,19 +47,19 @@ def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:
 
 def test_an_agent_leaves_ended_runs_alone(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    village = Village(place)
+    village = LocalConsortium(place)
     conduct(village.centre())
     for _ in range(3):
         village.pump()  # hears of the end
-    later = Village(place)
+    later = LocalConsortium(place)
     later.pump()
     later.pump()
     assert "takes part" not in later.said("north")
 
 
-def _meet(place: Place) -> Village:
+def _meet(place: DemoFolders) -> LocalConsortium:
     """Let everybody look at a run whose centre is not answered by all."""
-    village = Village(place)
+    village = LocalConsortium(place)
     with pytest.raises(SiteError):
         conduct(village.centre())
     assert all(_runs(place, site) == set() for site in SITES)

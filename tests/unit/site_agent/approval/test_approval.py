@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import (
     BudgetError,
     ConfigurationError,
@@ -32,23 +32,23 @@ from tests.support.membership_files import PLAIN, papers, public, publish
 TODAY = date(2026, 11, 21)
 
 
-def yes(place: Place, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
+def yes(place: DemoFolders, terms: Terms = Terms()) -> Approval:  # noqa: B008 - frozen
     """East says yes to the study as it lies there."""
     folder, files = place.site("east"), place.files
     return approve(folder, "east", load_identity(folder), files.study, files.roster, terms)
 
 
-def known(place: Place) -> list[Approval]:
+def known(place: DemoFolders) -> list[Approval]:
     """What east has approved."""
     return approvals(place.site("east"), load_identity(place.site("east")))
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> tuple[Place, Membership]:
+def town(tmp_path: Path) -> tuple[DemoFolders, Membership]:
     return papers(tmp_path)
 
 
-def test_what_was_approved_is_read_again(town: tuple[Place, Membership]) -> None:
+def test_what_was_approved_is_read_again(town: tuple[DemoFolders, Membership]) -> None:
     place, members = town
     assert known(place) == []
     first = yes(place, Terms(3, 9.5, date(2027, 1, 31)))
@@ -58,7 +58,7 @@ def test_what_was_approved_is_read_again(town: tuple[Place, Membership]) -> None
     assert [each.terms for each in known(place)] == [Terms(4)]  # a newer yes replaces it
 
 
-def test_the_first_yes_pins_the_consortium(town: tuple[Place, Membership]) -> None:
+def test_the_first_yes_pins_the_consortium(town: tuple[DemoFolders, Membership]) -> None:
     place, members = town
     yes(place)
     trust = read_trust(place.site("east"))
@@ -66,14 +66,14 @@ def test_the_first_yes_pins_the_consortium(town: tuple[Place, Membership]) -> No
     assert (trust.centre, trust.serial) == (members.centre, members.serial)
 
 
-def test_what_the_coordinator_is_told(town: tuple[Place, Membership]) -> None:
+def test_what_the_coordinator_is_told(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     approval = yes(place, Terms(3, 9.5, TODAY))
     assert approval.consent("east") == Consent("east", approval.study.digest, 3, 9.5, TODAY)
 
 
 def test_other_keys_or_another_comment_are_another_approval(
-    town: tuple[Place, Membership],
+    town: tuple[DemoFolders, Membership],
 ) -> None:
     place, members = town
     yes(place)
@@ -94,14 +94,16 @@ def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
     assert known(place) == []
 
 
-def test_another_key_of_this_site_is_not_approved(town: tuple[Place, Membership]) -> None:
+def test_another_key_of_this_site_is_not_approved(town: tuple[DemoFolders, Membership]) -> None:
     place, members = town
     publish(place, members.with_site("east", public(9)))
     with pytest.raises(StudyError, match="as the key of 'east', and this site's is"):
         yes(place)
 
 
-def test_a_roster_of_others_is_not_approved(town: tuple[Place, Membership], tmp_path: Path) -> None:
+def test_a_roster_of_others_is_not_approved(
+    town: tuple[DemoFolders, Membership], tmp_path: Path
+) -> None:
     place, members = town
     yes(place)
     publish(place, members.without_site("west").with_site("west", public(9)))
@@ -117,7 +119,7 @@ def test_a_roster_of_others_is_not_approved(town: tuple[Place, Membership], tmp_
     assert len(known(place)) == 1
 
 
-def _record(place: Place) -> Path:
+def _record(place: DemoFolders) -> Path:
     (path,) = (place.site("east") / "approved").glob("*.json")
     return path
 
@@ -137,7 +139,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_record_is_refused(edit: str, town: tuple[Place, Membership]) -> None:
+def test_an_edited_record_is_refused(edit: str, town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     yes(place, Terms(2, 9.0, TODAY))
     path = _record(place)
@@ -148,7 +150,7 @@ def test_an_edited_record_is_refused(edit: str, town: tuple[Place, Membership]) 
         known(place)
 
 
-def test_a_record_of_another_site_is_refused(town: tuple[Place, Membership]) -> None:
+def test_a_record_of_another_site_is_refused(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     yes(place)
     with pytest.raises(ConfigurationError, match="is not signed with this site's key"):
@@ -156,7 +158,7 @@ def test_a_record_of_another_site_is_refused(town: tuple[Place, Membership]) -> 
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"7", b"\xff", b"{}", b'{"signature": 7}'])
-def test_a_damaged_record_is_named(damage: bytes, town: tuple[Place, Membership]) -> None:
+def test_a_damaged_record_is_named(damage: bytes, town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     yes(place)
     path = _record(place)
@@ -165,7 +167,7 @@ def test_a_damaged_record_is_named(damage: bytes, town: tuple[Place, Membership]
         known(place)
 
 
-def test_a_folder_that_can_not_be_written_is_told(town: tuple[Place, Membership]) -> None:
+def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     (place.site("east") / "approved").write_text("in the way")
     with pytest.raises(ConfigurationError, match="can't be written"):
@@ -182,7 +184,7 @@ def test_terms_that_allow_nothing_are_none(terms: tuple[float, ...]) -> None:
 # -- another run --------------------------------------------------------------------------
 
 
-def _spend(place: Place, approval: Approval, run: int) -> Ledger:
+def _spend(place: DemoFolders, approval: Approval, run: int) -> Ledger:
     """Charge a whole run to east's ledger."""
     ledger = Ledger(place.site("east") / "ledger.sqlite")
     charge = Charge(
@@ -212,7 +214,7 @@ def _refusal(approval: Approval, ledger: Ledger, today: date = TODAY) -> Consort
     return None
 
 
-def test_so_many_runs_and_no_more(town: tuple[Place, Membership]) -> None:
+def test_so_many_runs_and_no_more(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     approval = yes(place, Terms(2))
     assert _refusal(approval, _spend(place, approval, 1)) is None
@@ -222,7 +224,7 @@ def test_so_many_runs_and_no_more(town: tuple[Place, Membership]) -> None:
     assert _refusal(yes(place, Terms(3)), _spend(place, approval, 2)) is None
 
 
-def test_until_the_last_day(town: tuple[Place, Membership]) -> None:
+def test_until_the_last_day(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     approval = yes(place, Terms(2, until=TODAY))
     ledger = Ledger(place.site("east") / "ledger.sqlite")
@@ -232,7 +234,7 @@ def test_until_the_last_day(town: tuple[Place, Membership]) -> None:
     assert "ended on 2026-11-21" in str(error)
 
 
-def test_so_dearly_and_no_dearer(town: tuple[Place, Membership]) -> None:
+def test_so_dearly_and_no_dearer(town: tuple[DemoFolders, Membership]) -> None:
     place, _ = town
     approval = yes(place, Terms(5))
     delta = approval.study.privacy.delta
@@ -249,7 +251,7 @@ def test_so_dearly_and_no_dearer(town: tuple[Place, Membership]) -> None:
 
 
 def test_another_consortiums_study_of_that_name_does_not_count(
-    town: tuple[Place, Membership],
+    town: tuple[DemoFolders, Membership],
 ) -> None:
     place, _ = town
     approval = yes(place)

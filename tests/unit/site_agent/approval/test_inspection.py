@@ -11,7 +11,7 @@ import nibabel as nib
 import pytest
 from rich.console import Console
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import (
     BudgetError,
     DataError,
@@ -41,18 +41,18 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(original: Path, tmp_path: Path) -> Place:
+def place(original: Path, tmp_path: Path) -> DemoFolders:
     """A copy in which east has approved nothing; its data set must stay as it is."""
     target = tmp_path / "place"
     shutil.copytree(original, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
         file.write_text(file.read_text().replace(str(original), str(target)))
-    found = Place(target)
+    found = DemoFolders(target)
     shutil.rmtree(found.site("east") / "approved")
     return found
 
 
-def look(place: Place) -> Inspection:
+def look(place: DemoFolders) -> Inspection:
     return inspect(place.site("east"), place.files.study, place.files.roster)
 
 
@@ -62,7 +62,7 @@ def shown(found: Inspection) -> str:
     return out.getvalue()
 
 
-def images(place: Place) -> list[Path]:
+def images(place: DemoFolders) -> list[Path]:
     return sorted(place.dataset("east").glob("sub-*/**/*bold.nii.gz"))
 
 
@@ -72,7 +72,7 @@ def shorten(image: Path, volumes: int) -> None:
     nib.save(nib.Nifti1Image(scan.get_fdata()[..., :volumes], scan.affine), image)
 
 
-def spend(place: Place, study: str = "small", mu: float | None = None) -> float:
+def spend(place: DemoFolders, study: str = "small", mu: float | None = None) -> float:
     """Charge an earlier study to east's data set; returns its μ."""
     parsed = load_study(place.files.study)
     price = promised_mu(parsed) if mu is None else mu
@@ -99,7 +99,7 @@ def _content(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(f): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
 
 
-def test_an_ordinary_study_qualifies_and_nothing_is_written(place: Place) -> None:
+def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) -> None:
     before, exchange = _content(place.dataset("east")), _content(place.root / "exchange")
     found = look(place)
     assert found.lengths == (24, 24, 24)
@@ -117,7 +117,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: Place) -> Non
     assert "rotation" in text
 
 
-def test_the_price_stands_on_what_was_spent(place: Place) -> None:
+def test_the_price_stands_on_what_was_spent(place: DemoFolders) -> None:
     mu = compose([spend(place, "earlier", 0.5), spend(place, "other", 0.25)])
     found = look(place)
     assert found.spent.study == 0.0
@@ -128,7 +128,7 @@ def test_the_price_stands_on_what_was_spent(place: Place) -> None:
     assert found.problems == ()
 
 
-def test_who_is_left_out_is_told_with_the_reason(place: Place) -> None:
+def test_who_is_left_out_is_told_with_the_reason(place: DemoFolders) -> None:
     text = place.files.study.read_text().replace(", volumes: 24", "")
     place.files.study.write_text(text)
     publish(place, read_roster(place.files.roster))
@@ -158,7 +158,7 @@ timing: {join: 4, answer: 4}
 """
 
 
-def test_a_study_of_features_tells_who_has_all_views(place: Place) -> None:
+def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None:
     place.files.study.write_text(FEATURES)
     publish(place, read_roster(place.files.roster))
     table = place.dataset("east") / "participants.tsv"
@@ -177,7 +177,7 @@ def test_a_study_of_features_tells_who_has_all_views(place: Place) -> None:
         look(place)
 
 
-def test_what_is_unusable_is_a_refusal(place: Place) -> None:
+def test_what_is_unusable_is_a_refusal(place: DemoFolders) -> None:
     image = images(place)[0]
     image.write_bytes(image.read_bytes()[:2000])
     found = look(place)
@@ -186,7 +186,7 @@ def test_what_is_unusable_is_a_refusal(place: Place) -> None:
     assert "say yes with" not in shown(found)
 
 
-def test_nobody_at_all_is_a_refusal(place: Place) -> None:
+def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
     place.files.study.write_text(place.files.study.read_text().replace(", volumes: 24", ""))
     publish(place, read_roster(place.files.roster))
     for image in images(place):
@@ -213,21 +213,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("field", REFUSED)
-def test_what_the_policy_refuses_is_named(field: str, place: Place) -> None:
+def test_what_the_policy_refuses_is_named(field: str, place: DemoFolders) -> None:
     REFUSED[field].save(place.site("east"))
     found = look(place)
     assert any(f"field '{field}'" in problem for problem in found.problems)
     assert f"REFUSED: policy.yaml: field '{field}'" in shown(found)
 
 
-def test_what_was_spent_counts_against_the_policy(place: Place) -> None:
+def test_what_was_spent_counts_against_the_policy(place: DemoFolders) -> None:
     assert look(place).problems == ()
     spend(place)
     (problem,) = look(place).problems
     assert "field 'subject.study'" in problem
 
 
-def test_what_is_not_signed_is_not_looked_at(place: Place) -> None:
+def test_what_is_not_signed_is_not_looked_at(place: DemoFolders) -> None:
     place.files.study.write_text(STUDY + "# more\n")
     with pytest.raises((SignatureError, StudyError)):
         look(place)
@@ -236,19 +236,21 @@ def test_what_is_not_signed_is_not_looked_at(place: Place) -> None:
 # -- the yes ------------------------------------------------------------------------------
 
 
-def agree(place: Place, runs: int = 1, until: date | None = None, epsilon: float | None = None):
+def agree(
+    place: DemoFolders, runs: int = 1, until: date | None = None, epsilon: float | None = None
+):
     files = place.files
     return say_yes(
         place.site("east"), files.study, files.roster, runs=runs, until=until, epsilon=epsilon
     )
 
 
-def _consent(place: Place) -> Consent | None:
+def _consent(place: DemoFolders) -> Consent | None:
     study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
     return read_consents(place.files.open_exchange(), study, keys)["east"]
 
 
-def test_a_yes_is_recorded_and_the_coordinator_told(place: Place) -> None:
+def test_a_yes_is_recorded_and_the_coordinator_told(place: DemoFolders) -> None:
     approval, trouble = agree(place, until=date(2027, 1, 1), epsilon=8.5)
     assert trouble is None
     assert approvals(place.site("east"), load_identity(place.site("east"))) == [approval]
@@ -256,14 +258,14 @@ def test_a_yes_is_recorded_and_the_coordinator_told(place: Place) -> None:
     assert _consent(place) == expected
 
 
-def test_runs_are_counted_from_now_on(place: Place) -> None:
+def test_runs_are_counted_from_now_on(place: DemoFolders) -> None:
     limit(place, "east", 50.0)
     spend(place)
     approval, _ = agree(place, runs=2)
     assert approval.terms.runs == 3
 
 
-def test_a_yes_beyond_the_policy_is_no_yes(place: Place) -> None:
+def test_a_yes_beyond_the_policy_is_no_yes(place: DemoFolders) -> None:
     limit(place, "east", 7.5)
     with pytest.raises(BudgetError, match=r"subject\.study"):
         agree(place)
@@ -274,14 +276,14 @@ def test_a_yes_beyond_the_policy_is_no_yes(place: Place) -> None:
     assert _consent(place) is None
 
 
-def test_a_yes_to_more_runs_than_the_policy_ever_lets_is_no_yes(place: Place) -> None:
+def test_a_yes_to_more_runs_than_the_policy_ever_lets_is_no_yes(place: DemoFolders) -> None:
     with pytest.raises(BudgetError, match="for 2 runs"):
         agree(place, runs=2)
     approval, _ = agree(place, runs=2, epsilon=9.0)  # its own bound ends it after the first
     assert approval.terms.runs == 2
 
 
-def test_a_yes_without_exchange_is_a_yes_that_is_told_later(place: Place) -> None:
+def test_a_yes_without_exchange_is_a_yes_that_is_told_later(place: DemoFolders) -> None:
     shutil.rmtree(place.root / "exchange")
     (place.root / "exchange").write_text("in the way")
     approval, trouble = agree(place)
@@ -291,7 +293,7 @@ def test_a_yes_without_exchange_is_a_yes_that_is_told_later(place: Place) -> Non
 
 @pytest.mark.parametrize("wrong", [{"runs": 0}, {"epsilon": 0.0}, {"epsilon": float("inf")}])
 def test_terms_that_allow_nothing_are_refused_before_anything_is_written(
-    wrong: dict[str, float], place: Place
+    wrong: dict[str, float], place: DemoFolders
 ) -> None:
     with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
         agree(place, **wrong)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo import Place
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import admit, read_request
 from consortium.membership.keys import KEYS, create_identity, load_identity
@@ -102,7 +102,7 @@ def test_a_crash_in_the_middle_is_gone_on_from(
     assert request.key == load_identity(tmp_path).public
 
 
-def _admit(place: Place, members: Membership, folder: Path) -> Membership:
+def _admit(place: DemoFolders, members: Membership, folder: Path) -> Membership:
     return admit(members, read_request(folder / "east.join.yaml"))
 
 
