@@ -261,7 +261,8 @@ class Centre:
     def _request(self, number: int) -> None:
         """Close the round's contributions and post whose arrived."""
         name = self._names.round(number, "unmask")
-        stored = self._mail.get(name, self._sizes.request)
+        limit = self._sizes.request(self._open_session.stage.message_bytes)
+        stored = self._mail.get(name, limit)
         if stored is not None:  # posted before a crash: the lists must stay as they are
             try:
                 self._hub.restore(number, stored)

@@ -5,17 +5,22 @@ numbers. It is not encrypted again, only authenticated, beside the open vector, 
 a signature needs a hash that nobody can find collisions for: SHA-256 takes four times as long as
 the cipher that masks. Hub and site share a key, though, under which AES-GCM's tag binds a message
 at a tenth of that cost. So the site signs digest and tag (its *seal*) in place of the vectors:
-who changes the vectors fails at the tag, who changes the seal fails at the signature. What is lost
-is evidence for third parties, for the hub knows the key and could fit other bytes to a seal; no
-step of the protocol shows a contribution to anybody else.
+who changes the vectors fails at the tag, who changes the seal fails at the signature.
+
+The seal is no evidence for third parties, for the hub knows the key and could fit other bytes to
+it. So the site signs a manifest as well, for everybody: SHA-256 of each MiB of what it sends. The
+hub shows all survivors' manifests before it asks for anything that opens masks, so that no vector
+can be chosen once the others' sum is known.
 
 Layout: masked vector, encrypted open vector, tag, envelope, length of the envelope (4 bytes,
-little-endian). With the vector in front, the hub adds it where it lies.
+little-endian), manifest, length of the manifest. With the vector in front, the hub adds it where
+it lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,12 +80,31 @@ class Room:
         self._append(sealed)
         return body
 
-    def close(self, signed: bytes) -> memoryview:
-        """Put the envelope behind the vectors; the message can't be changed any more."""
-        self._append(signed)
-        self._append(len(signed).to_bytes(_LENGTH_BYTES, "little"))
+    def close(
+        self, signed: bytes, context: bytes, sign: Callable[[messages.Manifest], bytes]
+    ) -> memoryview:
+        """Put envelope and manifest behind the vectors; the message can't be changed any more.
+
+        Parameters
+        ----------
+        signed : bytes
+            The envelope.
+        context : bytes
+            As for `load`.
+        sign : callable
+            Makes the manifest's envelope.
+        """
+        self._append_with_length(signed)
+        size, bits = self._end, 8 * self.masked.itemsize
+        chunks = digests(self._room[:size].data)
+        manifest = messages.Manifest(context, bits, self.masked.nbytes, size, chunks)
+        self._append_with_length(sign(manifest))
         self._room.setflags(write=False)
         return self._room[: self._end].data
+
+    def _append_with_length(self, data: bytes) -> None:
+        self._append(data)
+        self._append(len(data).to_bytes(_LENGTH_BYTES, "little"))
 
     def _append(self, data: bytes) -> None:
         start, self._end = self._end, self._end + len(data)
@@ -103,23 +127,55 @@ def unload(key: bytes, body: messages.Contribution, freight: memoryview, what: s
     return Vectors(body.context, body.bits, masked, plain if body.opened else None)
 
 
-def part(data: bytes | memoryview, limit: int) -> tuple[bytes, memoryview]:
-    """Take a message apart into its envelope and its freight.
+def digests(data: memoryview) -> tuple[bytes, ...]:
+    """SHA-256 of each `messages.CHUNK_BYTES`."""
+    starts = range(0, len(data), messages.CHUNK_BYTES)
+    return tuple(hashlib.sha256(data[s : s + messages.CHUNK_BYTES]).digest() for s in starts)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A contribution as it arrived, taken apart and not yet believed.
+
+    ``before`` is everything before the manifest, of which it tells.
+    """
+
+    envelope: bytes
+    freight: memoryview
+    manifest: bytes
+    before: memoryview
+
+
+def part(data: bytes | memoryview, limit: int) -> Parts:
+    """Take a message apart.
 
     Raises
     ------
     ProtocolError
-        If it is over ``limit`` bytes, or too short for the envelope that it claims to have.
+        If it is over ``limit`` bytes, or too short for the envelopes that it claims to have.
     """
-    whole = memoryview(data)
+    manifest, before = _last(memoryview(data), limit)
+    envelope, freight = _last(before, limit)
+    return Parts(envelope, freight, manifest, before)
+
+
+def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
+    """Last envelope of a message, and what stands before it."""
     end = len(data) - _LENGTH_BYTES
-    start = end - int.from_bytes(whole[max(end, 0) :], "little")
+    start = end - int.from_bytes(data[max(end, 0) :], "little")
     if len(data) > limit or not 0 <= start <= end:
         raise ProtocolError(
             f"A {messages.CONTRIBUTION} message of {len(data)} bytes is cut short or over its "
             f"limit of {limit}; discard it."
         )
-    return bytes(whole[start:end]), whole[:start]
+    return bytes(data[start:end]), data[:start]
+
+
+def check_manifest(body: messages.Manifest, parts: Parts, sealed: messages.Contribution) -> bool:
+    """Whether a manifest tells of exactly this contribution."""
+    told = body.context, body.bits, body.masked, body.size
+    found = sealed.context, sealed.bits, sealed.masked, len(parts.before)
+    return told == found and body.chunks == digests(parts.before)
 
 
 def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]) -> bool:
@@ -139,9 +195,9 @@ def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, byte
     try:
         return envelope.contradicts(found, bytes(own), roster)
     except ProtocolError:  # a contribution, then
-        signed, _ = part(own, len(own))
+        signed = part(own, len(own)).envelope
     try:
-        theirs, _ = part(found, len(found))
+        theirs = part(found, len(found)).envelope
     except ProtocolError:
         return False
     return envelope.contradicts(theirs, signed, roster)

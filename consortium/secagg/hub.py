@@ -12,7 +12,7 @@ from consortium.secagg.hub_setup import Registering
 from consortium.secagg.keystream import RINGS
 from consortium.secagg.participants import CENTRE, Roster
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.unmask_request import read_request
+from consortium.secagg.unmask_request import read_manifest, read_request
 from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors
 
 
@@ -95,7 +95,8 @@ class Hub(Registering):
     def restore(self, number: int, request: bytes) -> None:
         """Tell a rebuilt hub, before a round's contributions, which request it had posted.
 
-        Contributions of sites that were posted as lost are then refused, as they were.
+        Contributions of sites that were posted as lost are then refused, as they were, and so
+        are those that are not what was posted of them.
 
         Raises
         ------
@@ -110,6 +111,7 @@ class Hub(Registering):
                 f"Round {number} has contributions already; restore its request before them."
             )
         tally.survivors, tally.state = body.survivors, after
+        tally.posted = dict(zip(body.survivors, body.manifests, strict=True))
 
     def receive_contribution(self, data: bytes | memoryview) -> str:
         """Take a site's contribution and return the site's name.
@@ -121,11 +123,11 @@ class Hub(Registering):
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         limit = self._session.limits.contribution(largest)
-        envelope, load = contribution.part(data, limit)
-        opened = self._unseal(envelope, messages.CONTRIBUTION, limit)
+        parts = contribution.part(data, limit)
+        opened = self._unseal(parts.envelope, messages.CONTRIBUTION, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
-        tally.add(opened.sender, self._unload(opened, load))
+        tally.add(opened.sender, self._unload(opened, parts), parts.manifest)
         tally.state = after
         return opened.sender
 
@@ -151,7 +153,8 @@ class Hub(Registering):
             raise ProtocolError(f"Round {number} has no masks to take off; call sum at once.")
         after, survivors = tally.close("request")
         if not tally.request:
-            body = messages.Request(tally.context, survivors, tally.lost())
+            manifests = tuple(tally.manifests[site] for site in survivors)
+            body = messages.Request(tally.context, survivors, tally.lost(), manifests)
             tally.request = self._seal(messages.UNMASK, number, messages.encode(body))
             tally.survivors, tally.state = survivors, after
         return tally.request
@@ -229,11 +232,17 @@ class Hub(Registering):
         plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
         return messages.decode(kind, plain, opened.sender)
 
-    def _unload(self, opened: Opened, load: memoryview) -> contribution.Vectors:
-        """Decrypt a contribution and the vectors that it seals."""
+    def _unload(self, opened: Opened, parts: contribution.Parts) -> contribution.Vectors:
+        """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
         body = self._decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
-        return contribution.unload(key, body, load, _named(opened))
+        vectors = contribution.unload(key, body, parts.freight, _named(opened))
+        manifest = read_manifest(
+            self._session, opened.round, body.context, opened.sender, parts.manifest
+        )
+        if not contribution.check_manifest(manifest, parts, body):
+            raise ProtocolError(f"{_named(opened)} is not what its manifest says; discard it.")
+        return vectors
 
     def _key(self, opened: Opened, kind: str) -> bytes:
         """Key of what the sender of a message has encrypted to the hub."""

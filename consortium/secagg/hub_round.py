@@ -43,6 +43,10 @@ class Tally:
     opened: dict[str, Ring | None] = field(default_factory=dict)
     survivors: tuple[str, ...] | None = None
     """Sites of the request that was posted, once it is known."""
+    manifests: dict[str, bytes] = field(default_factory=dict)
+    """What each site signed of its contribution."""
+    posted: dict[str, bytes] | None = None
+    """The survivors' manifests that were posted before a crash."""
     request: bytes = b""
     answers: dict[str, messages.Unmasking] = field(default_factory=dict)
 
@@ -62,8 +66,15 @@ class Tally:
         """Sites that have contributed nothing."""
         return self.roster.ordered(set(self.roster.sites) - set(self.opened))
 
-    def add(self, sender: str, body: Vectors) -> None:
+    def add(self, sender: str, body: Vectors, manifest: bytes) -> None:
         """Count a contribution.
+
+        Parameters
+        ----------
+        sender : str
+        body : Vectors
+        manifest : bytes
+            What the sender signed of it.
 
         Raises
         ------
@@ -80,9 +91,15 @@ class Tally:
             raise ProtocolError(
                 f"{sender} was posted as lost in round {self.number}; discard its contribution."
             )
+        if self.posted is not None and self.posted[sender] != manifest:
+            raise ProtocolError(
+                f"The contribution of {sender} to round {self.number} is not the one whose "
+                "manifest was posted; discard it."
+            )
         masked, opened = self._vectors(sender, body)
         self.total += masked
         self.opened[sender] = opened
+        self.manifests[sender] = manifest
 
     def _vectors(self, sender: str, body: Vectors) -> tuple[Ring, Ring | None]:
         what = f"The contribution of {sender} to round {self.number}"

@@ -17,11 +17,14 @@ from consortium.secagg.shamir import SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
+MANIFEST = "manifest"
 VECTORS = "vectors"
 """Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 
 NOTE_BYTES = 64 * 1024
 """Largest note that a site may attach to its advertisement."""
+CHUNK_BYTES = 1 << 20
+"""A manifest has a digest for each so many bytes of a contribution."""
 FRAME_BYTES = 16
 """Bytes that MessagePack puts around one value, at most."""
 
@@ -81,12 +84,31 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
     seal: Annotated[bytes, msgspec.Meta(min_length=SEALED_OVERHEAD, max_length=SEALED_OVERHEAD)]
 
 
+class Manifest(Body, frozen=True, forbid_unknown_fields=True):
+    """What a site has contributed to a round, for everybody: its vectors' digests.
+
+    ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
+    its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it.
+    """
+
+    context: Bytes32
+    bits: int
+    masked: Annotated[int, msgspec.Meta(ge=0)]
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    chunks: tuple[Bytes32, ...]
+
+
 class Request(Body, frozen=True, forbid_unknown_fields=True):
-    """Whose contributions arrived, and whose did not; both in roster order."""
+    """Whose contributions arrived, and whose did not; both in roster order.
+
+    ``manifests`` are the survivors', as they were signed: what is summed is fixed before any mask
+    is opened.
+    """
 
     context: Bytes32
     survivors: tuple[str, ...]
     lost: tuple[str, ...]
+    manifests: tuple[bytes, ...]
 
 
 class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
@@ -196,10 +218,10 @@ class Limits:
         """The bundle of all shares."""
         return envelope.OVERHEAD + self.sites * (self.share + FRAME_BYTES)
 
-    @property
-    def request(self) -> int:
-        """The hub's lists."""
-        return envelope.OVERHEAD + self.sites * (NAME_BYTES + FRAME_BYTES)
+    def request(self, nbytes: int) -> int:
+        """The hub's lists, and the manifests of vectors of ``nbytes`` together."""
+        one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes) + FRAME_BYTES
+        return envelope.OVERHEAD + self.sites * one
 
     @property
     def unmasking(self) -> int:
@@ -207,6 +229,13 @@ class Limits:
         return envelope.OVERHEAD + SEALED_OVERHEAD + self.sites * (SHARE_BYTES + FRAME_BYTES)
 
     @staticmethod
+    def manifest(nbytes: int) -> int:
+        """What a site signs of its vectors, of ``nbytes`` together."""
+        chunks = 2 + nbytes // CHUNK_BYTES
+        return envelope.OVERHEAD + 6 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
+
+    @staticmethod
     def contribution(nbytes: int) -> int:
-        """Size of a site's vectors, of ``nbytes`` together."""
-        return envelope.OVERHEAD + 4 * SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes
+        """A site's vectors, of ``nbytes`` together, with what it signs of them."""
+        sealed = envelope.OVERHEAD + 4 * SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes
+        return sealed + Limits.manifest(nbytes) + FRAME_BYTES

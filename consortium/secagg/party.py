@@ -105,7 +105,11 @@ class Party(Joining):
         body = message.load(self._key(messages.VECTORS, number), context)
         envelope = self._to_centre(messages.CONTRIBUTION, number, body)
         self._rounds[number] = replace(after, context=context)
-        return message.close(envelope)
+        return message.close(
+            envelope,
+            context,
+            lambda body: self._seal(messages.MANIFEST, number, messages.encode(body)),
+        )
 
     def unmask(self, number: int, request: bytes) -> bytes:
         """Answer the hub's lists of survivors and lost sites; once a round.
@@ -117,7 +121,8 @@ class Party(Joining):
             nothing, or has answered another request of this round.
         """
         after = self._after(number, "unmask")
-        body = check_request(self._session, number, after.context, self.name, request)
+        near = self._known.graph.neighbours(self.name)
+        body = check_request(self._session, number, after.context, self.name, request, near)
         digest = hashlib.sha256(request).digest()
         if after.request not in (b"", digest):
             raise ProtocolError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import messages
 from consortium.secagg.envelope import unseal
@@ -34,7 +36,7 @@ def read_request(session: Session, number: int, context: bytes, data: bytes) -> 
         session.roster.keys,
         run=session.run,
         kind=messages.UNMASK,
-        limit=session.limits.request,
+        limit=len(data),  # which the mailbox has kept within the round's limit
         sender=CENTRE,
         round=number,
     )
@@ -47,11 +49,39 @@ def read_request(session: Session, number: int, context: bytes, data: bytes) -> 
     return body
 
 
+def read_manifest(
+    session: Session, number: int, context: bytes, site: str, data: bytes
+) -> messages.Manifest:
+    """Check a manifest as anybody can: it is the site's own, for this round and question.
+
+    Raises
+    ------
+    ProtocolError
+        If it is not.
+    """
+    opened = unseal(
+        data,
+        session.roster.keys,
+        run=session.run,
+        kind=messages.MANIFEST,
+        limit=len(data),
+        sender=site,
+        round=number,
+    )
+    body = messages.decode(messages.Manifest, opened.body, site)
+    if body.context != context:
+        raise ProtocolError(
+            f"The manifest of {site} for round {number} belongs to another question; discard it."
+        )
+    return body
+
+
 def _check_lists(session: Session, number: int, body: messages.Request) -> None:
     roster = session.roster
     survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
     complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
-    if not complete or (survivors, lost) != (body.survivors, body.lost):
+    told = (body.survivors, body.lost)
+    if not complete or (survivors, lost) != told or len(body.manifests) != len(survivors):
         raise ProtocolError(
             f"The unmask request of round {number} doesn't list every site once, in roster order; "
             "give up the round."
@@ -64,14 +94,25 @@ def _check_lists(session: Session, number: int, body: messages.Request) -> None:
 
 
 def check_request(
-    session: Session, number: int, context: bytes, name: str, data: bytes
+    session: Session,
+    number: int,
+    context: bytes,
+    name: str,
+    data: bytes,
+    neighbours: Collection[str],
 ) -> messages.Request:
     """Check a request as the site ``name``, which has contributed, must before it answers.
+
+    It must show what its ``neighbours`` in the graph of masks have contributed, under their own
+    signatures: a centre that opened a sum before a colluding site had sent its vector could let
+    that site choose it so that the total is any number it likes. Each site is watched by all of
+    its neighbours; in a complete graph these are all others.
 
     Raises
     ------
     ProtocolError
-        As `read_request`, or if the site itself is not among the survivors.
+        As `read_request`, or if the site itself is not among the survivors, or a neighbour is
+        without having said what it sent.
     """
     if not session.roster.masked:
         raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
@@ -81,4 +122,13 @@ def check_request(
             f"The unmask request of round {number} lists {name} as lost, though it has "
             "contributed; give up the round, its vector came too late or was held back."
         )
+    _check_manifests(session, number, body, {name, *neighbours})
     return body
+
+
+def _check_manifests(
+    session: Session, number: int, body: messages.Request, watched: Collection[str]
+) -> None:
+    for site, manifest in zip(body.survivors, body.manifests, strict=True):
+        if site in watched:
+            read_manifest(session, number, body.context, site, manifest)

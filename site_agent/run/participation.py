@@ -282,7 +282,8 @@ class Attendance:
     def _closed(self, number: int, stage: Stage) -> bool:
         """Whether the centre has gone on without this site."""
         if stage.mechanism.masked_entries:
-            place, limit = self._names.round(number, "unmask"), self._sizes.request
+            place = self._names.round(number, "unmask")
+            limit = self._sizes.request(stage.message_bytes)
         else:
             place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
         return self._post.peek(place, limit) is not None
@@ -397,7 +398,9 @@ class Attendance:
         if number is None:
             return False
         place = self._names.round(number, "unmask")
-        request = self._post.receive(place, f"{number}/unmask", self._sizes.request)
+        stage = self._plan.stage(self._stages[number - 1])
+        limit = self._sizes.request(stage.message_bytes)
+        request = self._post.receive(place, f"{number}/unmask", limit)
         if request is None:
             return False
         try:

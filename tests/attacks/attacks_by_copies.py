@@ -17,7 +17,7 @@ from consortium.secagg import messages
 from site_agent.layout import LEDGER, STORE
 from site_agent.run.participation import Attendance
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle, sign, write
+from tests.support.forgery import NAMES, ask, manifests, opened, path_of, pump, settle, sign, write
 from tests.support.local_consortium import SITES, LocalConsortium
 
 _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
@@ -44,7 +44,9 @@ def _unmask(village: LocalConsortium, lost: str | None) -> None:
     """Write the hub's request for round 1 over the one before."""
     survivors = tuple(site for site in SITES if site != lost)
     party = village.agents["east"]._runs["small-0001"]._party  # type: ignore[union-attr]
-    body = messages.Request(party._rounds[1].context, survivors, (lost,) if lost else ())
+    about = party._rounds[1].context
+    shown = manifests(village.place, survivors, about)
+    body = messages.Request(about, survivors, (lost,) if lost else (), shown)
     request = sign(village.place, "unmask", 1, messages.encode(body))
     write(village.place, NAMES.round(1, "unmask"), request)
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from consortium.secagg import CENTRE, crypto, messages, seal
+from consortium.secagg.contribution import part
 from consortium.secagg.key_directory import read_keys
+from consortium.secagg.keystream import Ring
 from consortium.secagg.seed_shares import open_share
-from consortium.secagg.states import PartyRound
+from consortium.secagg.states import HubRound, PartyRound
 from consortium.secagg.unmask_request import read_request
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.hostile_hub import (
+    BITS,
+    ENTRIES,
     NUMBER,
+    Round,
     ThinConsortium,
     both_seeds_open,
     bundle_of,
@@ -24,7 +30,15 @@ from tests.attacks.hostile_hub import (
     seeds_open,
     swapped_keys,
 )
-from tests.support.secagg_wire import Consortium, Wire, context, identity, vectors
+from tests.support.secagg_wire import (
+    Consortium,
+    Wire,
+    context,
+    freighted,
+    identity,
+    ring,
+    vectors,
+)
 
 _LISTS = "consortium.secagg.unmask_request:_check_lists"
 _ONE_SITE = "the difference of two sums is one site's vector"
@@ -112,7 +126,7 @@ def different_lists_to_the_holders_of_a_site(stage: Stage) -> bool:
 def site_on_both_lists(stage: Stage) -> bool:
     """Lists one site among the survivors and among the lost at once."""
     game = played()
-    return seeds_open(game, messages.Request(context(NUMBER), game.sites, ("s0",)))
+    return seeds_open(game, game.lists(game.sites, ("s0",)))
 
 
 @attack(
@@ -125,11 +139,13 @@ def site_on_both_lists(stage: Stage) -> bool:
 def list_below_the_minimum(stage: Stage) -> bool:
     """Lists as lost two sites where the study allows one."""
     game = played(Consortium(count=5))
-    return seeds_open(game, messages.Request(context(NUMBER), game.sites[:3], game.sites[3:]))
+    return seeds_open(game, game.lists(game.sites[:3], game.sites[3:]))
 
 
 def _anybody(_real: object) -> Callable[..., messages.Request]:
-    return lambda session, number, asked, _name, data: read_request(session, number, asked, data)
+    return lambda session, number, asked, _name, data, _near: read_request(
+        session, number, asked, data
+    )
 
 
 @attack(
@@ -142,7 +158,7 @@ def _anybody(_real: object) -> Callable[..., messages.Request]:
 def contribution_held_back(stage: Stage) -> bool:
     """Keeps a site's contribution and tells the site that it was lost."""
     game = played()
-    body = messages.Request(context(NUMBER), game.sites[1:], ("s0",))
+    body = game.lists(game.sites[1:], ("s0",))
     return bool(game.wire.parties["s0"].unmask(NUMBER, game.signed(body)))
 
 
@@ -226,3 +242,68 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
         parties[site].receive_shares(bundle)
     known = [parties[site]._known.sites["s3"].channel for site in shown]
     return known[0] != known[2]
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.unmask_request:_check_manifests",
+    without="a site that works for the centre chooses its vector once the others' sum is known, so "
+    "that the total is any number they like",
+    stops="manifest message is cut short",
+    instead=nothing,
+)
+def friend_who_waits_for_the_sum(stage: Stage) -> bool:
+    """Lists a site that works for it as a survivor before that site has sent its vector."""
+    wire = Wire().set_up()
+    honest, friend = wire.consortium.sites[:-1], wire.consortium.sites[-1]
+    values, wish = vectors(honest, ENTRIES), ring(np.arange(ENTRIES), BITS)
+    parties = wire.parties
+    sent = {s: parties[s].contribute(NUMBER, context(NUMBER), values[s]) for s in honest}
+    game = Round(wire, values, sent)
+    shown = [part(sent[site], 1 << 16).manifest for site in honest]
+    body = messages.Request(context(NUMBER), (*honest, friend), (), (*shown, b""))
+    request = game.signed(body)
+    answers = [parties[site].unmask(NUMBER, request) for site in honest]
+
+    # The others' sum, opened as if the friend had sent zeros; then what the wish lacks.
+    others = _opened_with(game, friend, np.zeros_like(wish), request, answers)
+    return np.array_equal(_opened_with(game, friend, wish - others, request, answers), wish)
+
+
+def _opened_with(
+    game: Round, friend: str, vector: Ring, request: bytes, answers: Sequence[bytes]
+) -> Ring:
+    """Open the sum with this vector of the friend's, whatever it sent before."""
+    restarted(game, friend, answered=False)
+    hub = game.hub([site for site in game.sites if site != friend])
+    hub.receive_contribution(game.wire.parties[friend].contribute(NUMBER, context(NUMBER), vector))
+    tally = hub._tallies[NUMBER]
+    tally.request, tally.survivors, tally.state = request, game.sites, HubRound.UNMASKING
+    for answer in answers:
+        hub.receive_unmasking(answer)
+    return hub.sum(NUMBER).sum
+
+
+def _without_manifests(real: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+@attack(
+    "site",
+    guard="consortium.secagg.contribution:check_manifest",
+    without="a sum is published over another vector than its site has signed for everybody",
+    stops="is not what its manifest says",
+    instead=_without_manifests,
+)
+def contribution_beside_its_manifest(stage: Stage) -> bool:
+    """Sends one vector, and signs for everybody that it sent another."""
+    wire = Wire().set_up()
+    values = vectors(wire.consortium.sites, ENTRIES)
+    wire.call(CENTRE, "open", NUMBER, context(NUMBER), ENTRIES, BITS)
+    parts = part(wire.call("s0", "contribute", NUMBER, context(NUMBER), values["s0"]), 1 << 16)
+    other = messages.decode(messages.Manifest, msgspec.msgpack.decode(parts.manifest)[5], "s0")
+    forged = msgspec.structs.replace(other, chunks=(bytes(32),))
+    run = wire.consortium.run
+    signed = seal(identity("s0"), run, "s0", messages.MANIFEST, NUMBER, messages.encode(forged))
+    wire.hub.receive_contribution(freighted(parts.envelope, parts.freight, signed))
+    return "s0" in wire.hub.contributed(NUMBER)

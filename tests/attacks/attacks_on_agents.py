@@ -16,7 +16,17 @@ from consortium.errors import SiteError
 from consortium.secagg import messages
 from consortium.synthetic.dataset import start_dataset
 from tests.attacks.attack_kinds import Stage, attack
-from tests.support.forgery import NAMES, ask, opened, pump, rounds_of, settle, sign, write
+from tests.support.forgery import (
+    NAMES,
+    ask,
+    manifests,
+    opened,
+    pump,
+    rounds_of,
+    settle,
+    sign,
+    write,
+)
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct
 
 
@@ -47,7 +57,10 @@ def more_rounds_than_planned(stage: Stage) -> bool:
 
 def _all_survive(village: LocalConsortium) -> bytes:
     party = village.agents["north"]._runs["small-0001"]._party  # type: ignore[union-attr]
-    return messages.encode(messages.Request(party._rounds[1].context, SITES, ()))
+    about = party._rounds[1].context
+    return messages.encode(
+        messages.Request(about, SITES, (), manifests(village.place, SITES, about))
+    )
 
 
 _TABLES = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -25,7 +25,7 @@ from consortium.secagg.key_schedule import public_bytes
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import ring_of
 from consortium.secagg.unmasking import Opener
-from tests.support.secagg_wire import Consortium, Wire, context, identity, ring, vectors
+from tests.support.secagg_wire import Consortium, Wire, context, identity, lists, ring, vectors
 
 NUMBER, ENTRIES, BITS = 1, 4, 32
 
@@ -77,6 +77,10 @@ class Round:
         """Whether two sums give one site's vector away."""
         return np.array_equal(whole.sum - rest.sum, self.values[site])
 
+    def lists(self, survivors: Sequence[str], lost: Sequence[str] = ()) -> messages.Request:
+        """Lists that show a manifest of every survivor."""
+        return lists(self.wire.consortium.run, survivors, lost, NUMBER, context(NUMBER))
+
     def signed(self, body: messages.Request) -> bytes:
         """Sign lists as the centre."""
         run = self.wire.consortium.run
@@ -85,9 +89,9 @@ class Round:
     def masked(self, contribution: bytes) -> Ring:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
-        envelope, load = contribution_module.part(contribution, 1 << 16)
-        opened = hub._unseal(envelope, messages.CONTRIBUTION, 1 << 16)
-        return ring_of(hub._unload(opened, load).masked, BITS, ENTRIES, "it")
+        parts = contribution_module.part(contribution, 1 << 16)
+        opened = hub._unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
+        return ring_of(hub._unload(opened, parts).masked, BITS, ENTRIES, "it")
 
 
 def played(consortium: Consortium | None = None) -> Round:
@@ -101,14 +105,15 @@ def played(consortium: Consortium | None = None) -> Round:
     return Round(wire, values, sent)
 
 
-def restarted(game: Round, site: str) -> None:
-    """Build a party again from what it received and what it stored."""
+def restarted(game: Round, site: str, *, answered: bool = True) -> None:
+    """Build a party again from what it received and, if it has answered, what it stored."""
     count, log = len(game.sites), game.wire.log
     party = game.wire.consortium.party(site)
     party.receive_keys(log[count])
     party.receive_shares(log[2 * count + 1])
-    request = game.hub(game.sites).request(NUMBER)
-    party.restore(NUMBER, context(NUMBER), True, request)
+    if answered:
+        request = game.hub(game.sites).request(NUMBER)
+        party.restore(NUMBER, context(NUMBER), True, request)
     game.wire.parties[site] = party
 
 
@@ -144,7 +149,7 @@ def both_seeds_open(game: Round, victim: str) -> bool:
     shares: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
     for place, holder in enumerate(holders):
         told = lists[lost := 2 * place // len(holders)]
-        body = messages.Request(context(NUMBER), told, (victim,) if lost else ())
+        body = game.lists(told, (victim,) if lost else ())
         answer = game.wire.parties[holder].unmask(NUMBER, game.signed(body))
         opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
         sent = hub._decrypt(messages.Unmasking, opened)

@@ -44,6 +44,7 @@ from consortium.secagg.unmask_request import check_request
 from tests.long.fuzz_mutations import JSON, MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, ENTRIES, RUN, SITES, Run, key_of
 from tests.long.fuzz_targets import Target
+from tests.support.secagg_wire import freighted
 
 _BODIES = (
     *(messages.Advertisement, messages.Keys, messages.Share, messages.Shares),
@@ -58,12 +59,7 @@ def body_of(message: bytes) -> bytes:
 
 def envelope_of(contribution: bytes) -> bytes:
     """A contribution without its vectors."""
-    return contribution_module.part(contribution, 1 << 16)[0]
-
-
-def _freighted(envelope: bytes, load: memoryview) -> bytes:
-    """Put a message together again."""
-    return b"".join((load, envelope, len(envelope).to_bytes(4, "little")))
+    return contribution_module.part(contribution, 1 << 16).envelope
 
 
 def resigned(make: Make, kind: str, sender: str, number: int = 0, run: str = RUN) -> Make:
@@ -177,7 +173,7 @@ def signed_targets(run: Run) -> list[Target]:
             "unmask request, signed",
             60_000,
             plan(messages.Request, messages.UNMASK, CENTRE, 1),
-            lambda data: check_request(session, 1, CONTEXT, site, data),
+            lambda data: check_request(session, 1, CONTEXT, site, data, SITES),
         ),
         *_encrypted_targets(run, bodies),
         _consent_target(run),
@@ -188,10 +184,10 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
     site, hub = SITES[0], run.hub
 
     def contribution(data: bytes) -> None:
-        envelope, load = contribution_module.part(data, 1 << 16)
-        opened = hub._unseal(envelope, messages.CONTRIBUTION, 1 << 16)
+        parts = contribution_module.part(data, 1 << 16)
+        opened = hub._unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
         tally = Tally(run.setting.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
-        tally.add(site, hub._unload(opened, load))
+        tally.add(site, hub._unload(opened, parts), parts.manifest)
 
     def unmasking(data: bytes) -> None:
         opened = hub._unseal(data, messages.UNMASKING, 1 << 16)
@@ -200,7 +196,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         tally.survivors, tally.request = SITES[:3], run.request
         tally.answer(site, hub._decrypt(messages.Unmasking, opened))
 
-    load = contribution_module.part(run.contributions[0], 1 << 16)[1]
+    sent = contribution_module.part(run.contributions[0], 1 << 16)
     said = encrypted(bodies[messages.Contribution], run, messages.CONTRIBUTION, site)
     answers = encrypted(bodies[messages.Unmasking], run, messages.UNMASKING, site)
     whole = mutant(run.contributions)
@@ -208,7 +204,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         Target(
             "contribution, signed",
             60_000,
-            lambda rng: _freighted(said(rng), load),
+            lambda rng: freighted(said(rng), sent.freight, sent.manifest),
             contribution,
         ),
         Target("contribution with its vectors", 60_000, whole, contribution),

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from consortium.engine.neighbour_answers import BROADCAST
 from consortium.engine.queries import encode_query
 from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import load_identity
-from consortium.secagg import CENTRE, seal, unseal
+from consortium.secagg import CENTRE, messages, seal, unseal
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Entry, Ledger
 from tests.support.local_consortium import STUDY, LocalConsortium, build
@@ -61,6 +61,14 @@ def sign(place: DemoFolders, kind: str, number: int, body: bytes, who: str = CEN
     """Sign as the centre or a site."""
     folder = place.files.keys if who == CENTRE else place.site(who)
     return seal(load_identity(folder).key, RUN, who, kind, number, body)
+
+
+def manifests(
+    place: DemoFolders, sites: Sequence[str], about: bytes, number: int = 1
+) -> tuple[bytes, ...]:
+    """What sites sign that have sent nothing."""
+    body = messages.encode(messages.Manifest(about, 32, 0, 0, ()))
+    return tuple(sign(place, messages.MANIFEST, number, body, site) for site in sites)
 
 
 def ask(place: DemoFolders, query: Query | bytes, number: int = 1) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -197,6 +197,21 @@ def run(wire: AnyWire) -> AnyWire:
     return wire
 
 
-def freighted(envelope: bytes, load: bytes | memoryview = b"") -> bytes:
-    """Put an envelope behind any freight, as a contribution has it."""
-    return b"".join((load, envelope, len(envelope).to_bytes(4, "little")))
+def freighted(envelope: bytes, load: bytes | memoryview = b"", manifest: bytes = b"") -> bytes:
+    """Put an envelope and a manifest behind any freight, as a contribution has it."""
+    lengths = [len(end).to_bytes(4, "little") for end in (envelope, manifest)]
+    return b"".join((load, envelope, lengths[0], manifest, lengths[1]))
+
+
+def manifest(run: str, site: str, number: int, about: bytes) -> bytes:
+    """What a site signs that sends nothing."""
+    body = messages.encode(messages.Manifest(about, 32, 0, 0, ()))
+    return seal(identity(site), run, site, messages.MANIFEST, number, body)
+
+
+def lists(
+    run: str, survivors: Sequence[str], lost: Sequence[str], number: int, about: bytes
+) -> messages.Request:
+    """A request that shows a manifest of every survivor, known or not."""
+    told = tuple(manifest(run, site, number, about) for site in survivors)
+    return messages.Request(about, tuple(survivors), tuple(lost), told)

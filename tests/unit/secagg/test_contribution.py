@@ -20,7 +20,7 @@ def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
     room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
-    return body, contribution.part(room.close(b""), LIMIT)[1]
+    return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).freight
 
 
 @given(
@@ -34,9 +34,11 @@ def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
     room = contribution.Room(first.size, first.dtype, second)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
-    envelope, load = contribution.part(room.close(b"envelope"), LIMIT)
-    assert envelope == b"envelope"
-    found = contribution.unload(KEY, body, load, "It")
+    parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
+    assert parts.envelope == b"envelope"
+    manifest = messages.decode(messages.Manifest, parts.manifest, "it")
+    assert contribution.check_manifest(manifest, parts, body)
+    found = contribution.unload(KEY, body, parts.freight, "It")
     assert found.masked == first.tobytes()
     assert found.opened == (None if second is None else second.tobytes())
     assert (found.context, found.bits) == (bytes(32), bits)
@@ -61,17 +63,17 @@ def test_the_border_of_the_two_vectors_is_sealed(shift: int) -> None:
 
 @given(st.binary(max_size=12), st.integers(0, 2**32 - 1))
 def test_a_message_is_parted_within_its_bytes_or_refused(data: bytes, claim: int) -> None:
-    message = data + claim.to_bytes(4, "little")
+    message = data + claim.to_bytes(4, "little") + bytes(4)  # and no manifest
     if claim <= len(data):
-        envelope, load = contribution.part(message, LIMIT)
-        assert bytes(load) + envelope == data
-        assert len(envelope) == claim
+        parts = contribution.part(message, LIMIT)
+        assert bytes(parts.freight) + parts.envelope == data
+        assert len(parts.envelope) == claim
     else:
         with pytest.raises(ProtocolError):
             contribution.part(message, LIMIT)
 
 
-@pytest.mark.parametrize("size", [0, 3])
+@pytest.mark.parametrize("size", [0, 3, 4, 7])
 def test_too_short_for_a_length(size: int) -> None:
     with pytest.raises(ProtocolError):
         contribution.part(bytes(size), LIMIT)
@@ -87,9 +89,9 @@ def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
     values = vectors(wire.parties, 8)
     wire.call(CENTRE, "open", 1, context(1), 8, 32)
     sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
-    (envelope, _), (_, load) = (contribution.part(data, LIMIT) for data in sent)
+    mine, other = (contribution.part(data, LIMIT) for data in sent)
     with pytest.raises(ProtocolError, match="did not seal"):
-        wire.hub.receive_contribution(freighted(envelope, load))
+        wire.hub.receive_contribution(freighted(mine.envelope, other.freight, mine.manifest))
     assert wire.hub.contributed(1) == ()
     assert [wire.hub.receive_contribution(data) for data in sent] == ["s0", "s1"]
 

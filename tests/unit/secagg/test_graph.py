@@ -28,13 +28,14 @@ from tests.support.secagg_wire import (
     snapshot,
     vectors,
 )
+from tests.support.secagg_wire import lists as lists_of
 from tests.unit.secagg.test_restart import CrashingWire
 
 SMALL = Consortium(count=12, rounds=2, holders=8, needed=7)
 """Of twelve sites none can be cut off by eight holders each: no draw falls apart."""
 COMPLETE = {  # digests of all messages of `run`: whoever changes the bytes sees it here
-    (4, 0): "c459434ac10e4e5f605c8016f5db982abf5e2f3d5a2a0920fee4582133f3d097",
-    (32, 3): "972505adc26af7bc9998956ca20180641bfcd6eda3718b3123ae3d690bb3f1c8",
+    (4, 0): "cf2903660d32e03a4c9f82df70fdef6372d57a35ae9047958a27675100fc2a71",
+    (32, 3): "8d4d2a4088096c296f644417aa186a2a21cdf60f172f3834bf665c915ff20fd7",
 }
 
 
@@ -111,9 +112,9 @@ def _graph(wire: Wire) -> Graph:
 def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
     wire = Wire(SMALL).set_up()
     party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
-    envelope, load = contribution.part(party.contribute(1, context(1), zeros), 10**6)
-    opened = wire.hub._unseal(envelope, messages.CONTRIBUTION, 10**6)
-    masked = np.frombuffer(wire.hub._unload(opened, load).masked, np.uint32).copy()
+    parts = contribution.part(party.contribute(1, context(1), zeros), 10**6)
+    opened = wire.hub._unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    masked = np.frombuffer(wire.hub._unload(opened, parts).masked, np.uint32).copy()
     known, own = party._known, party._own
     private = mask_private(party._session.digest, "s0", 1, own.mask_seed(1))
     near = known.graph.neighbours("s0")
@@ -198,7 +199,7 @@ def _opened(wire: Wire, victim: str, lists: dict[str, str | None]) -> dict[str, 
     shares: dict[str, dict[int, bytes]] = {"self": {}, "mask": {}}
     for holder, lost in lists.items():
         survivors = tuple(s for s in SMALL.sites if s != lost)
-        body = messages.Request(context(1), survivors, (lost,) if lost else ())
+        body = lists_of(SMALL.run, survivors, (lost,) if lost else (), 1, context(1))
         answer = wire.parties[holder].unmask(1, as_centre(SMALL.run, "unmask", 1, body))
         plain: Any = wire.hub._decrypt(
             messages.Unmasking, wire.hub._unseal(answer, messages.UNMASKING, 10**6)

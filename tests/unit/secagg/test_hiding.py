@@ -25,9 +25,9 @@ def looks_uniform(vector: Ring) -> bool:
 def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     """A vector of zeros as the hub sees it once the channel's encryption is off."""
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
-    envelope, load = contribution.part(sent, 10**6)
-    opened = wire.hub._unseal(envelope, messages.CONTRIBUTION, 10**6)
-    return np.frombuffer(wire.hub._unload(opened, load).masked, np.uint32).copy()
+    parts = contribution.part(sent, 10**6)
+    opened = wire.hub._unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    return np.frombuffer(wire.hub._unload(opened, parts).masked, np.uint32).copy()
 
 
 def take_off(

@@ -14,6 +14,7 @@ from tests.support.secagg_wire import (
     context,
     freighted,
     identity,
+    lists,
     plain_sum,
     snapshot,
     vectors,
@@ -238,7 +239,7 @@ def test_a_run_without_masks() -> None:
     refused(plain.hub, "masks", "open", 2, context(2), 3, 32)
     with pytest.raises(ProtocolError, match="without masks"):
         plain.parties["s0"].contribute(2, context(2), np.zeros(3, np.uint32))
-    body = messages.encode(messages.Request(context(1), ("s1", "s3"), ("s0", "s2")))
+    body = messages.encode(lists("study-1", ("s1", "s3"), ("s0", "s2"), 1, context(1)))
     ask = seal(identity(CENTRE), "study-1", CENTRE, messages.UNMASK, 1, body)
     with pytest.raises(ProtocolError, match="without masks"):
         plain.parties["s1"].unmask(1, ask)

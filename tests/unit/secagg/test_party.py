@@ -7,7 +7,7 @@ import pytest
 
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import CENTRE, Party, RoundSum, messages, seal
-from tests.support.secagg_wire import Consortium, Wire, context, identity, snapshot, vectors
+from tests.support.secagg_wire import Consortium, Wire, context, identity, lists, snapshot, vectors
 
 FIVE = Consortium(count=5)
 SITES = FIVE.sites
@@ -27,7 +27,7 @@ def request(
     about: bytes = context(1),
     signer: str = CENTRE,
 ) -> bytes:
-    body = messages.Request(about, survivors, lost)
+    body = lists(FIVE.run, survivors, lost, asked, about)
     return seal(identity(signer), FIVE.run, signer, messages.UNMASK, asked, messages.encode(body))
 
 
@@ -65,9 +65,9 @@ def test_too_few_survivors_names_the_lost(wire: Wire) -> None:
 
 def test_a_site_that_contributed_nothing_answers_nothing(wire: Wire) -> None:
     wire.contribute(1, VALUES, missing=["s4"])
-    for lists in ((SITES, ()), (SITES[:4], SITES[4:])):
+    for shown in ((SITES, ()), (SITES[:4], SITES[4:])):
         with pytest.raises(ProtocolError, match="waiting"):
-            wire.parties["s4"].unmask(1, request(*lists))
+            wire.parties["s4"].unmask(1, request(*shown))
 
 
 def test_one_request_a_round_is_answered_and_its_repeat_alike(wire: Wire) -> None:

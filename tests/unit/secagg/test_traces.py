@@ -21,7 +21,7 @@ from tests.support.secagg_wire import Consortium, Wire, context, plain_sum, vect
 )
 def test_the_sum_is_the_plain_sum(count, entries, bits, seed, data) -> None:  # type: ignore[no-untyped-def]
     consortium = Consortium(count, rounds=1, dropouts=most_dropouts(count, 0))
-    roster = consortium.membership.roster_file
+    roster = consortium.roster
     some = st.sets(st.sampled_from(roster.sites), max_size=count - roster.minimum)
     lost = data.draw(some)
     spare = sorted(set(roster.sites) - lost)
