@@ -1,0 +1,60 @@
+"""What the package declares: dependencies that are imported, and what a stranger looks for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from consortium import __version__
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OWN = {"consortium", "flows", "site_agent"}
+MODULES = {
+    "dp-accounting": "dp_accounting",
+    "jinja2": "jinja2",
+    "pillow": "PIL",
+    "pyyaml": "yaml",
+}
+"""Import names that are not the distribution's own."""
+PINS = {"fastapi", "sqlalchemy"}
+"""Declared for Prefect's sake alone."""
+
+
+def _declared() -> set[str]:
+    extras = PROJECT["optional-dependencies"]
+    shipped = [each for name in extras if name not in ("dev", "bench") for each in extras[name]]
+    names = [
+        re.split(r"[<>=\[ ]", each)[0].lower() for each in (*PROJECT["dependencies"], *shipped)
+    ]
+    return {MODULES.get(name, name) for name in names if name not in PINS}
+
+
+def _imported() -> set[str]:
+    found: set[str] = set()
+    for path in (path for room in OWN for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - OWN - set(sys.stdlib_module_names)
+
+
+def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
+    assert _imported() == _declared()
+
+
+def test_a_stranger_finds_licence_changes_and_how_to_report() -> None:
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert PROJECT["license"] == "Apache-2.0"
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == PROJECT["version"] == __version__
+    assert citation["license"] == PROJECT["license"]
+    for name in ("CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", ".github/workflows/test.yaml"):
+        assert (ROOT / name).is_file(), name
