@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from consortium.algorithms.base import (
     Array,
@@ -23,14 +23,13 @@ from consortium.algorithms.base import (
     SiteData,
     Takes,
 )
+from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 
 
-class AverageParameters(BaseModel):
+class AverageParameters(FrozenModel):
     """Parameters of `average`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     bound: float = Field(
         default=1.0, gt=0, description="Clipping bound of one unit's mean volume (Euclidean norm)."

@@ -26,6 +26,17 @@ Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 Fixed = Mapping[str, Argument | Callable[[], Array]]
 
+MOST_ENTRIES = 50_000_000
+"""Of a message: 400 MB."""
+MOST_ENTRIES_A_ROUND = 5_000_000
+"""Of a message of which there are hundreds: 40 MB each."""
+MOST_MOMENT_FEATURES = 6_000
+"""Whose second moment is released: 18 million numbers, 144 MB a message and 288 MB in memory."""
+MOST_SOLVED_FEATURES = 3_000
+"""Whose second moment is solved as a whole: 4.5 million numbers a message."""
+MOST_ROWS = 1_000
+"""Of a table in a result."""
+
 
 @dataclass(frozen=True)
 class Extent:

@@ -5,7 +5,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
-from consortium.algorithms.ica.maps import map_products
+from consortium.algorithms.ica.site import map_products
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData

@@ -1,0 +1,106 @@
+"""A site's half of `ica`: moments of unmixed courses, and maps.
+
+Of an unmixing W and a whitening that the query brings; every unit's moment is clipped by itself.
+
+Maps are of full resolution, where the ICA ran on few features (an atlas, a coarse grid). One
+private average of y zᵀ, y a volume at full resolution and z the unmixed courses, gives what the
+regression of voxels on courses would, since the courses are white. Source: the second half of dual
+regression (Beckmann et al. 2009), as one sum over all subjects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import array_argument, feature_argument
+from consortium.errors import ProtocolError
+from consortium.kernels import infomax
+from consortium.kernels.power import add_subject_maps, add_volume_maps
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_columns
+
+
+def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
+    """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s).
+
+    Raises
+    ------
+    ProtocolError
+        If the query's matrices don't fit each other or the data.
+    """
+    whitening = feature_argument(query, "whitening", data.features)
+    unmixing = array_argument(query, "unmixing", 2)
+    if whitening.shape[1] != unmixing.shape[1]:
+        raise ProtocolError(
+            f"The query's whitening has shape {whitening.shape} and its unmixing "
+            f"{unmixing.shape}, which don't fit each other; discard it."
+        )
+    return unmixing, data.reduced(whitening)
+
+
+def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    unmixing, reduced = unmixed(data, query)
+    if data.unit == "timepoint":
+        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
+    return _clipped_mean(map(infomax.antisymmetric, moments), bound, _units(data))
+
+
+def fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
+    unmixing, reduced = unmixed(data, query)
+    steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
+    return _clipped_mean(steps, bound, _units(data))
+
+
+def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
+    unmixing, reduced = unmixed(data, query)
+    bias = array_argument(query, "bias", 1)
+    if len(bias) != len(unmixing):
+        raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
+    if data.unit == "timepoint":
+        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
+    ends = np.cumsum([0, *data.lengths])
+    spans = [reduced[:, a:b] for a, b in pairwise(ends)]
+    means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
+    return _clipped_mean(means, bound, _units(data))
+
+
+def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
+    unmixing, reduced = unmixed(data, query)
+    total = np.zeros((data.voxels, len(unmixing)))
+    ends = np.cumsum([0, *data.lengths])
+    add = add_subject_maps if data.unit == "subject" else add_volume_maps
+    for block, (start, stop) in zip(data.fine_blocks(), pairwise(ends), strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            courses = unmixing.astype(reduced.dtype) @ reduced[:, start:stop]
+        add(total, block, courses, bound.norm)
+    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
+    return total / units
+
+
+def _named_score(query: Query) -> infomax.Score:
+    return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
+
+
+def _units(data: SiteData) -> int:
+    return len(data.lengths) if data.unit == "subject" else sum(data.lengths)
+
+
+def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
+    """Mean over subjects of their statistics (rows), each clipped to the bound.
+
+    One that overflowed counts as zero, since an error would tell whoever chose the
+    whitening how large the data are.
+    """
+    total: Array = np.zeros(1)
+    for part in parts:
+        total = total + clip_columns(part.reshape(len(part), -1).T, bound.norm).sum(axis=1)
+    return total / units
