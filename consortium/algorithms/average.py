@@ -45,8 +45,7 @@ def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
             total += clip_vector(block.mean(axis=1, dtype=np.float64), bound.norm)
         else:
             total += clip_columns(block, bound.norm).sum(axis=1, dtype=np.float64)
-    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-    return total / units
+    return total / data.units
 
 
 class Average:

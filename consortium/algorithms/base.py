@@ -38,6 +38,11 @@ MOST_ROWS = 1_000
 """Of a table in a result."""
 
 
+def units_of(unit: Unit, lengths: Sequence[int]) -> int:
+    """Units of privacy of persons with so many volumes each."""
+    return len(lengths) if unit == "subject" else sum(lengths)
+
+
 @dataclass(frozen=True)
 class Extent:
     """How many numbers describe a person, whoever it is: public.
@@ -105,6 +110,11 @@ class Shape:
     def units(self) -> tuple[int, ...]:
         """Units of privacy per site."""
         return self.subjects if self.unit == "subject" else self.samples
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of volumes per person."""
+        return sum(self.samples) / sum(self.subjects)
 
     def view_slice(self, name: str, field: str) -> slice:
         """Entries of a view within a person's vector.
@@ -246,6 +256,10 @@ class SiteData(Protocol):
     @property
     def lengths(self) -> Sequence[int]:
         """Volumes of each subject."""
+
+    @property
+    def units(self) -> int:
+        """Units of privacy: persons, or volumes."""
 
     @property
     def voxels(self) -> int:

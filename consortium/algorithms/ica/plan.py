@@ -122,7 +122,7 @@ def _check(parameters: IcaParameters, shape: Shape) -> None:
 def _default_bound(parameters: IcaParameters, shape: Shape) -> float:
     """About 1.5 times the typical norm, from public sizes alone."""
     size = parameters.components
-    length = sum(shape.samples) / sum(shape.subjects)
+    length = shape.mean_length
     if parameters.optimizer == "gradient":
         # At rest E[ŷzᵀ] = −I, whose trace R no mean of terms of norm R or less can reach: with
         # a smaller bound a volume's clip makes W grow for ever.
@@ -142,5 +142,5 @@ def _default_maps_bound(components: int, shape: Shape) -> float:
     """
     if shape.unit == "timepoint":
         return math.sqrt(components)
-    length = sum(shape.samples) / sum(shape.subjects)
+    length = shape.mean_length
     return min(1.0, math.sqrt(0.3 + components / length))

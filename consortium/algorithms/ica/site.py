@@ -10,7 +10,6 @@ regression (Beckmann et al. 2009), as one sum over all subjects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +20,7 @@ from consortium.errors import ProtocolError
 from consortium.kernels import infomax
 from consortium.kernels.power import add_subject_maps, add_volume_maps
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns
+from consortium.privacy.clipping import clipped_mean
 
 
 def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
@@ -46,16 +45,16 @@ def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     unmixing, reduced = unmixed(data, query)
     if data.unit == "timepoint":
-        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
+        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
     moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
-    return _clipped_mean(map(infomax.antisymmetric, moments), bound, _units(data))
+    return clipped_mean(map(infomax.antisymmetric, moments), bound.norm, data.units)
 
 
 def fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = unmixed(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
-    return _clipped_mean(steps, bound, _units(data))
+    return clipped_mean(steps, bound.norm, data.units)
 
 
 def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -65,11 +64,11 @@ def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     if len(bias) != len(unmixing):
         raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
     if data.unit == "timepoint":
-        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
+        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
     ends = np.cumsum([0, *data.lengths])
     spans = [reduced[:, a:b] for a, b in pairwise(ends)]
     means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
-    return _clipped_mean(means, bound, _units(data))
+    return clipped_mean(means, bound.norm, data.units)
 
 
 def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -82,25 +81,8 @@ def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             courses = unmixing.astype(reduced.dtype) @ reduced[:, start:stop]
         add(total, block, courses, bound.norm)
-    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-    return total / units
+    return total / data.units
 
 
 def _named_score(query: Query) -> infomax.Score:
     return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
-
-
-def _units(data: SiteData) -> int:
-    return len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-
-
-def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
-    """Mean over subjects of their statistics (rows), each clipped to the bound.
-
-    One that overflowed counts as zero, since an error would tell whoever chose the
-    whitening how large the data are.
-    """
-    total: Array = np.zeros(1)
-    for part in parts:
-        total = total + clip_columns(part.reshape(len(part), -1).T, bound.norm).sum(axis=1)
-    return total / units

@@ -30,8 +30,7 @@ def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
         else:
             rows, scale = clip_columns(block, math.sqrt(bound.norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
         total = add_second_moment(total, rows, scale)
-    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-    return pack_symmetric(total) / units
+    return pack_symmetric(total) / data.units
 
 
 def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -47,5 +46,4 @@ def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
             with np.errstate(over="ignore"):
                 narrow = basis.astype(block.dtype)
         add_subject_product(total, block, narrow, bound.norm)
-    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-    return total / units
+    return total / data.units
