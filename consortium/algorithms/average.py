@@ -5,7 +5,7 @@ Source: dissertation section 3.1 and Algorithm 3.2, for vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from pydantic import Field
 from consortium.algorithms.base import (
     Array,
     Captions,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -57,6 +58,10 @@ class Average:
     needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
+    cases: ClassVar[Sequence[Case]] = (
+        Case(),
+        Case({"bound": 0.3}, "timepoint"),
+    )
 
     def releases(self, parameters: AverageParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""

@@ -361,6 +361,27 @@ class Result:
     captions: Captions = field(default_factory=Captions)
 
 
+@dataclass(frozen=True)
+class Case:
+    """An example of an analysis: a few persons' data are enough, and it ends in a moment.
+
+    Tests of the contract, of sensitivities and of hostile queries, and the searches of
+    `benchmarks` and `tests.long`, run every case of every analysis.
+
+    Parameters
+    ----------
+    analysis : mapping
+        A study file's ``analysis``.
+    unit : {'subject', 'timepoint'}
+    views : tuple of (str, int)
+        Name and number of entries of every view; none for a study of image series.
+    """
+
+    analysis: Mapping[str, Any] = field(default_factory=dict)
+    unit: Unit = "subject"
+    views: tuple[tuple[str, int], ...] = ()
+
+
 @runtime_checkable
 class NamesSites(Protocol):
     """Parameters that name sites of the study."""
@@ -395,6 +416,10 @@ class Algorithm(Protocol):
     @property
     def statistics(self) -> Mapping[str, Local]:
         """Site's half: the mean over the site's units of a statistic clipped to the bound."""
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """Examples that together ask for every statistic, in every unit that it is for."""
 
     def releases(self, parameters: Any, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Every release that `run` can make, at the worst."""

@@ -8,7 +8,7 @@ is the mean of the last rounds' parameters, in which their noise averages out at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from consortium.algorithms.base import (
     MOST_ENTRIES_A_ROUND,
     Argument,
     Array,
+    Case,
     Form,
     Local,
     PlannedRelease,
@@ -114,6 +115,10 @@ class Network:
     needs_means = False
     Parameters = NetworkParameters
     statistics: ClassVar[Mapping[str, Local]] = {"network_gradient": _gradient}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}, views=(("x", 4), ("y", 1))),
+        Case({"target": "kind", "hidden": [3, 2], "rounds": 2}, views=(("kind", 3), ("x", 4))),
+    )
 
     def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease]:
         """Equal rounds with the whole budget."""

@@ -14,7 +14,7 @@ the models stay and the duals move on, as in Algorithm 2. Every such test is pai
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from consortium.algorithms.admm.result import admm_result
 from consortium.algorithms.admm.site import local_gain, local_model
 from consortium.algorithms.base import (
     Array,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -72,6 +73,16 @@ class Admm:
         "admm_model": local_model,
         "admm_gain": local_gain,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case(
+            {"target": "y", "rounds": 3, "bound": 1.2, "regularization": 0.1, "penalty": 0.002},
+            views=(("x", 4), ("y", 1)),
+        ),
+        Case(
+            {"target": "y", "rounds": 4, "broadcasts": 3, "threshold": 0, "constant": 0},
+            views=(("y", 1), ("x", 3)),
+        ),
+    )
 
     def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""

@@ -10,7 +10,7 @@ is taken out (`kernels.canonical`); and more than two views are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from consortium.algorithms.base import (
     Argument,
     Array,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -41,6 +42,8 @@ from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 Centred = Generator[Query, Release, tuple[Array, Array]]
 Bases = Generator[Query, Release, dict[str, Array]]
 
+_VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
+
 
 class Cca:
     """A mean, if need be a PCA of some views, and one second moment of all views together."""
@@ -56,6 +59,14 @@ class Cca:
         "view_product": view_product,
         "stacked_moment": stacked_moment,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"pairs": 2}, views=_VIEWS),
+        Case(
+            {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, views=_VIEWS
+        ),
+        Case({"pairs": 1, "reduce": {"faces": 2, "erp": 1}, "radii": {"age": 2.0}}, views=_VIEWS),
+        Case({"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, views=_VIEWS),
+    )
 
     def releases(self, parameters: CcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Mean and spread; a PCA for each view to reduce; the stacked moment."""

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from consortium.algorithms.base import Array, Form, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument, feature_argument
+from consortium.algorithms.query_arguments import array_argument, feature_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
@@ -62,8 +62,8 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
             if f"basis-{name}" in query.arguments:
                 part = feature_argument(query, f"basis-{name}", size).T @ part
             rows.append(factor * part)
-    constant = query.arguments.get("constant")
-    if isinstance(constant, float) and constant:
+    constant = number_argument(query, "constant")
+    if constant:
         rows.append(np.full((1, data.units), constant))
     persons = clip_columns(np.vstack(rows), math.sqrt(bound.norm))  # ‖z zᵀ‖ = ‖z‖²
     size = len(persons)

@@ -12,14 +12,16 @@ arguments, so that nobody can ask for other levels than those that were approved
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
+
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
 class Coordinate:
@@ -34,6 +36,12 @@ class Coordinate:
         "coordinate_mean": coordinate_mean,
         "coordinate_moment": coordinate_moment,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"levels": {"x": 0.5}, "dependence": 0.1}, views=_VIEWS),
+        Case({"levels": {"x": 1}, "target": "y", "protects": "entry"}, views=_VIEWS),
+        Case({"radii": {"x": 1.0}, "target": "y"}, views=_VIEWS),
+        Case({"levels": {"y": 2.0}, "randomize": "record"}, views=_VIEWS),
+    )
 
     def releases(self, parameters: CoordinateParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the budget that the levels leave room for."""

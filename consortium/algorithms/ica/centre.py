@@ -16,7 +16,7 @@ with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from scipy.linalg import expm, polar
 from consortium.algorithms.base import (
     Argument,
     Array,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -67,6 +68,18 @@ class Ica:
         "infomax": gradient,
         "maps": map_products,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"components": 3, "rounds": 3}),
+        Case({"components": 3, "rounds": 2, "pca_solver": "power"}),
+        Case({"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
+        Case({"components": 3, "rounds": 2, "maps": True}),
+        Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
+        Case({"components": 2, "rounds": 3, "score": "tanh"}),
+        Case({"components": 3, "rounds": 2, "optimizer": "fixed-point"}),
+        Case({"components": 3, "rounds": 2, "optimizer": "gradient"}),
+        Case({"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
+        Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
+    )
 
     def releases(self, parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""

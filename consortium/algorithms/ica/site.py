@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument, feature_argument
+from consortium.algorithms.query_arguments import array_argument, feature_argument, word_argument
 from consortium.errors import ProtocolError
 from consortium.kernels import infomax
 from consortium.kernels.power import add_subject_maps, add_volume_maps
@@ -43,10 +43,10 @@ def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
 
 def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
-    unmixing, reduced = unmixed(data, query)
+    (unmixing, reduced), score = unmixed(data, query), _named_score(query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
-    moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
     return clipped_mean(map(infomax.antisymmetric, moments), bound.norm, data.units)
 
 
@@ -85,4 +85,5 @@ def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 def _named_score(query: Query) -> infomax.Score:
-    return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
+    word = word_argument(query, "score", "tanh", "volatility")
+    return "tanh" if word == "tanh" else "volatility"

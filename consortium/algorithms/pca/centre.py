@@ -10,11 +10,12 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from consortium.algorithms.base import (
     Captions,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -42,6 +43,12 @@ class Pca:
         "second_moment": second_moment,
         "power": power_product,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"components": 2}),
+        Case({"components": 6, "bound": 0.7}, "timepoint"),
+        Case({"components": 2, "solver": "power"}),
+        Case({"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
+    )
 
     def releases(self, parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget, or as many as there are iterations."""

@@ -10,15 +10,18 @@ done after the release: see `kernels.normal_equations`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import plan_releases, query_arguments, target_entry
 from consortium.algorithms.regression.result import read_moment, regression_result
 from consortium.algorithms.regression.site import regression_moment
 from consortium.kernels.normal_equations import posterior_fit, trimmed_fit
+
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_COST = [[0, 0, 1], [0, -2], [1]]
 
 
 class Regression:
@@ -30,6 +33,12 @@ class Regression:
     needs_means = False
     Parameters = RegressionParameters
     statistics: ClassVar[Mapping[str, Local]] = {"regression_moment": regression_moment}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"target": "y", "bound": 1.5}, views=_VIEWS),
+        Case({"target": "y", "bound": 0.5, "intercept": False, "stabilize": "trim"}, views=_VIEWS),
+        Case({"target": "y", "bound": 2.0, "model": "logistic"}, views=_VIEWS),
+        Case({"target": "y", "bound": 1.0, "model": "polynomial", "cost": _COST}, views=_VIEWS),
+    )
 
     def releases(self, parameters: RegressionParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the whole budget."""

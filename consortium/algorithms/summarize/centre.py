@@ -10,16 +10,18 @@ persons, which the published auction hands over, have no price in a privacy budg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import draw_public, plan_releases
 from consortium.algorithms.summarize.result import read_embeddings, summarize_result
 from consortium.algorithms.summarize.site import mean_embedding
+
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
 class Summarize:
@@ -31,6 +33,10 @@ class Summarize:
     needs_means = True
     Parameters = SummarizeParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_embedding": mean_embedding}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"frequencies": 6, "points": 2}, views=_VIEWS),
+        Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
+    )
 
     def releases(self, parameters: SummarizeParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the whole budget."""

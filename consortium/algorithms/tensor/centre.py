@@ -11,10 +11,10 @@ is known far better than the third moment: for orthonormal u_k and whitened mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import (
     fixed_arguments,
@@ -31,6 +31,9 @@ from consortium.algorithms.tensor.result import (
 from consortium.algorithms.tensor.site import STATISTICS
 from consortium.kernels.tensor import transformed, unpack_cubic
 
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_WORDS = ("one", "two", "three")
+
 
 class Tensor:
     """A second moment of D x D, then a third of K x K x K, or of D x D x D where D is small."""
@@ -41,6 +44,18 @@ class Tensor:
     needs_means = True
     Parameters = TensorParameters
     statistics: ClassVar[Mapping[str, Local]] = STATISTICS
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"components": 2, "bound": 1.0}, views=_VIEWS),
+        Case({"components": 5, "bound": 3.0, "share": 0.3}, views=_VIEWS),
+        Case(
+            {"components": 3, "model": "topics", "words": _WORDS},
+            views=tuple((word, 4) for word in _WORDS),
+        ),
+        Case(
+            {"components": 2, "model": "topics", "words": _WORDS},
+            views=tuple((word, 9) for word in _WORDS),
+        ),
+    )
 
     def releases(
         self, parameters: TensorParameters, shape: Shape

@@ -15,7 +15,7 @@ from consortium.kernels.moments import packed_size
 from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound
 from consortium.study.plan import count_rounds, make_plan
-from tests.support.series_cases import drive, make_sites, make_study, shape_of
+from tests.support.cases import drive, make_sites, make_study, shape_of
 
 PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
 
