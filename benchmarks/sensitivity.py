@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.sensitivity_cases import all_cases
+from benchmarks.sensitivity_cases import all_attacks
 from benchmarks.sensitivity_search import Outcome, search, together
 
 WORKERS = 2
@@ -25,7 +25,7 @@ _TURNS = 4  # of every statistic, each from its honest question
 def work(seconds: float, seed: int) -> list[Outcome]:
     """Attack every statistic for an equal part of the time, in a process of its own."""
     warnings.simplefilter("ignore")
-    generator, cases = np.random.default_rng(seed), all_cases()
+    generator, cases = np.random.default_rng(seed), all_attacks()
     part = seconds / len(cases) / _TURNS
     return [together(search(case, part, generator) for _ in range(_TURNS)) for case in cases]
 

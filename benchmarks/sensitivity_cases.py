@@ -1,6 +1,6 @@
 """What is attacked: every statistic of every analysis as its own honest run asks for it.
 
-Studies and sites are those that the contract tests run every analysis of the registry on.
+Studies and sites are those of every analysis's examples, which the contract tests run, too.
 Statistics, bounds and arguments come from the analysis itself, so that one that is new is attacked
 without a line here.
 """
@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Local, NeighbourAnswers, Query
+from consortium.algorithms.base import Array, Case, Local, NeighbourAnswers, Query
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
-from tests.support.feature_cases import FEATURE_CASES, make_feature_sites
-from tests.support.series_cases import CASES, drive, shape_of, sites_for
+from tests.support.cases import CASES, drive, planned_by, prepared
 
 REFUSED_ABOVE = 1e-6  # over the bound: from there on a site does not send its statistic
 
@@ -43,7 +41,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Case:
+class Attack:
     """One statistic of one analysis, and a question of its honest run to begin with."""
 
     name: str
@@ -81,9 +79,9 @@ class Case:
         return values if vector_norm(values) <= bound.norm * (1 + REFUSED_ABOVE) else None
 
 
-def all_cases() -> list[Case]:
+def all_attacks() -> list[Attack]:
     """Every statistic with every form of arguments that some analysis has for it."""
-    found: dict[str, dict[tuple[str, ...], Case]] = {}
+    found: dict[str, dict[tuple[str, ...], Attack]] = {}
     for case in _recorded():
         names = tuple(sorted(case.start.query.arguments))
         forms = found.setdefault(case.name, {})
@@ -92,17 +90,14 @@ def all_cases() -> list[Case]:
     return [case for forms in found.values() for case in forms.values()]
 
 
-def _recorded() -> Iterator[Case]:
-    for name, analysis, unit in CASES:
-        yield from _cases_of(name, analysis, sites_for(name, unit))
-    for name, views, analysis in FEATURE_CASES:
-        yield from _cases_of(name, analysis, make_feature_sites(views))
+def _recorded() -> Iterator[Attack]:
+    for each in CASES:
+        yield from _attacks_of(*each.values)
 
 
-def _cases_of(name: str, analysis: object, sites: list[ArrayData]) -> Iterator[Case]:
-    algorithm = REGISTRY[name]
-    parameters = algorithm.Parameters.model_validate(analysis)
-    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
+    algorithm, parameters, sites = prepared(name, case)
+    planned = planned_by(algorithm, parameters, sites)
     site = sites[0]
     blocks = tuple(site.blocks())
     for query in reversed(drive(algorithm, parameters, sites)[0]):  # the last has heard the most
@@ -110,7 +105,7 @@ def _cases_of(name: str, analysis: object, sites: list[ArrayData]) -> Iterator[C
         words = [value for value in query.arguments.values() if isinstance(value, str)]
         label = " ".join([f"{name}.{query.statistic}", site.unit, *words])
         start = Question(query, bound, blocks, blocks[0].copy())
-        yield Case(
+        yield Attack(
             label, site.unit, site.extent.views, algorithm.statistics[query.statistic], start
         )
 

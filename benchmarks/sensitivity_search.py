@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.sensitivity_cases import Case, Question, arguments_of, with_arguments
+from benchmarks.sensitivity_cases import Attack, Question, arguments_of, with_arguments
 from consortium.algorithms.base import Array
 from consortium.privacy.bounds import Bound
 
@@ -84,7 +84,7 @@ def together(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def search(
-    case: Case, seconds: float, generator: np.random.Generator, *, until_broken: bool = False
+    case: Attack, seconds: float, generator: np.random.Generator, *, until_broken: bool = False
 ) -> Outcome:
     """Attack one statistic for so long, beginning with its honest question."""
     found, stop = Outcome(case.name), time.perf_counter() + seconds
@@ -103,7 +103,7 @@ def search(
     return found
 
 
-def mutated(question: Question, case: Case, generator: np.random.Generator) -> Question:
+def mutated(question: Question, case: Attack, generator: np.random.Generator) -> Question:
     """Change one thing: an argument, the unit, somebody else, the numbers' type, or the bound."""
     arguments = arguments_of(question)
     kind = generator.random()
@@ -136,7 +136,7 @@ def mutated(question: Question, case: Case, generator: np.random.Generator) -> Q
     return replace(question, blocks=tuple(blocks), other=question.other.astype(change))
 
 
-def _neighbours(question: Question, blocks: list[Array], case: Case) -> Question:
+def _neighbours(question: Question, blocks: list[Array], case: Attack) -> Question:
     """Both sites have the blocks, but for the unit in which they differ."""
     other = blocks[0].copy()
     unit = slice(None) if case.unit == "subject" else slice(0, 1)

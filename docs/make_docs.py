@@ -24,7 +24,7 @@ from consortium.privacy.gdp import detection_power, mu_of
 from consortium.privacy.loss import SiteNoise, coalition_losses, printed_loss
 from consortium.secagg import states
 from consortium.secagg.threshold import most_dropouts, threshold
-from consortium.study.reader import study_schema
+from consortium.study.reader import load_study, study_schema
 
 HERE = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -55,7 +55,7 @@ def render(folder: Path) -> dict[Path, str]:
         folder / "study.schema.json": json.dumps(schema, indent=1) + "\n",
         folder / "study-fields.md": _fields_page(schema),
     }
-    for page in sorted(folder.glob("*.md")):
+    for page in (*sorted(folder.rglob("*.md")), *folder.parent.glob("configs/README.md")):
         text = page.read_text(encoding="utf-8")
         filled = _BLOCK.sub(lambda m: m[1] + "\n" + BLOCKS[m[2]]() + "\n" + m[3], text)
         if _BLOCK.search(text):
@@ -222,6 +222,16 @@ def _algorithms() -> str:
     return table(["`algorithm`", "name", "statistics that sites may be asked for"], rows)
 
 
+def _studies() -> str:
+    """The example studies, with what each is of."""
+    rows = []
+    for path in sorted((HERE.parent / "configs").glob("*.yaml")):
+        study = load_study(path)
+        kind = "persons" if study.features else "image series"
+        rows.append([f"`{path.name}`", kind, f"`{study.algorithm}`", study.title or study.study])
+    return table(["study", "of", "`algorithm`", "title"], rows)
+
+
 @cache
 def _catalogue() -> tuple[str, str]:
     """Both tables of the named attacks: with a guard, and without one."""
@@ -248,6 +258,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "attacks": lambda: _catalogue()[0],
     "unguarded": lambda: _catalogue()[1],
     "algorithms": _algorithms,
+    "studies": _studies,
 }
 
 

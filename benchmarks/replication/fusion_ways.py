@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.replication.printed import noisy_moment, published_ratio
 from consortium.algorithms.base import Array, PlannedRelease, Release, Result
 from consortium.algorithms.cca.centre import Cca
-from consortium.algorithms.cca.plan import CcaParameters
+from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.simulation.array_data import ArrayData

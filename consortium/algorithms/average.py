@@ -5,15 +5,16 @@ Source: dissertation section 3.1 and Algorithm 3.2, for vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from consortium.algorithms.base import (
     Array,
     Captions,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -23,14 +24,13 @@ from consortium.algorithms.base import (
     SiteData,
     Takes,
 )
+from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 
 
-class AverageParameters(BaseModel):
+class AverageParameters(FrozenModel):
     """Parameters of `average`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     bound: float = Field(
         default=1.0, gt=0, description="Clipping bound of one unit's mean volume (Euclidean norm)."
@@ -46,8 +46,7 @@ def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
             total += clip_vector(block.mean(axis=1, dtype=np.float64), bound.norm)
         else:
             total += clip_columns(block, bound.norm).sum(axis=1, dtype=np.float64)
-    units = len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-    return total / units
+    return total / data.units
 
 
 class Average:
@@ -59,6 +58,10 @@ class Average:
     needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
+    cases: ClassVar[Sequence[Case]] = (
+        Case(),
+        Case({"bound": 0.3}, "timepoint"),
+    )
 
     def releases(self, parameters: AverageParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""

@@ -4,6 +4,45 @@ The centre's half is a generator: it yields a `Query`, is sent the
 `Release`, and returns a `Result`. The site's half is a pure function of the site's
 data and the query. Noise, secure aggregation, accounting and the transcript are
 the engine's business; an algorithm never sees them.
+
+Examples
+--------
+A whole analysis: the share of persons whose first entry is positive. A site's half is given the
+planned bound, and answers with a mean over its persons, none of whom counts for more.
+
+>>> from consortium.frozen_model import FrozenModel
+>>> def positive(data, query, bound):
+...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
+>>> class Share:
+...     name, title, takes, needs_means = "share", "share of positives", "features", True
+...     Parameters = FrozenModel
+...     statistics = {"positive": positive}
+...     cases = (Case(views=(("x", 2),)),)
+...
+...     def releases(self, parameters, shape):
+...         return (PlannedRelease("share", "positive", 1, Bound(1.0, cone=True), 1, 1.0),)
+...
+...     def run(self, parameters, shape):
+...         release = yield Query("share", "positive")
+...         return Result({"share": release.values}, {"noise": release.deviation})
+
+The plan is made from public sizes; one person moves what is released by √2/500 at the most:
+
+>>> shape = Extent(2, views=(("x", 2),)).shape((300, 200), (300, 200), "subject")
+>>> (planned,) = Share().releases(FrozenModel(), shape)
+>>> round(planned.bound.sensitivity(sum(shape.units)), 6)
+0.002828
+
+The centre's half asks, is sent what was released, and returns:
+
+>>> run = Share().run(FrozenModel(), shape)
+>>> next(run).statistic
+'positive'
+>>> try:
+...     run.send(Release(np.array([0.25]), deviation=0.01, sites=(0, 1)))
+... except StopIteration as stop:
+...     stop.value.numbers
+{'noise': 0.01}
 """
 
 from __future__ import annotations
@@ -25,6 +64,22 @@ Released = Literal["sum", "each"]
 Takes = Literal["series", "features", "any"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 Fixed = Mapping[str, Argument | Callable[[], Array]]
+
+MOST_ENTRIES = 50_000_000
+"""Of a message: 400 MB."""
+MOST_ENTRIES_A_ROUND = 5_000_000
+"""Of a message of which there are hundreds: 40 MB each."""
+MOST_MOMENT_FEATURES = 6_000
+"""Whose second moment is released: 18 million numbers, 144 MB a message and 288 MB in memory."""
+MOST_SOLVED_FEATURES = 3_000
+"""Whose second moment is solved as a whole: 4.5 million numbers a message."""
+MOST_ROWS = 1_000
+"""Of a table in a result."""
+
+
+def units_of(unit: Unit, lengths: Sequence[int]) -> int:
+    """Units of privacy of persons with so many volumes each."""
+    return len(lengths) if unit == "subject" else sum(lengths)
 
 
 @dataclass(frozen=True)
@@ -74,6 +129,15 @@ class Shape:
     noise : float
         Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
         it in, and 0 stands for no noise.
+
+    Examples
+    --------
+    >>> views = (("clinic", 3), ("age", 1))
+    >>> shape = Shape(4, (30, 20), (30, 20), "subject", views=views)
+    >>> shape.units, shape.view_slice("clinic", "analysis.view"), shape.mean_length
+    ((30, 20), slice(0, 3, None), 1.0)
+    >>> shape.single_entry("age", "analysis.target", "name a view of one number")
+    3
     """
 
     features: int
@@ -94,6 +158,11 @@ class Shape:
     def units(self) -> tuple[int, ...]:
         """Units of privacy per site."""
         return self.subjects if self.unit == "subject" else self.samples
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of volumes per person."""
+        return sum(self.samples) / sum(self.subjects)
 
     def view_slice(self, name: str, field: str) -> slice:
         """Entries of a view within a person's vector.
@@ -207,7 +276,7 @@ class Query:
         Key of the algorithm's ``statistics``.
     arguments : mapping
         Public arguments (arrays, numbers, names).
-    heard : Heard, optional
+    neighbour_answers : NeighbourAnswers, optional
         Put in by the site that is asked, if the stage is among neighbours; the centre sends none.
     """
 
@@ -235,6 +304,10 @@ class SiteData(Protocol):
     @property
     def lengths(self) -> Sequence[int]:
         """Volumes of each subject."""
+
+    @property
+    def units(self) -> int:
+        """Units of privacy: persons, or volumes."""
 
     @property
     def voxels(self) -> int:
@@ -336,6 +409,32 @@ class Result:
     captions: Captions = field(default_factory=Captions)
 
 
+@dataclass(frozen=True)
+class Case:
+    """An example of an analysis: a few persons' data are enough, and it ends in a moment.
+
+    Tests of the contract, of sensitivities and of hostile queries, and the searches of
+    `benchmarks` and `tests.long`, run every case of every analysis.
+
+    Parameters
+    ----------
+    analysis : mapping
+        A study file's ``analysis``.
+    unit : {'subject', 'timepoint'}
+    views : tuple of (str, int)
+        Name and number of entries of every view; none for a study of image series.
+
+    Examples
+    --------
+    >>> Case({"target": "age", "bound": 1.5}, views=(("x", 4), ("age", 1))).unit
+    'subject'
+    """
+
+    analysis: Mapping[str, Any] = field(default_factory=dict)
+    unit: Unit = "subject"
+    views: tuple[tuple[str, int], ...] = ()
+
+
 @runtime_checkable
 class NamesSites(Protocol):
     """Parameters that name sites of the study."""
@@ -370,6 +469,10 @@ class Algorithm(Protocol):
     @property
     def statistics(self) -> Mapping[str, Local]:
         """Site's half: the mean over the site's units of a statistic clipped to the bound."""
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """Examples that together ask for every statistic, in every unit that it is for."""
 
     def releases(self, parameters: Any, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Every release that `run` can make, at the worst."""

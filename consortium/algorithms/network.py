@@ -8,15 +8,17 @@ is the mean of the last rounds' parameters, in which their noise averages out at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from consortium.algorithms.base import (
+    MOST_ENTRIES_A_ROUND,
     Argument,
     Array,
+    Case,
     Form,
     Local,
     PlannedRelease,
@@ -31,6 +33,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.query_arguments import array_argument, index_argument
 from consortium.errors import ProtocolError, StudyError
+from consortium.frozen_model import FrozenModel
 from consortium.kernels.classifier import (
     initial_parameters,
     layers,
@@ -39,13 +42,9 @@ from consortium.kernels.classifier import (
 )
 from consortium.privacy.bounds import Bound
 
-_MOST_ENTRIES = 5_000_000  # 40 MB a message and a round
 
-
-class NetworkParameters(BaseModel):
+class NetworkParameters(FrozenModel):
     """Parameters of `network`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     target: str = Field(
         description="View that is told from all others: a column of two levels, or of more, with "
@@ -116,15 +115,19 @@ class Network:
     needs_means = False
     Parameters = NetworkParameters
     statistics: ClassVar[Mapping[str, Local]] = {"network_gradient": _gradient}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}, views=(("x", 4), ("y", 1))),
+        Case({"target": "kind", "hidden": [3, 2], "rounds": 2}, views=(("kind", 3), ("x", 4))),
+    )
 
     def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease]:
         """Equal rounds with the whole budget."""
         _, sizes = _sizes(parameters, shape)
         count = parameter_count(sizes)
-        if count > _MOST_ENTRIES:
+        if count > MOST_ENTRIES_A_ROUND:
             raise StudyError(
                 f"field 'analysis.hidden': the network has {count:,} parameters, more than "
-                f"{_MOST_ENTRIES:,}; use fewer units."
+                f"{MOST_ENTRIES_A_ROUND:,}; use fewer units."
             )
         fixed = _fixed(parameters, shape)
         forms: dict[str, Form] = {"parameters": (count,), **forms_of(fixed)}

@@ -55,6 +55,20 @@ def index_argument(query: Query, name: str, limit: int) -> int:
     return value
 
 
+def word_argument(query: Query, name: str, *words: str) -> str:
+    """Look up one of some words.
+
+    Raises
+    ------
+    ProtocolError
+        If it is missing, or another.
+    """
+    value = query.arguments.get(name)
+    if not isinstance(value, str) or value not in words:
+        raise ProtocolError(f"The query's '{name}' is none of {', '.join(words)}; discard it.")
+    return value
+
+
 def number_argument(query: Query, name: str) -> float:
     """Look up a finite number that is not negative.
 

@@ -13,7 +13,7 @@ what was clipped would be larger than its bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,27 @@ def clip_columns(matrix: Array, norm: float) -> Array:
         if extreme.size:
             clipped[:, extreme] = careful
     return clipped
+
+
+def clipped_mean(parts: Iterable[Array], bound: float, units: int) -> Array:
+    """Mean over units of their statistics, each clipped to ``bound``.
+
+    One that overflowed counts as zero, since an error would tell whoever chose the query how
+    large the data are.
+
+    Parameters
+    ----------
+    parts : iterable of array
+        Each holds some units' statistics along its first axis.
+    bound : float
+        Euclidean norm.
+    units : int
+        How many there are in all.
+    """
+    total: Array = np.zeros(1)
+    for part in parts:
+        total = total + clip_columns(part.reshape(len(part), -1).T, bound).sum(axis=1)
+    return total / units
 
 
 def clip_products(products: Sequence[Factors], bound: float) -> list[Factors]:

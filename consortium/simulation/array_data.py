@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, units_of
 
 Array = NDArray[Any]
 
@@ -42,6 +42,11 @@ class ArrayData:
         self.voxels = len(self._fine[0])
         self.extent = Extent(self.features, self.voxels, tuple(views))
         self.lengths = [block.shape[1] for block in subjects]
+
+    @property
+    def units(self) -> int:
+        """Units of privacy."""
+        return units_of(self.unit, self.lengths)
 
     def blocks(self) -> Iterator[Array]:
         """Yield each subject's block."""

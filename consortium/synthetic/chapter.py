@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, units_of
 from consortium.privacy.bounds import Unit
 from consortium.synthetic.garch import garch_filter, garch_innovations
 
@@ -103,6 +103,11 @@ class ChapterSite:
         self.extent = Extent(self.features, self.voxels)
         self.lengths = (chapter.volumes,) * len(members)
         self._last: tuple[NDArray[Any], Array] | None = None
+
+    @property
+    def units(self) -> int:
+        """Units of privacy."""
+        return units_of(self.unit, self.lengths)
 
     def blocks(self) -> Iterator[Array]:
         """Yield one D x T array per subject, drawn when it is asked for."""

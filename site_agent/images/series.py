@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, units_of
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.atlas import Regions
@@ -131,6 +131,11 @@ class SiteDataset:
             If nobody can take part, or anybody's image is unusable.
         """
         return self.sound.lengths
+
+    @property
+    def units(self) -> int:
+        """Units of privacy."""
+        return units_of(self.unit, self.lengths)
 
     @cached_property
     def survey(self) -> Survey:

@@ -87,6 +87,11 @@ class FeatureDataset:
         """
         return self.sound.lengths
 
+    @property
+    def units(self) -> int:
+        """Persons."""
+        return len(self.lengths)
+
     @cached_property
     def survey(self) -> Survey:
         """Who has all views, and who is left out for want of which.

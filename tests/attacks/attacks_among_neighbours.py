@@ -25,11 +25,10 @@ from site_agent.run.message_store import Store
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Post
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.feature_cases import PLAIN, make_feature_sites, make_feature_study
+from tests.support.cases import PLAIN, drive, make_feature_sites, make_feature_study, shape_of
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle
 from tests.support.gossip_algorithm import TEXT, register
 from tests.support.secagg_wire import identity, public
-from tests.support.series_cases import drive, shape_of
 
 _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
 _RUN, _QUESTION, _OTHER = "small-0001", bytes(32), b"o" * 32

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.sensitivity import table
-from benchmarks.sensitivity_cases import Case, all_cases
+from benchmarks.sensitivity_cases import Attack, all_attacks
 from benchmarks.sensitivity_search import Outcome, search, together
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array
@@ -19,8 +19,8 @@ _EXTREME = "consortium.privacy.clipping._extreme"
 
 
 @pytest.fixture(scope="module")
-def cases() -> list[Case]:
-    return all_cases()
+def cases() -> list[Attack]:
+    return all_attacks()
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +30,12 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def test_every_statistic_of_the_registry_is_attacked(cases: list[Case]) -> None:
+def test_every_statistic_of_the_registry_is_attacked(cases: list[Attack]) -> None:
     attacked = {case.name.split()[0] for case in cases}
     assert attacked == {f"{n}.{s}" for n, each in REGISTRY.items() for s in each.statistics}
 
 
-def test_no_question_breaks_a_sensitivity_or_makes_one_unit_a_refusal(cases: list[Case]) -> None:
+def test_no_question_breaks_a_sensitivity_or_makes_one_unit_a_refusal(cases: list[Attack]) -> None:
     generator = np.random.default_rng(SEED)
     found = [search(case, SECONDS / len(cases), generator) for case in cases]
     assert [each.name for each in found if each.broken] == []
@@ -49,13 +49,13 @@ def _only_finite(bound: float, *squares: Array) -> Array:
     return np.flatnonzero(~np.isfinite(np.sum([np.atleast_1d(s) for s in squares], axis=0)))
 
 
-def _case(cases: list[Case], name: str) -> Case:
+def _case(cases: list[Attack], name: str) -> Attack:
     return next(case for case in cases if case.name.startswith(name))
 
 
 @pytest.mark.parametrize("name", ["tensor.topic_third", "cca.stacked_location", "pca.power time"])
 def test_a_norm_of_squares_that_vanish_is_found_within_a_minute(
-    cases: list[Case], name: str, monkeypatch: pytest.MonkeyPatch
+    cases: list[Attack], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_EXTREME, _only_finite)
     generator = np.random.default_rng(SEED)
@@ -64,7 +64,7 @@ def test_a_norm_of_squares_that_vanish_is_found_within_a_minute(
 
 
 def test_a_refusal_that_tells_of_one_unit_is_found_within_a_minute(
-    cases: list[Case], monkeypatch: pytest.MonkeyPatch
+    cases: list[Attack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_EXTREME, lambda bound, *squares: np.zeros(0, dtype=np.intp))
     generator = np.random.default_rng(SEED)

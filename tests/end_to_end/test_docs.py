@@ -19,7 +19,7 @@ from site_agent.cli import app as site_app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "configs" / "README.md", *sorted(DOCS.rglob("*.md"))]
 PROGRAMS = {
     "consortium": typer.main.get_command(consortium_app),
     "site-agent": typer.main.get_command(site_app),

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import yaml
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query
+from consortium.algorithms.base import Array, Case, Query
 from consortium.engine.names import Names
 from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast, hear, read_broadcast
 from consortium.engine.queries import decode_query, encode_query, sketch_query
@@ -20,7 +21,6 @@ from consortium.engine.run_context import Setting
 from consortium.engine.session import check_planned, own_answers, settle_fixed
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
-from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import Plan, Stage
 from consortium.study.reader import parse_study
@@ -30,35 +30,17 @@ from site_agent.run.outbox import Post
 from tests.long.fuzz_mutations import MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, RUN, key_of, public_of
 from tests.long.fuzz_targets import Target
+from tests.support.cases import SITES, sites_for, study_of
 
-VIEWS = (("x", 4), ("y", 1))
-SITES, PERSONS = ("north", "east", "south"), 3
-_STUDY = """\
-study: small
-sites: [north, east, south]
-features:
-- {name: x, source: table, columns: {"x[1-4]": {low: -1, high: 1}}}
-- {name: y, source: table, columns: {y1: {low: -1, high: 1}}}
-privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
-"""
-ANALYSES = {
-    "admm": "{target: y, rounds: 3, broadcasts: 2, threshold: 0, regularization: 0.1}",
-    "coordinate": "{levels: {x: 0.5}, target: y}",
-    "network": "{target: y, hidden: [3], rounds: 2, bound: 0.3}",
-    "regression": "{target: y, bound: 1.5}",
-    "summarize": "{frequencies: 6, points: 1}",
-    "tensor": "{components: 2, bound: 1.0}",
-}
-"""Of persons' feature vectors, with every algorithm that has arguments of its own."""
 _NUMBERS = (
     *(0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 7.0, 1e-9, 1e9, -1e9, 1e17, 1e154, -1e154, 5e-324),
     *(1e300, 1.7e308, -1.7e308, float("nan"), float("inf")),
 )
 
 
-def study_text(algorithm: str, analysis: str) -> str:
-    """A study of two views."""
-    return f"{_STUDY}algorithm: {algorithm}\nanalysis: {analysis}\n"
+def study_text(name: str, case: Case) -> str:
+    """The study of an example, with all that it leaves to defaults."""
+    return yaml.safe_dump(study_of(name, case).model_dump(mode="json", exclude_none=True))
 
 
 @dataclass
@@ -66,14 +48,11 @@ class Asked:
     """A study as a site knows it, and everything that its centre asked in an honest run."""
 
     algorithm: str
+    case: Case
 
     def __post_init__(self) -> None:
-        generator = np.random.default_rng(5)
-        tables = generator.uniform(-1, 1, (len(SITES), PERSONS, sum(size for _, size in VIEWS), 1))
-        self.sites = [ArrayData(list(table), views=VIEWS) for table in tables]
-        simulation = Simulation(
-            parse_study(study_text(self.algorithm, ANALYSES[self.algorithm])), self.sites, 1
-        )
+        self.sites = sites_for(self.case)
+        simulation = Simulation(parse_study(study_text(self.algorithm, self.case)), self.sites, 1)
         session, self.queries = simulation.session, list[bytes]()
         while session.pending is not None:
             self.queries.append(encode_query(session.pending)[0])
@@ -140,20 +119,27 @@ def _overwritten(data: bytes, rng: random.Random) -> bytes:
 
 
 def query_targets(folder: Path) -> list[Target]:
-    """Questions of every algorithm, and neighbours' answers."""
-    found = []
-    for algorithm in ANALYSES:
-        asked = Asked(algorithm)
-        make = misnumbered(asked.queries)
-        found.append(Target(f"question of {algorithm}", 60_000, make, asked.answer))
-    return found + _neighbour_targets(folder)
+    """Questions of every analysis, and neighbours' answers."""
+    return [_question_target(name) for name in REGISTRY] + _neighbour_targets(folder)
+
+
+def _question_target(name: str) -> Target:
+    """Questions of all examples of an analysis, each behind a byte that says of which."""
+    asked = [Asked(name, case) for case in REGISTRY[name].cases]
+    makes = [misnumbered(each.queries) for each in asked]
+
+    def make(rng: random.Random) -> bytes:
+        number = rng.randrange(len(asked))
+        return bytes([number]) + makes[number](rng)
+
+    return Target(f"question of {name}", 60_000, make, lambda data: asked[data[0]].answer(data[1:]))
 
 
 class Hearing:
     """A site with two neighbours, of whom one means harm."""
 
     def __init__(self, folder: Path) -> None:
-        self.asked = asked = Asked("admm")
+        self.asked = asked = Asked("admm", REGISTRY["admm"].cases[0])
         study = asked.plan.study
         keys = {name: public_of(name) for name in (*SITES, CENTRE)}
         self.setting = Setting(RUN, study, keys, "0" * 64, 5, "1" * 64)

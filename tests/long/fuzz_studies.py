@@ -6,37 +6,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent
 from consortium.study.plan import make_plan
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from consortium.views.table import TableView
 from tests.long.fuzz_mutations import Make, mutant
-from tests.long.fuzz_queries import ANALYSES, study_text
+from tests.long.fuzz_queries import study_text
 from tests.long.fuzz_records import YAML
 from tests.long.fuzz_targets import Target
 
-SERIES = """\
-study: small
-sites: [north, east, south]
-privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
-data: {detrend: none}
-"""
-OF_SERIES = {
-    "average": "{bound: 0.3}",
-    "ica": "{components: 3, rounds: 2, pca_solver: power, maps: true, optimizer: gradient}",
-    "pca": "{components: 2, bound: 0.7, solver: power, iterations: 2}",
-}
-OF_VIEWS = {
-    **ANALYSES,
-    "admm": "{target: y, graph: star, rounds: 9, bound: 1.2, constant: 0.5, radius: 20, "
-    "penalty: 0.002, regularization: 0.1, averaged: 0.2, broadcasts: 4, threshold: 0.01, "
-    "trust: 0.1, tests: 0.1}",
-    "coordinate": "{levels: {x: 0.5, y: 1}, radii: {x: 1.5}, target: y, dependence: 0.1, "
-    "confidence: 0.95}",
-    "summarize": "{target: north, frequencies: 6, width: 0.7, points: 2, confidence: 0.9, seed: 3}",
-    "cca": "{pairs: 1, reduce: {x: 2}, radii: {x: 2.0}, shares: {x: 2}, solver: power}",
-}
 VOXELS, PERSONS, VOLUMES = 60, 20, 480
 _NUMBERS = (
     *(0, 1, 2, 3, 7, 64, 1000, 10**6, 1 << 62, -1, 0.0, 1e-3, 0.5, 0.99, 1.5, 99.0, 1e4, 1e9),
@@ -45,10 +25,10 @@ _NUMBERS = (
 
 
 def texts() -> list[bytes]:
-    """A study of every algorithm, with as many of its parameters as go together."""
-    series = (f"{SERIES}algorithm: {name}\nanalysis: {a}\n" for name, a in OF_SERIES.items())
-    views = (study_text(name, analysis) for name, analysis in OF_VIEWS.items())
-    return [text.encode() for text in (*series, *views)]
+    """The study of every example of every analysis, with its defaults as numbers."""
+    return [
+        study_text(name, case).encode() for name, each in REGISTRY.items() for case in each.cases
+    ]
 
 
 def plan(data: bytes) -> None:

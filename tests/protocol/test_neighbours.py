@@ -12,6 +12,7 @@ from consortium.engine.neighbour_answers import BROADCAST, broadcast_limit, enco
 from consortium.secagg import OVERHEAD
 from consortium.study.plan import make_plan
 from site_agent.ledger.ledger import Charge, Ledger, Limits
+from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
     NAMES,
     Mail,
@@ -25,7 +26,6 @@ from tests.support.forgery import (
 )
 from tests.support.gossip_algorithm import RING, ROUNDS, TEXT, Gossip, register
 from tests.support.local_consortium import SITES, LocalConsortium, conduct
-from tests.support.series_cases import make_sites, make_study, shape_of
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 Source: Ding, Wang, Liang, Bi and Pan (2020), Algorithms 1 and 2, with an accounting that is exact.
 The paper perturbs the local cost and its approximate minimizer; here the minimizer alone carries
-Gaussian noise, for the sensitivity that `admm_site` proves. In every round each site tells its
+Gaussian noise, for the sensitivity that `site` proves. In every round each site tells its
 neighbours its noisy model and works out its next one from what they told it. This half only counts
 the rounds; nothing that a site computes with comes from it but public parameters, so that a wrong
 one costs accuracy and never privacy.
@@ -14,17 +14,19 @@ the models stay and the duals move on, as in Algorithm 2. Every such test is pai
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.admm.plan import AdmmParameters, AdmmPlan
+from consortium.algorithms.admm.parameters import AdmmParameters
+from consortium.algorithms.admm.plan import AdmmPlan, plan_releases
 from consortium.algorithms.admm.result import admm_result
-from consortium.algorithms.admm.site import gain_influence, local_gain, local_model, model_influence
+from consortium.algorithms.admm.site import local_gain, local_model
 from consortium.algorithms.base import (
     Array,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -32,9 +34,7 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     Takes,
-    forms_of,
 )
-from consortium.privacy.bounds import Bound
 
 
 @dataclass
@@ -73,46 +73,20 @@ class Admm:
         "admm_model": local_model,
         "admm_gain": local_gain,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case(
+            {"target": "y", "rounds": 3, "bound": 1.2, "regularization": 0.1, "penalty": 0.002},
+            views=(("x", 4), ("y", 1)),
+        ),
+        Case(
+            {"target": "y", "rounds": 4, "broadcasts": 3, "threshold": 0, "constant": 0},
+            views=(("y", 1), ("x", 3)),
+        ),
+    )
 
     def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
-        plan = AdmmPlan(parameters, shape)
-        fixed = plan.arguments
-        forms = {**forms_of(fixed), "held": (plan.broadcasts,)}
-        influence = model_influence(plan.length, plan.curvature, plan.radius)
-        model = PlannedRelease(
-            "broadcast",
-            "admm_model",
-            plan.entries,
-            Bound(plan.radius, influence=influence),
-            plan.broadcasts,
-            1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
-            forms,
-            "each",
-            plan.neighbours,
-            fixed,
-        )
-        if parameters.broadcasts is None:
-            return (model,)
-        influence = gain_influence(plan.length, plan.trust)
-        bound = Bound(2 * plan.length * plan.trust, influence=influence)
-        tests, share = parameters.rounds - 1, parameters.tests
-        fixed = {**fixed, "trust": float(plan.trust)}
-        forms = {**forms, **forms_of(fixed)}
-        return (
-            model,
-            PlannedRelease(
-                "gain",
-                "admm_gain",
-                1,
-                bound,
-                tests,
-                share,
-                forms,
-                neighbours=plan.neighbours,
-                fixed=fixed,
-            ),
-        )
+        return plan_releases(parameters, shape)
 
     def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
         """Ask for models, round by round, and tell what the sites agreed on."""

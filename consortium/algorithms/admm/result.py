@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from consortium.algorithms.admm.plan import AdmmPlan
-from consortium.algorithms.base import Array, Result, Table
-
-_MOST_ROWS = 1_000
+from consortium.algorithms.base import MOST_ROWS, Array, Result, Table
 
 
 def admm_result(
@@ -76,5 +74,5 @@ def _coefficients(plan: AdmmPlan, values: Array) -> Table:
     return Table(
         f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' models.",
         ("view", "entry", "coefficient"),
-        tuple(rows[:_MOST_ROWS]),
+        tuple(rows[:MOST_ROWS]),
     )

@@ -10,21 +10,25 @@ is taken out (`kernels.canonical`); and more than two views are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from consortium.algorithms.base import (
     Argument,
+    Array,
+    Case,
     Local,
     PlannedRelease,
     Query,
+    Release,
     Run,
     Shape,
     Takes,
 )
-from consortium.algorithms.cca.plan import CcaParameters, CcaPlan
+from consortium.algorithms.cca.parameters import CcaParameters
+from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.cca.site import (
     stacked_location,
@@ -32,7 +36,13 @@ from consortium.algorithms.cca.site import (
     view_moment,
     view_product,
 )
-from consortium.algorithms.cca.stages import find_centre, reduce_views
+from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.power import eigenpairs, orthonormal, start_basis
+
+Centred = Generator[Query, Release, tuple[Array, Array]]
+Bases = Generator[Query, Release, dict[str, Array]]
+
+_VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
 
 
 class Cca:
@@ -49,6 +59,14 @@ class Cca:
         "view_product": view_product,
         "stacked_moment": stacked_moment,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"pairs": 2}, views=_VIEWS),
+        Case(
+            {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, views=_VIEWS
+        ),
+        Case({"pairs": 1, "reduce": {"faces": 2, "erp": 1}, "radii": {"age": 2.0}}, views=_VIEWS),
+        Case({"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, views=_VIEWS),
+    )
 
     def releases(self, parameters: CcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Mean and spread; a PCA for each view to reduce; the stacked moment."""
@@ -69,3 +87,78 @@ class Cca:
             for (name, size), factor in zip(shape.views, factors, strict=True)
         ]
         return cca_result(release, views, centre, parameters, sum(shape.subjects))
+
+
+def find_centre(plan: CcaPlan) -> Centred:
+    """Ask for the mean and the spread of the views.
+
+    Returns
+    -------
+    centre : array, length D
+    radii : array, length V
+        Norms to clip deviations from the centre to.
+    """
+    parameters, shape, bounds = plan.parameters, plan.shape, plan.bounds
+    centre, radii = np.zeros(shape.features), bounds
+    if parameters.centre_share:
+        release = yield Query("centre", "stacked_location", plan.location)
+        factors = np.asarray(plan.location["factors"])
+        sizes = [size for _, size in shape.views]
+        parts = np.split(release.values[: shape.features], np.cumsum(sizes)[:-1])
+        squares = release.values[shape.features :]
+        spreads = _spreads(parts, squares, release.deviation)
+        centre = np.concatenate([p / f for p, f in zip(parts, factors, strict=True)])
+        radii = np.minimum(parameters.headroom * spreads / factors, 2.0 * bounds)
+    given = [
+        parameters.radii.get(name, radius)
+        for (name, _), radius in zip(shape.views, radii, strict=True)
+    ]
+    return centre, np.array(given)
+
+
+def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
+    """Root mean squared distances from the mean, of views that are scaled to norms of 1/√V.
+
+    The noise makes a mean vector longer by σ² D_v in its square, which is taken off. A spread is
+    not taken below what the noise leaves open.
+    """
+    to_square = 2.0 / np.sqrt(len(parts))
+    means = np.array([np.square(p).sum() - len(p) * deviation**2 for p in parts])
+    unsure = deviation * np.sqrt(to_square**2 + 4.0 * np.maximum(means, 0.0))
+    left = to_square * squares - np.maximum(means, 0.0)
+    least = np.maximum(unsure, np.finfo(np.float64).eps)
+    return np.asarray(np.sqrt(np.maximum(left, least)))
+
+
+def reduce_views(plan: CcaPlan, centre: Array, radii: Array) -> Bases:
+    """Ask for the second moment of every view to reduce, or for its products.
+
+    Returns
+    -------
+    dict of str to array, each D_v x k_v
+        Orthonormal columns, by view.
+    """
+    bases = {}
+    geometry = {"centre": centre, "norms": radii, "factors": 1.0 / radii}
+    for name, kept in plan.parameters.reduce.items():
+        arguments: dict[str, Argument] = {**geometry, **plan.view_arguments(name)}
+        if plan.by_power(name):
+            bases[name] = yield from _by_products(plan, name, arguments)
+            continue
+        release = yield Query(f"reduce-{name}", "view_moment", arguments)
+        vectors = np.linalg.eigh(unpack_symmetric(release.values))[1]
+        bases[name] = vectors[:, ::-1][:, :kept]
+    return bases
+
+
+def _by_products(
+    plan: CcaPlan, name: str, arguments: dict[str, Argument]
+) -> Generator[Query, Release, Array]:
+    size, kept = dict(plan.shape.views)[name], plan.parameters.reduce[name]
+    (rounds,) = (r.rounds for r in plan.releases if r.stage == f"reduce-{name}")
+    basis = start_basis(size, kept, plan.parameters.seed)
+    for left in reversed(range(rounds)):
+        release = yield Query(f"reduce-{name}", "view_product", {**arguments, "basis": basis})
+        product = release.values.reshape(size, kept)
+        basis = orthonormal(product) if left else eigenpairs(product, release.deviation)[0]
+    return basis

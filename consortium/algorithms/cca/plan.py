@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from consortium.algorithms.base import (
+    MOST_MOMENT_FEATURES,
     Argument,
     Array,
     Form,
@@ -22,85 +22,13 @@ from consortium.algorithms.base import (
     Shape,
     forms_of,
 )
+from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
-from consortium.algorithms.pca.centre import Solver
-from consortium.algorithms.pca.power import ITERATIONS
+from consortium.algorithms.pca.plan import ITERATIONS
 from consortium.errors import StudyError
 from consortium.kernels.canonical import symmetric_edge
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
-
-MOST_ENTRIES = 6_000
-"""Of a vector whose second moment is released: 18 million numbers."""
-
-Sizes = dict[str, float]
-
-
-class CcaParameters(BaseModel):
-    """Parameters of `cca`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    pairs: int = Field(ge=1, le=100, description="K, canonical pairs to report.")
-    bounds: Sizes = Field(
-        default_factory=dict,
-        description="Largest norm of a person's vector by view, for the release of the mean; 1 "
-        "(what normalize: true leads to) for views that are not named.",
-    )
-    radii: Sizes = Field(
-        default_factory=dict,
-        description="Largest distance of a person's vector from the mean, by view. By default "
-        "`headroom` times the root of the mean squared distance, which is released with the mean.",
-    )
-    headroom: float = Field(
-        default=1.2,
-        gt=0,
-        description="Radius of a view over the root mean squared distance: a smaller one clips "
-        "more persons, which draws correlations to zero a little, and has less noise.",
-    )
-    shares: Sizes = Field(
-        default_factory=dict,
-        description="Parts of the bound's square by view, in any unit; by default as the cube "
-        "roots of the views' numbers of entries, which makes the summed squares of the views' "
-        "noise least.",
-    )
-    centre_share: float = Field(
-        default=0.1,
-        ge=0,
-        lt=1,
-        description="Part of the budget (of μ²) for the mean and the spread. With 0 neither is "
-        "released: vectors are then taken as they are, and radii are the bounds.",
-    )
-    constant: float = Field(
-        default=0.3,
-        ge=0,
-        le=1,
-        description="Constant in the stacked vector, over the bound of the rest: it tells what is "
-        "left of the mean. With 0 the views are taken to have mean zero.",
-    )
-    reduce: dict[str, int] = Field(
-        default_factory=dict,
-        description="Views to reduce to so many principal components first, by a private PCA: for "
-        "views with too many entries for a number for every pair of them. The budget is split "
-        "so that the summed squares of the stages' noise are least.",
-    )
-    solver: Solver | None = Field(
-        default=None,
-        description="Of the PCA in `reduce`: 'moment' releases a view's second moment, 'power' its "
-        f"products with few columns. By default moment up to {MOST_ENTRIES} entries.",
-    )
-    keep: float = Field(
-        default=0.5,
-        gt=0,
-        description="Directions of a view with less variance than so many times the noise's "
-        "largest eigenvalue are left out.",
-    )
-    seed: int = Field(
-        default=0,
-        ge=0,
-        lt=2**32,
-        description="Of the noise floor's draws and of the public start of a power iteration.",
-    )
 
 
 @dataclass(frozen=True)
@@ -126,11 +54,11 @@ class CcaPlan:
             raise StudyError("field 'features': cca links views to each other; give at least two.")
         for name in ("bounds", "radii", "shares", "reduce"):
             _check_views(f"analysis.{name}", getattr(self.parameters, name), self.shape)
-        if self.stacked > MOST_ENTRIES:
+        if self.stacked > MOST_MOMENT_FEATURES:
             raise StudyError(
                 f"field 'analysis.reduce': the views have {self.stacked} entries in all, and their "
-                f"second moment is for {MOST_ENTRIES} at most; name the views to reduce, and to "
-                "how many components."
+                f"second moment is for {MOST_MOMENT_FEATURES} at most; name the views to reduce, "
+                "and to how many components."
             )
 
     @property
@@ -211,7 +139,7 @@ class CcaPlan:
 
     def by_power(self, name: str) -> bool:
         """Whether a view's products are released instead of its second moment."""
-        fits = dict(self.shape.views)[name] <= MOST_ENTRIES
+        fits = dict(self.shape.views)[name] <= MOST_MOMENT_FEATURES
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
     def view_arguments(self, name: str) -> dict[str, Argument]:

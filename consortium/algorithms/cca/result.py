@@ -7,16 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Release, Result, Table
-from consortium.algorithms.cca.plan import CcaParameters
-from consortium.algorithms.cca.words import pair_table, words
-from consortium.kernels.canonical import (
-    Canonical,
-    Spectrum,
-    canonical,
-    clean_spectrum,
-    pairs_of,
-)
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
+from consortium.algorithms.cca.parameters import CcaParameters
+from consortium.kernels.canonical import Canonical, Spectrum, canonical, clean_spectrum, pairs_of
 from consortium.kernels.canonical_error import (
     correlation_deviation,
     correlation_interval,
@@ -209,3 +202,33 @@ def _view_table(solved: _Solved, names: Sequence[str]) -> Table:
             rows.append((k + 1, names[u], names[v], float(np.clip(r, -1.0, 1.0))))
     columns = ("pair", "view", "other view", "correlation")
     return Table("Correlations of every two views.", columns, tuple(rows))
+
+
+def words(correlations: Array, floor: float, deviation: float) -> Captions:
+    """Say how many pairs are there, and what their numbers are."""
+    cause = "chance and privacy's noise" if deviation else "chance"
+    above = int((correlations > floor).sum())
+    return Captions(
+        "pair",
+        f"{above} of {len(correlations)} canonical pairs are linked more closely than {cause} "
+        f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "
+        "the noise floor.",
+        "Change of a feature, in its view's own unit, with one standard deviation of its view's "
+        "variate.",
+        sign=True,
+    )
+
+
+def pair_table(correlations: Array, low: Array, high: Array, floor: float, views: int) -> Table:
+    """Tabulate every pair's correlation with its interval."""
+    rows = [
+        (k + 1, float(r), float(a), float(b), floor, "yes" if r > floor else "no")
+        for k, (r, a, b) in enumerate(zip(correlations, low, high, strict=True))
+    ]
+    what = "Canonical correlations" if views == 2 else "Mean correlations over the pairs of views"
+    return Table(
+        f"{what}, with 95 % intervals (few persons, and the noise of privacy) and the noise floor: "
+        "what the largest of them exceeds in 5 % of studies without any link.",
+        ("pair", "correlation", "95 % low", "95 % high", "noise floor", "above floor"),
+        tuple(rows),
+    )

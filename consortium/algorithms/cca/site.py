@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from consortium.algorithms.base import Array, Form, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument, feature_argument
+from consortium.algorithms.query_arguments import array_argument, feature_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
@@ -42,7 +42,7 @@ def stacked_location(data: SiteData, query: Query, bound: Bound) -> Array:
         scaled = [factor * part for factor, part in zip(factors, parts, strict=True)]
         squares = [np.sqrt(len(parts)) / 2 * np.square(part).sum(axis=0) for part in scaled]
     persons = clip_columns(np.vstack([*scaled, *squares]), bound.norm)
-    return np.asarray(persons.sum(axis=1) / len(data.lengths))
+    return np.asarray(persons.sum(axis=1) / data.units)
 
 
 def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -62,20 +62,20 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
             if f"basis-{name}" in query.arguments:
                 part = feature_argument(query, f"basis-{name}", size).T @ part
             rows.append(factor * part)
-    constant = query.arguments.get("constant")
-    if isinstance(constant, float) and constant:
-        rows.append(np.full((1, len(data.lengths)), constant))
+    constant = number_argument(query, "constant")
+    if constant:
+        rows.append(np.full((1, data.units), constant))
     persons = clip_columns(np.vstack(rows), math.sqrt(bound.norm))  # ‖z zᵀ‖ = ‖z‖²
     size = len(persons)
     total = add_second_moment(np.zeros((size, size), order="F"), persons, 1.0)
-    return pack_symmetric(total) / len(data.lengths)
+    return pack_symmetric(total) / data.units
 
 
 def view_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of x xᵀ of one view's scaled deviation x, packed."""
     persons = clip_columns(_one_view(data, query), math.sqrt(bound.norm))
     total = add_second_moment(np.zeros((len(persons),) * 2, order="F"), persons, 1.0)
-    return pack_symmetric(total) / len(data.lengths)
+    return pack_symmetric(total) / data.units
 
 
 def view_product(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -84,7 +84,7 @@ def view_product(data: SiteData, query: Query, bound: Bound) -> Array:
     basis = feature_argument(query, "basis", len(persons))
     total = np.zeros(basis.shape)
     add_volume_products(total, persons, basis, bound.norm)
-    return total / len(data.lengths)
+    return total / data.units
 
 
 def _one_view(data: SiteData, query: Query) -> Array:

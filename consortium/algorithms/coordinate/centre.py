@@ -12,59 +12,16 @@ arguments, so that nobody can ask for other levels than those that were approved
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import numpy as np
-
-from consortium.algorithms.base import (
-    Array,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-    Shape,
-    SiteData,
-    Takes,
-)
-from consortium.algorithms.coordinate.plan import CoordinateParameters, plan_bound, plan_release
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.coordinate.parameters import CoordinateParameters
+from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
-from consortium.errors import PrivacyError
-from consortium.kernels.columns import mean_packed_square
-from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns
-from consortium.privacy.view_bounds import PartsBound
+from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
 
-
-def _weighted_columns(data: SiteData, bound: PartsBound) -> Iterator[Array]:
-    """Yield every part of the weighted vectors, each clipped by itself: entries x M_s."""
-    table, start = data.table(), 0
-    for part in bound.parts:
-        rows = np.nan_to_num(table[start : start + part.entries].astype(np.float64))
-        start += part.entries
-        yield part.weight * clip_columns(np.clip(rows, -1.0, 1.0), part.radius)
-
-
-def _coordinate_mean(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their weighted entries, length D."""
-    del query
-    means = [part.mean(axis=1) for part in _weighted_columns(data, _parts(bound))]
-    return np.concatenate(means)
-
-
-def _coordinate_moment(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of z zᵀ, z = (weighted entries, c), packed: (D + 1)(D + 2)/2 numbers."""
-    del query
-    known = _parts(bound)
-    columns = np.vstack(list(_weighted_columns(data, known)))
-    constant = np.full((1, columns.shape[1]), known.constant)
-    return mean_packed_square(np.vstack([columns, constant]), known.norm)
-
-
-def _parts(bound: Bound) -> PartsBound:
-    if not isinstance(bound, PartsBound):
-        raise PrivacyError("The plan's bound tells nothing of the views; refuse the query.")
-    return bound
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
 class Coordinate:
@@ -76,9 +33,15 @@ class Coordinate:
     needs_means = True
     Parameters = CoordinateParameters
     statistics: ClassVar[Mapping[str, Local]] = {
-        "coordinate_mean": _coordinate_mean,
-        "coordinate_moment": _coordinate_moment,
+        "coordinate_mean": coordinate_mean,
+        "coordinate_moment": coordinate_moment,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"levels": {"x": 0.5}, "dependence": 0.1}, views=_VIEWS),
+        Case({"levels": {"x": 1}, "target": "y", "protects": "entry"}, views=_VIEWS),
+        Case({"radii": {"x": 1.0}, "target": "y"}, views=_VIEWS),
+        Case({"levels": {"y": 2.0}, "randomize": "record"}, views=_VIEWS),
+    )
 
     def releases(self, parameters: CoordinateParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the budget that the levels leave room for."""

@@ -4,116 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
-
-from consortium.algorithms.base import PlannedRelease, Released, Shape
+from consortium.algorithms.base import MOST_SOLVED_FEATURES, PlannedRelease, Released, Shape
+from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.view_bounds import Part, PartsBound, choose_weights
-from consortium.views.base import ViewName
 
 MOST_ROUNDING = 1e-3
 """Of the whole sensitivity: what a lattice may add to that of a view too."""
 MOST_OF_DELTA = 1e-3
 """What a graph of masks may take of the study's δ, and of a level's."""
-_MOST_FEATURES = 3_000  # of least squares: 4.5 million numbers a message
-
-Level = Annotated[float, Field(gt=0)]
-Radius = Annotated[float, Field(ge=1e-6)]
-
-
-class CoordinateParameters(BaseModel):
-    """Parameters of `coordinate`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    levels: dict[ViewName, Level] = Field(
-        default_factory=dict,
-        description="ε that changing a view alone may cost, at the study's δ, by view; the others "
-        "are held by the person's ε.",
-    )
-    protects: Literal["view", "entry"] = Field(
-        default="view",
-        description="What a level is for: all entries of the view together, or any one of them.",
-    )
-    target: ViewName | None = Field(
-        default=None,
-        description="View of one entry that all others explain by least squares; without it the "
-        "mean of every entry is asked for.",
-    )
-    radii: dict[ViewName, Radius] = Field(
-        default_factory=dict,
-        description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "
-        "By default the root of their number, which clips nobody.",
-    )
-    dependence: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Assumption: however a person's view is, the distribution of the person's "
-        "other views changes by no more than this (total variation). The result tells what the "
-        "levels then mean.",
-    )
-    randomize: Literal["mean", "record"] = Field(
-        default="mean",
-        description="'mean': noise for the mean over all sites; 'record': as much as if every "
-        "person's vector had been randomized by itself before it was averaged (local privacy).",
-    )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
-    epsilon: float | None = Field(
-        default=None, gt=0, description="The study's own, taken from `privacy`; leave it out."
-    )
-    delta: float | None = Field(
-        default=None,
-        gt=0,
-        lt=0.5,
-        description="The study's own, taken from `privacy`; leave it out.",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_promise(cls, values: Any, info: ValidationInfo) -> Any:
-        privacy = (info.context or {}).get("privacy")
-        if privacy is None or not isinstance(values, dict):
-            return values
-        return {"epsilon": privacy.epsilon, "delta": privacy.delta, **values}
-
-    @model_validator(mode="after")
-    def _agrees(self, info: ValidationInfo) -> CoordinateParameters:
-        privacy = (info.context or {}).get("privacy")
-        if privacy is not None and (self.epsilon, self.delta) != (privacy.epsilon, privacy.delta):
-            raise ValueError("epsilon, delta: they are not those of privacy; leave them out")
-        for view, level in self.levels.items():
-            if self.epsilon is not None and level > self.epsilon:
-                raise ValueError(
-                    f"levels: {level:g} for '{view}' is above the person's ε; lower it or leave "
-                    "it out"
-                )
-        if self.protects == "entry" and self.target is not None and self.radii:
-            raise ValueError("radii: with a target they go with protects: view; leave them out")
-        return self
-
-    def promise(self) -> tuple[float, float]:
-        """ε and δ of the study.
-
-        Raises
-        ------
-        StudyError
-            If nobody gave them.
-        """
-        if self.epsilon is None or self.delta is None:
-            raise StudyError(
-                "field 'analysis': the study's epsilon and delta are unknown; add them."
-            )
-        return self.epsilon, self.delta
-
-    def level(self, view: str) -> float:
-        """ε of changing the view (or an entry of it) alone."""
-        return self.levels.get(view, self.promise()[0])
 
 
 def part_of_loss(parameters: CoordinateParameters, view: str) -> float:
@@ -219,8 +122,8 @@ def _check(parameters: CoordinateParameters, shape: Shape) -> None:
     if parameters.target is None:
         return
     shape.single_entry(parameters.target, "analysis.target", "name a view of one number")
-    if not 2 <= shape.features <= _MOST_FEATURES:
+    if not 2 <= shape.features <= MOST_SOLVED_FEATURES:
         raise StudyError(
-            f"field 'features': least squares needs 1 to {_MOST_FEATURES - 1} entries beside the "
-            "target; add a view, or use fewer or coarser ones."
+            f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
+            "beside the target; add a view, or use fewer or coarser ones."
         )

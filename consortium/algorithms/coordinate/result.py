@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.coordinate.plan import CoordinateParameters
-from consortium.algorithms.regression.centre import RegressionParameters
+from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.coordinate.parameters import CoordinateParameters
+from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.result import regression_result
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.normal_equations import noisy_moment, posterior_fit
 from consortium.privacy.bayesian import bayesian_level
 from consortium.privacy.view_bounds import PartsBound
-
-_MOST_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def mean_result(
         f"Means over the persons with {100 * parameters.confidence:g} % intervals, which account "
         "for the noise of privacy.",
         ("view", "entry", "mean", "low", "high"),
-        tuple(rows)[:_MOST_ROWS],
+        tuple(rows)[:MOST_ROWS],
     )
     tables = {"means": table, "levels": level_table(parameters, shape, bound, found.deviation)}
     words = Captions("mean", "", "Mean over all persons.")

@@ -16,19 +16,17 @@ with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 from scipy.linalg import expm, polar
 
 from consortium.algorithms.base import (
     Argument,
     Array,
-    Form,
+    Case,
     Local,
     PlannedRelease,
     Query,
@@ -36,146 +34,23 @@ from consortium.algorithms.base import (
     Result,
     Run,
     Shape,
-    SiteData,
     Takes,
-    forms_of,
 )
-from consortium.algorithms.ica.maps import ask_maps, map_products, plan_maps, unmixed
-from consortium.algorithms.pca.centre import Pca, PcaParameters, Solver
-from consortium.algorithms.query_arguments import array_argument
-from consortium.errors import ProtocolError, StudyError
+from consortium.algorithms.ica.parameters import IcaParameters
+from consortium.algorithms.ica.plan import (
+    chosen_score,
+    fixed_arguments,
+    left_for_pca,
+    pca_parameters,
+    plan_releases,
+    planned_rounds,
+)
+from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
+from consortium.algorithms.pca.centre import Pca
 from consortium.kernels import infomax
-from consortium.privacy.bounds import Bound, Unit
-from consortium.privacy.clipping import clip_columns
 
 Steps = Generator[Query, Release, tuple[Array, float]]
 """Rounds of an optimizer; returns the unmixing and the size of the last change."""
-
-Optimizer = Literal["rotation", "fixed-point", "gradient"]
-_ROUNDS: dict[Optimizer, dict[Unit, int]] = {
-    "rotation": {"subject": 20, "timepoint": 30},
-    "fixed-point": {"subject": 8, "timepoint": 8},
-    "gradient": {"subject": 150, "timepoint": 150},
-}
-
-
-class IcaParameters(BaseModel):
-    """Parameters of `ica`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    components: int = Field(ge=2, le=200, description="R, networks to look for.")
-    pca_bound: float | None = Field(
-        default=None, gt=0, description="Clipping bound of the PCA before it, as in pca."
-    )
-    pca_share: float = Field(
-        default=0.5, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
-    )
-    pca_solver: Solver | None = Field(
-        default=None, description="Solver of the PCA before it, as in pca."
-    )
-    pca_iterations: int | None = Field(
-        default=None, ge=1, le=50, description="Products of the solver power, as in pca."
-    )
-    maps: bool = Field(
-        default=False,
-        description="Whether one more release gives maps at full resolution: of the voxels of "
-        "data.maps_resolution, with data.atlas of those of the grid.",
-    )
-    maps_share: float = Field(
-        default=0.3,
-        gt=0,
-        lt=1,
-        description="Part of the whole budget (of μ²) that maps may use; what is left is divided "
-        "by pca_share.",
-    )
-    maps_bound: float | None = Field(
-        default=None,
-        gt=0,
-        description="Clipping bound of one unit's maps (Frobenius norm over voxels and "
-        "components); by default from R and the mean number of volumes per subject.",
-    )
-    optimizer: Optimizer = Field(
-        default="rotation", description="How the unmixing is improved from round to round."
-    )
-    score: infomax.Score | None = Field(
-        default=None,
-        description="'tanh', or 'volatility' for courses whose variance wanders (unit subject "
-        "only). By default volatility for unit subject and tanh for unit timepoint.",
-    )
-    rounds: int | None = Field(
-        default=None,
-        ge=1,
-        le=2000,
-        description="Rounds; by default 20 for rotation (30 with unit timepoint), 8 for "
-        "fixed-point and 150 for gradient.",
-    )
-    bound: float | None = Field(
-        default=None,
-        gt=0,
-        description="Clipping bound of one unit's statistic; by default from R and the mean "
-        "number of volumes per subject.",
-    )
-    first_step: float = Field(
-        default=4.0, gt=0, description="Rotation: first step over a full Newton step."
-    )
-    learning_rate: float = Field(default=0.5, gt=0, description="Gradient: ρ.")
-    decay: float = Field(
-        default=0.1,
-        gt=0,
-        le=1,
-        description="Rotation: last step over the first; steps shrink geometrically.",
-    )
-
-
-def _units(data: SiteData) -> int:
-    return len(data.lengths) if data.unit == "subject" else sum(data.lengths)
-
-
-def _clipped_mean(parts: Iterable[Array], bound: Bound, units: int) -> Array:
-    """Mean over subjects of their statistics (rows), each clipped to the bound.
-
-    One that overflowed counts as zero, since an error would tell whoever chose the
-    whitening how large the data are.
-    """
-    total: Array = np.zeros(1)
-    for part in parts:
-        total = total + clip_columns(part.reshape(len(part), -1).T, bound.norm).sum(axis=1)
-    return total / units
-
-
-def _named_score(query: Query) -> infomax.Score:
-    return "tanh" if query.arguments.get("score") == "tanh" else "volatility"
-
-
-def _rotation(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
-    unmixing, reduced = unmixed(data, query)
-    if data.unit == "timepoint":
-        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / _units(data)
-    moments = infomax.subject_moments(unmixing, reduced, data.lengths, _named_score(query))
-    return _clipped_mean(map(infomax.antisymmetric, moments), bound, _units(data))
-
-
-def _fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
-    unmixing, reduced = unmixed(data, query)
-    steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
-    return _clipped_mean(steps, bound, _units(data))
-
-
-def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
-    unmixing, reduced = unmixed(data, query)
-    bias = array_argument(query, "bias", 1)
-    if len(bias) != len(unmixing):
-        raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
-    if data.unit == "timepoint":
-        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / _units(data)
-    ends = np.cumsum([0, *data.lengths])
-    spans = [reduced[:, a:b] for a, b in pairwise(ends)]
-    means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
-    return _clipped_mean(means, bound, _units(data))
 
 
 class Ica:
@@ -188,43 +63,31 @@ class Ica:
     Parameters = IcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {
         **Pca.statistics,
-        "rotation": _rotation,
-        "fixed_point": _fixed_point,
-        "infomax": _gradient,
+        "rotation": rotation,
+        "fixed_point": fixed_point,
+        "infomax": gradient,
         "maps": map_products,
     }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"components": 3, "rounds": 3}),
+        Case({"components": 3, "rounds": 2, "pca_solver": "power"}),
+        Case({"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
+        Case({"components": 3, "rounds": 2, "maps": True}),
+        Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
+        Case({"components": 2, "rounds": 3, "score": "tanh"}),
+        Case({"components": 3, "rounds": 2, "optimizer": "fixed-point"}),
+        Case({"components": 3, "rounds": 2, "optimizer": "gradient"}),
+        Case({"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
+        Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
+    )
 
     def releases(self, parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
-        _check(parameters, shape)
-        maps = (plan_maps(parameters, shape),) if parameters.maps else ()
-        left = 1.0 - (parameters.maps_share if parameters.maps else 0.0)
-        size, share = parameters.components, parameters.pca_share
-        (moment,) = Pca().releases(_pca(parameters), _left_for_pca(parameters, shape))
-        entries = {
-            "rotation": size * (size - 1) // 2,
-            "fixed-point": size * size,
-            "gradient": size * (size + 1),
-        }[parameters.optimizer]
-        statistic = {"rotation": "rotation", "fixed-point": "fixed_point", "gradient": "infomax"}
-        return (
-            replace(moment, share=left * share),
-            PlannedRelease(
-                "ica",
-                statistic[parameters.optimizer],
-                entries,
-                Bound(parameters.bound or _default_bound(parameters, shape)),
-                _rounds(parameters, shape),
-                left * (1.0 - share),
-                _forms(parameters, shape),
-                fixed={} if parameters.optimizer == "gradient" else _scored(parameters, shape),
-            ),
-            *maps,
-        )
+        return plan_releases(parameters, shape)
 
     def run(self, parameters: IcaParameters, shape: Shape) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
-        subspace = yield from Pca().run(_pca(parameters), _left_for_pca(parameters, shape))
+        subspace = yield from Pca().run(pca_parameters(parameters), left_for_pca(parameters, shape))
         basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
@@ -234,7 +97,7 @@ class Ica:
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         result = Result(
             {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
-            {**subspace.numbers, "rounds": _rounds(parameters, shape), "last_change": last},
+            {**subspace.numbers, "rounds": planned_rounds(parameters, shape), "last_change": last},
             maps="mixing",
         )
         if not parameters.maps:
@@ -253,11 +116,11 @@ class Ica:
 
 def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """Descend over rotations with a step that shrinks geometrically."""
-    score, fixed = _score(parameters, shape), _scored(parameters, shape)
+    score, fixed = chosen_score(parameters, shape), fixed_arguments(parameters, shape)
     newton = 1.0 / (2.0 * infomax.CURVATURE[score])
     unmixing = np.eye(parameters.components)
     turn = np.zeros_like(unmixing)
-    for index in range(_rounds(parameters, shape)):
+    for index in range(planned_rounds(parameters, shape)):
         release = yield _ask("rotation", unmixing, whitening, fixed)
         speed = parameters.first_step * _shrink(parameters, shape, index)
         speed *= _caution(newton * speed * release.deviation, parameters.components)
@@ -283,8 +146,8 @@ def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps
     size = parameters.components
     unmixing = np.eye(size)
     change = 0.0
-    for _ in range(_rounds(parameters, shape)):
-        release = yield _ask("fixed_point", unmixing, whitening, _scored(parameters, shape))
+    for _ in range(planned_rounds(parameters, shape)):
+        release = yield _ask("fixed_point", unmixing, whitening, fixed_arguments(parameters, shape))
         step = release.values.reshape(size, size)
         closest, _ = polar(-step @ unmixing)
         change = float(np.linalg.norm(np.abs(closest @ unmixing.T) - np.eye(size)))
@@ -297,7 +160,7 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     size = parameters.components
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
     rate = parameters.learning_rate
-    for _ in range(_rounds(parameters, shape)):
+    for _ in range(planned_rounds(parameters, shape)):
         release = yield _ask("infomax", unmixing, whitening, {"bias": bias})
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
@@ -307,71 +170,13 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
 
 def _shrink(parameters: IcaParameters, shape: Shape, index: int) -> float:
     """Step of a round over the first one, so that the noise of many rounds averages out."""
-    return float(parameters.decay ** (index / max(_rounds(parameters, shape) - 1, 1)))
+    return float(parameters.decay ** (index / max(planned_rounds(parameters, shape) - 1, 1)))
 
 
 def _ask(statistic: str, unmixing: Array, whitening: Array, more: Mapping[str, Argument]) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
 
 
-def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
-    size = parameters.components
-    forms: dict[str, Form] = {"unmixing": (size, size), "whitening": (shape.features, size)}
-    gradient = parameters.optimizer == "gradient"
-    return forms | ({"bias": (size,)} if gradient else forms_of(_scored(parameters, shape)))
-
-
-def _pca(parameters: IcaParameters) -> PcaParameters:
-    return PcaParameters(
-        components=parameters.components,
-        bound=parameters.pca_bound,
-        solver=parameters.pca_solver,
-        iterations=parameters.pca_iterations,
-    )
-
-
-def _left_for_pca(parameters: IcaParameters, shape: Shape) -> Shape:
-    """The data as PCA sees them: with the noise that its part of the budget leaves it."""
-    share = parameters.pca_share * (1.0 - (parameters.maps_share if parameters.maps else 0.0))
-    return replace(shape, noise=shape.noise / math.sqrt(share))
-
-
-def _rounds(parameters: IcaParameters, shape: Shape) -> int:
-    return parameters.rounds or _ROUNDS[parameters.optimizer][shape.unit]
-
-
-def _score(parameters: IcaParameters, shape: Shape) -> infomax.Score:
-    return parameters.score or ("volatility" if shape.unit == "subject" else "tanh")
-
-
-def _scored(parameters: IcaParameters, shape: Shape) -> dict[str, Argument]:
-    """What is the same in all queries."""
-    return {"score": _score(parameters, shape)}
-
-
-def _check(parameters: IcaParameters, shape: Shape) -> None:
-    if shape.unit == "timepoint":
-        if parameters.score == "volatility":
-            raise StudyError(
-                "field 'analysis.score': volatility mixes a subject's volumes, which unit "
-                "timepoint does not protect; choose tanh, or protect unit subject."
-            )
-        if parameters.optimizer == "fixed-point":
-            raise StudyError(
-                "field 'analysis.optimizer': fixed-point is for unit subject; choose rotation."
-            )
-
-
-def _default_bound(parameters: IcaParameters, shape: Shape) -> float:
-    """About 1.5 times the typical norm, from public sizes alone."""
-    size = parameters.components
-    length = sum(shape.samples) / sum(shape.subjects)
-    if parameters.optimizer == "gradient":
-        # At rest E[ŷzᵀ] = −I, whose trace R no mean of terms of norm R or less can reach: with
-        # a smaller bound a volume's clip makes W grow for ever.
-        return 1.5 * size if shape.unit == "timepoint" else 0.5 * math.sqrt(size) + 1.0
-    if shape.unit == "timepoint":
-        return 0.15 * size
-    factor = {"tanh": 0.28, "volatility": 0.5}[_score(parameters, shape)]
-    rotation = max(factor * size / math.sqrt(length), 0.1)
-    return rotation if parameters.optimizer == "rotation" else rotation + 0.3 * math.sqrt(size)
+def ask_maps(unmixing: Array, whitening: Array) -> Query:
+    """The one query of the stage."""
+    return Query("maps", "maps", {"unmixing": unmixing, "whitening": whitening})

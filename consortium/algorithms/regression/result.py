@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Release, Result, Shape, Table
+from consortium.algorithms.base import MOST_ROWS, Array, Release, Result, Shape, Table
+from consortium.algorithms.regression.parameters import RegressionParameters
+from consortium.algorithms.regression.plan import release_weights
 from consortium.kernels.logistic_from_moments import TAYLOR, logistic_factor
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.normal_equations import Fit, NoisyMoment, noise_edge, noisy_moment
 
-if TYPE_CHECKING:
-    from consortium.algorithms.regression.centre import RegressionParameters
-
-_MOST_ROWS = 1_000
 _STEP = 0.99  # of a difference quotient
 
 
@@ -28,12 +25,6 @@ class _Model:
     factor: float
     centre: float
     growth: float = 0.0
-
-
-def release_weights(parameters: RegressionParameters) -> tuple[float, float]:
-    """Weights c (0 without intercept) and α in the release."""
-    constant = parameters.intercept_weight * parameters.bound if parameters.intercept else 0.0
-    return constant, parameters.target_weight * parameters.bound
 
 
 def read_moment(release: Release, parameters: RegressionParameters, units: int) -> NoisyMoment:
@@ -99,7 +90,7 @@ def _table(parameters: RegressionParameters, shape: Shape, arrays: Mapping[str, 
     rows: list[tuple[float | int | str, ...]] = []
     values, deviations = arrays["coefficients"][:, 0], arrays["deviations"][:, 0]
     for index, (view, entry) in enumerate(_entries(shape)):
-        if view != parameters.target and len(rows) < _MOST_ROWS:
+        if view != parameters.target and len(rows) < MOST_ROWS:
             value, half = float(values[index]), width * float(deviations[index])
             rows.append((view, entry, value, value - half, value + half))
     percent = f"{100 * parameters.confidence:g}"

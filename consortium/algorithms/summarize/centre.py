@@ -10,67 +10,18 @@ persons, which the published auction hands over, have no price in a privacy budg
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
-from consortium.algorithms.base import (
-    Array,
-    Local,
-    PlannedRelease,
-    Query,
-    Run,
-    Shape,
-    SiteData,
-    Takes,
-)
-from consortium.algorithms.query_arguments import feature_argument
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.summarize.parameters import SummarizeParameters
+from consortium.algorithms.summarize.plan import draw_public, plan_releases
 from consortium.algorithms.summarize.result import read_embeddings, summarize_result
-from consortium.errors import StudyError
-from consortium.kernels.mean_embedding import draw_frequencies, fourier_features
-from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_vector
+from consortium.algorithms.summarize.site import mean_embedding
 
-
-class SummarizeParameters(BaseModel):
-    """Parameters of `summarize`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    target: str | None = Field(
-        default=None,
-        description="Site whose persons the others' are compared with, and are to make up; by "
-        "default each site is compared with all others together.",
-    )
-    frequencies: int = Field(
-        default=50,
-        ge=2,
-        le=5_000,
-        description="Random frequencies of the features; each site releases two numbers for each.",
-    )
-    width: float | None = Field(
-        default=None,
-        gt=0,
-        description="Distance within which two persons are alike: the kernel is exp(-‖x - y‖²/(2 "
-        "width²)). By default half the root of the number of entries; about 1 for one normalized "
-        "view.",
-    )
-    points: int = Field(
-        default=10, ge=1, le=1_000, description="Made-up persons that summarize the target."
-    )
-    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
-    seed: int = Field(default=0, ge=0, description="Seed of the public frequencies.")
-
-
-def _mean_embedding(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their Fourier features, which have norm one, times the bound."""
-    frequencies = feature_argument(query, "frequencies", data.features)
-    embedding: Array = fourier_features(data.table(), frequencies).mean(axis=1)
-    return bound.norm * clip_vector(embedding, 1.0)
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
 class Summarize:
@@ -81,40 +32,20 @@ class Summarize:
     takes: Takes = "features"
     needs_means = True
     Parameters = SummarizeParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"mean_embedding": _mean_embedding}
+    statistics: ClassVar[Mapping[str, Local]] = {"mean_embedding": mean_embedding}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"frequencies": 6, "points": 2}, views=_VIEWS),
+        Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
+    )
 
     def releases(self, parameters: SummarizeParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
-        if len(shape.units) < 2:
-            raise StudyError("field 'sites': a comparison of sites needs at least two; add one.")
-        if parameters.target is not None and shape.sites and parameters.target not in shape.sites:
-            raise StudyError(
-                f"field 'analysis.target': '{parameters.target}' is none of the sites that take "
-                f"part; name one of {', '.join(shape.sites)}."
-            )
-        form = {"frequencies": (shape.features, parameters.frequencies)}
-        entries = 2 * parameters.frequencies
-        return (
-            PlannedRelease(
-                *("summarize", "mean_embedding", entries, Bound(1.0), 1, 1.0, form, "each"),
-                fixed={"frequencies": partial(_frequencies, parameters, shape)},
-            ),
-        )
+        return plan_releases(parameters, shape)
 
     def run(self, parameters: SummarizeParameters, shape: Shape) -> Run:
         """Ask once, and compare."""
         generator = np.random.default_rng(parameters.seed)
-        frequencies = _draw(parameters, shape, generator)
+        frequencies = draw_public(parameters, shape, generator)
         release = yield Query("summarize", "mean_embedding", {"frequencies": frequencies})
         found = read_embeddings(release, shape)
         return summarize_result(parameters, found, frequencies, generator)
-
-
-def _frequencies(parameters: SummarizeParameters, shape: Shape) -> Array:
-    return _draw(parameters, shape, np.random.default_rng(parameters.seed))
-
-
-def _draw(parameters: SummarizeParameters, shape: Shape, generator: np.random.Generator) -> Array:
-    """Draw the public frequencies, D x F."""
-    width = parameters.width or math.sqrt(shape.features) / 2
-    return draw_frequencies(shape.features, parameters.frequencies, width, generator)

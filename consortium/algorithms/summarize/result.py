@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.errors import SiteError
 from consortium.kernels.mean_embedding import (
     choose_points,
@@ -17,9 +17,6 @@ from consortium.kernels.mean_embedding import (
     gram,
     mixture_weights,
 )
-
-if TYPE_CHECKING:
-    from consortium.algorithms.summarize.centre import SummarizeParameters
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Release, Result, Shape, Table
+from consortium.algorithms.tensor.parameters import TensorParameters
+from consortium.algorithms.tensor.plan import CONSTANT
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
 from consortium.kernels.tensor import contract, orthogonal_components
 from consortium.privacy.clipping import clip_columns
 
-if TYPE_CHECKING:
-    from consortium.algorithms.tensor.centre import TensorParameters
-
-CONSTANT = 0.5
-"""Weight of the mean in a mixture's first release, over the bound."""
 _MARGINS = (1.3, 2.5)
 _ALLOWED = 0.1
 _LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none

@@ -14,8 +14,7 @@ from consortium.algorithms.query_arguments import (
     number_argument,
 )
 from consortium.errors import ProtocolError
-from consortium.kernels.columns import mean_packed_square
-from consortium.kernels.moments import pack_symmetric
+from consortium.kernels.moments import mean_packed_square, pack_symmetric
 from consortium.kernels.tensor import mean_cube, mean_mixed_cube
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, column_norms, finite_columns

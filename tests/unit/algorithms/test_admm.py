@@ -12,8 +12,7 @@ from consortium.errors import StudyError
 from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import count_rounds, make_plan
-from tests.support.feature_cases import make_feature_study, sites_of
-from tests.support.series_cases import SITES, drive, shape_of
+from tests.support.cases import SITES, drive, make_feature_study, shape_of, sites_of
 
 ADMM = REGISTRY["admm"]
 VIEWS = (("x", 3), ("y", 1))

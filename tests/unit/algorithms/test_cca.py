@@ -12,7 +12,7 @@ from consortium.errors import StudyError
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.simulation.array_data import ArrayData
-from tests.support.series_cases import drive, make_vectors, shape_of
+from tests.support.cases import drive, make_vectors, shape_of
 
 CCA = Cca()
 

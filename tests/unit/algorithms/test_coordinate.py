@@ -20,8 +20,7 @@ from consortium.privacy.gdp import delta_of, mu_of
 from consortium.simulation.simulation import Simulation
 from consortium.study import masking
 from consortium.study.plan import make_plan
-from tests.support.feature_cases import make_feature_sites, make_feature_study, sites_of
-from tests.support.series_cases import shape_of
+from tests.support.cases import make_feature_sites, make_feature_study, shape_of, sites_of
 
 COORDINATE = REGISTRY["coordinate"]
 VIEWS = (("genes", 2), ("y", 1), ("scan", 4))

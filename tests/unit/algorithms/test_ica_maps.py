@@ -5,11 +5,11 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
-from consortium.algorithms.ica.maps import map_products
+from consortium.algorithms.ica.site import map_products
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
-from tests.support.series_cases import drive, shape_of
+from tests.support.cases import drive, shape_of
 
 ICA = REGISTRY["ica"]
 VOXELS, REGIONS, SOURCES, VOLUMES = 60, 12, 3, 400

@@ -10,8 +10,7 @@ from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.classifier import predict
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
-from tests.support.feature_cases import make_feature_sites, make_feature_study, sites_of
-from tests.support.series_cases import drive, shape_of
+from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of
 
 NETWORK = REGISTRY["network"]
 COUNTS = (700, 400, 600, 300)

@@ -8,14 +8,14 @@ from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent, Query, Release, Shape
-from consortium.algorithms.pca.centre import subspace
-from consortium.algorithms.pca.power import MOST_ITERATIONS
+from consortium.algorithms.pca.plan import MOST_ITERATIONS
+from consortium.algorithms.pca.result import subspace
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound
 from consortium.study.plan import count_rounds, make_plan
-from tests.support.series_cases import drive, make_sites, make_study, shape_of
+from tests.support.cases import drive, make_sites, make_study, shape_of
 
 PCA, AVERAGE = REGISTRY["pca"], REGISTRY["average"]
 

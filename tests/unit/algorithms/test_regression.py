@@ -9,8 +9,7 @@ from consortium.algorithms.base import Query, Release
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
-from tests.support.feature_cases import make_feature_study, sites_of
-from tests.support.series_cases import shape_of
+from tests.support.cases import make_feature_study, shape_of, sites_of
 
 REGRESSION = REGISTRY["regression"]
 SIZE = 6

@@ -9,8 +9,7 @@ from consortium.algorithms.base import Release
 from consortium.errors import SiteError, StudyError
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
-from tests.support.feature_cases import make_feature_sites, make_feature_study, sites_of
-from tests.support.series_cases import shape_of
+from tests.support.cases import make_feature_sites, make_feature_study, shape_of, sites_of
 
 SUMMARIZE = REGISTRY["summarize"]
 VIEWS = (("scales", 3),)

@@ -20,8 +20,8 @@ from consortium.engine.session import own_answers
 from consortium.errors import ProtocolError
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import Plan, make_plan
+from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.gossip_algorithm import RING, ROUNDS, register
-from tests.support.series_cases import make_sites, make_study, shape_of
 
 CONTEXT = bytes(range(32))
 

@@ -22,7 +22,7 @@ from consortium.engine.queries import (
 )
 from consortium.errors import ProtocolError
 from consortium.study.plan import make_plan
-from tests.support.series_cases import make_sites, make_study, shape_of
+from tests.support.cases import make_sites, make_study, shape_of
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 ARRAYS = arrays(np.float64, array_shapes(max_dims=3, max_side=5), elements=NUMBERS)

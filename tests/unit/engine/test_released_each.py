@@ -13,7 +13,7 @@ from consortium.algorithms.base import PlannedRelease, Query, Result, Run, Shape
 from consortium.report.accounting import account
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
-from tests.support.series_cases import make_sites, make_study, shape_of
+from tests.support.cases import make_sites, make_study, shape_of
 
 
 class Each(Average):

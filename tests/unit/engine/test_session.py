@@ -14,8 +14,17 @@ from consortium.errors import BudgetError, PrivacyError, ProtocolError
 from consortium.privacy.gdp import compose
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
-from tests.support.feature_cases import PLAIN, make_feature_sites, make_feature_study
-from tests.support.series_cases import CASES, make_sites, make_study, shape_of, sites_for
+from tests.support.cases import (
+    PLAIN,
+    every_case,
+    make_feature_sites,
+    make_feature_study,
+    make_sites,
+    make_study,
+    shape_of,
+    sites_for,
+    study_of,
+)
 
 ICA = {"components": 2, "rounds": 4}
 
@@ -156,10 +165,9 @@ def test_only_what_releases_decide_is_left_to_the_centre(name, analysis, adaptiv
     assert set().union(*left) == adaptive
 
 
-@pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
-def test_replaying_a_transcript_asks_the_identical_queries(name, analysis, unit):
-    study = make_study(name, analysis, unit, epsilon=50.0)
-    simulation = Simulation(study, sites_for(name, unit), seed=1)
+@every_case
+def test_replaying_a_transcript_asks_the_identical_queries(name, case):
+    simulation = Simulation(study_of(name, case, epsilon=50.0), sites_for(case), seed=1)
     queries, rounds = [], []
     while simulation.session.pending is not None:
         queries.append(encode_query(simulation.session.pending))

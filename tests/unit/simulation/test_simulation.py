@@ -5,15 +5,16 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.simulation.simulation import Simulation
-from tests.support.series_cases import CASES, drive, make_sites, make_study, sites_for
+from tests.support.cases import CASES, drive, make_sites, make_study, sites_for, study_of
 
+STEADY = ("average", "cca", "coordinate", "ica", "network", "pca", "regression")
+"""Analyses whose results don't hang on rounding; the contract's tests look at every release."""
 SCHEMES = ["cape", "secure-sum", "local", "none"]
 
 
-@pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
-def test_without_privacy_the_engine_changes_nothing(name, analysis, unit):
-    sites = sites_for(name, unit)
-    study = make_study(name, analysis, unit, scheme="none")
+@pytest.mark.parametrize(("name", "case"), [each for each in CASES if each.values[0] in STEADY])
+def test_without_privacy_the_engine_changes_nothing(name, case):
+    sites, study = sites_for(case), study_of(name, case, scheme="none")
     result = Simulation(study, sites, seed=0).run()
     _, _, expected = drive(REGISTRY[name], study.analysis, sites)
     for key, array in expected.arrays.items():  # an eigenvector's sign is anybody's

@@ -20,7 +20,7 @@ from consortium.simulation.simulation import Simulation
 from consortium.study import plan as plan_module
 from consortium.study.masking import MOST_OF_DELTA, Masking, delta_left, plan_graph, plan_masking
 from consortium.study.plan import make_plan
-from tests.support.series_cases import make_sites, make_study
+from tests.support.cases import make_sites, make_study
 
 
 def many(sites, **privacy):

@@ -15,24 +15,33 @@ from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study import plan as plan_module
 from consortium.study.masking import plan_masking
 from consortium.study.plan import count_rounds, make_plan, promised_mu
-from tests.support.feature_cases import LEVELS, PLAIN, make_feature_study
-from tests.support.series_cases import CASES, make_sites, make_study, shape_of
+from tests.support.cases import (
+    PLAIN,
+    PROMISE,
+    every_case,
+    make_feature_study,
+    make_sites,
+    make_study,
+    shape_of,
+    study_of,
+)
 
 SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
 VECTORS = Extent(20, 0, (("faces", 12), ("erp", 7), ("age", 1)))
 PRIVATE = ["cape", "secure-sum", "local"]
 
 
-@pytest.mark.parametrize(("name", "analysis", "unit"), CASES)
+@every_case
 @pytest.mark.parametrize("scheme", PRIVATE)
-def test_the_whole_budget_is_used_and_no_more(name, analysis, unit, scheme):
-    study = make_study(name, analysis, unit, scheme=scheme, epsilon=4.0)
-    plan = make_plan(study, replace(SHAPE, unit=unit, views=VECTORS.views))
+def test_the_whole_budget_is_used_and_no_more(name, case, scheme):
+    study = study_of(name, case, scheme=scheme, epsilon=4.0)
+    extent = Extent(sum(size for _, size in case.views) or 20, 0, case.views)
+    plan = make_plan(study, extent.shape(SHAPE.subjects, SHAPE.samples, case.unit))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
     assert plan.epsilon == pytest.approx(4.0, rel=1e-3)
     assert plan.epsilon == epsilon_of(plan.mu, 1e-5)
     assert plan.outsider_mu <= plan.mu * (1 + 1e-9)
-    assert len(plan.losses) == plan.rounds <= count_rounds(study, VECTORS)
+    assert len(plan.losses) == plan.rounds <= count_rounds(study, extent)
     for site in range(4):
         assert plan.site_loss(site) == pytest.approx(compose(row[site] for row in plan.losses))
 
@@ -166,7 +175,7 @@ def test_without_privacy_the_plan_says_so():
 def test_a_bound_that_nobody_can_compute_with_is_told(algorithm, size):
     analysis = {
         "average": {"bound": size},
-        "coordinate": {"radii": {"x": size}, "target": "y", **LEVELS},
+        "coordinate": {"radii": {"x": size}, "target": "y", **PROMISE},
         "regression": {"target": "y", "bound": size},
         "tensor": {"components": 2, "bound": size},
     }[algorithm]

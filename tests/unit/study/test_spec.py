@@ -13,7 +13,7 @@ from consortium.algorithms import REGISTRY
 from consortium.errors import StudyError
 from consortium.study.reader import load_study, parse_study, study_schema
 from consortium.study.spec import Study
-from tests.support.series_cases import table_views
+from tests.support.cases import table_views
 
 PLAIN = {
     "study": "networks",

@@ -27,8 +27,8 @@ from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
+from tests.support.cases import make_study
 from tests.support.charges import up_to
-from tests.support.series_cases import make_study
 
 CHARGE = Charge(
     *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),

@@ -17,7 +17,7 @@ from consortium.study.plan import make_plan
 from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
 from site_agent.policy.policy import Allowance, Policy, Spent
-from tests.support.series_cases import make_study
+from tests.support.cases import make_study
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")
 LOOSE = Policy(units=("subject", "timepoint"))

@@ -1,4 +1,4 @@
-"""Studies and sites in memory, for tests of the algorithms and of the engine."""
+"""Studies and sites in memory, and every example of every analysis with its study and sites."""
 
 from __future__ import annotations
 
@@ -10,39 +10,24 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Release
-from consortium.engine.queries import encode_query
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
 
 SITES = ("north", "east", "south", "west")
 
-CASES = (
-    ("average", {}, "subject"),
-    ("average", {"bound": 0.3}, "timepoint"),
-    ("pca", {"components": 2}, "subject"),
-    ("pca", {"components": 6, "bound": 0.7}, "timepoint"),
-    ("pca", {"components": 2, "solver": "power"}, "subject"),
-    ("pca", {"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
-    ("ica", {"components": 3, "rounds": 3}, "subject"),
-    ("ica", {"components": 3, "rounds": 2, "pca_solver": "power"}, "subject"),
-    ("ica", {"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
-    ("ica", {"components": 3, "rounds": 2, "maps": True}, "subject"),
-    ("ica", {"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
-    ("ica", {"components": 2, "rounds": 3, "score": "tanh"}, "subject"),
-    ("ica", {"components": 3, "rounds": 2, "optimizer": "fixed-point"}, "subject"),
-    ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "subject"),
-    ("ica", {"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
-    ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
-    ("cca", {"pairs": 2}, "subject"),
-    ("cca", {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, "subject"),
-    ("cca", {"pairs": 1, "reduce": {"faces": 2, "age": 1}, "radii": {"age": 2.0}}, "subject"),
-    ("cca", {"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, "subject"),
+CASES = tuple(
+    pytest.param(name, case, id=f"{name}-{number}")
+    for name, algorithm in sorted(REGISTRY.items())
+    for number, case in enumerate(algorithm.cases, 1)
 )
-"""Every algorithm with every statistic, in both units; a new algorithm adds its lines."""
+every_case = pytest.mark.parametrize(("name", "case"), CASES)
+"""Every example of every analysis of the registry."""
 
-
+PLAIN = (("x", 4), ("y", 1))
+PROMISE = {"epsilon": 8.0, "delta": 1e-5}
+"""Of every study made here, for analyses that take it from there."""
 VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
-"""Of the studies of feature vectors."""
+"""Of the studies of feature vectors that name none."""
 
 
 def table_views(views=VIEWS):
@@ -54,28 +39,62 @@ def table_views(views=VIEWS):
     ]
 
 
-def make_study(algorithm="average", analysis=None, unit="subject", *, sites=SITES, **privacy):
+def make_study(
+    algorithm="average", analysis=None, unit="subject", *, sites=SITES, views=(), **privacy
+):
     """A valid study; timepoint studies turn off what mixes volumes."""
     plain = {"standardize": "none"} if unit == "timepoint" else {}
     if unit == "timepoint" or algorithm == "average":
         plain["detrend"] = "none"
+    if not views and REGISTRY[algorithm].takes == "features":
+        views = VIEWS
     return Study.model_validate(
         {
             "study": "small",
             "sites": list(sites),
             "data": plain,
-            "privacy": {
-                "unit": unit,
-                "epsilon": 8.0,
-                "delta": 1e-5,
-                "colluding_sites": 1,
-                **privacy,
-            },
+            "privacy": {"unit": unit, **PROMISE, "colluding_sites": 1, **privacy},
             "algorithm": algorithm,
             "analysis": analysis or {},
-            "features": table_views() if REGISTRY[algorithm].takes == "features" else (),
+            "features": table_views(views),
         }
     )
+
+
+def make_feature_study(algorithm, views, analysis, **more):
+    """A valid study whose views are numbered columns of the participants' table."""
+    return make_study(algorithm, analysis, views=views, **more)
+
+
+def study_of(name, case, **privacy):
+    """The study of an example."""
+    return make_study(name, case.analysis, case.unit, views=case.views, **privacy)
+
+
+def prepared(name, case):
+    """An analysis, with parameters and sites of an example."""
+    return REGISTRY[name], study_of(name, case).analysis, sites_for(case)
+
+
+def sites_for(case):
+    """Sites of an example."""
+    return make_feature_sites(case.views) if case.views else make_sites(case.unit)
+
+
+def sites_of(table, views, counts):
+    """Sites that hold neighbouring columns of a D x M table."""
+    ends = np.cumsum(counts)[:-1]
+    return [
+        ArrayData([person[:, None] for person in part.T], views=views)
+        for part in np.split(table, ends, axis=1)
+    ]
+
+
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0):
+    """Sites of persons whose entries lie within -1 and 1."""
+    size = sum(count for _, count in views)
+    table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
+    return sites_of(table.astype(np.float32), views, persons)
 
 
 def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dtype=np.float32):
@@ -106,11 +125,6 @@ def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64
     ]
 
 
-def sites_for(name, unit):
-    """What an algorithm takes."""
-    return make_vectors() if REGISTRY[name].takes == "features" else make_sites(unit)
-
-
 def shape_of(sites):
     """Public sizes."""
     return sites[0].extent.shape(
@@ -118,6 +132,11 @@ def shape_of(sites):
         [sum(site.lengths) for site in sites],
         sites[0].unit,
     )
+
+
+def planned_by(algorithm, parameters, sites):
+    """Planned releases by stage."""
+    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
 
 
 def pooled_mean(algorithm, query, bound, sites):
@@ -158,7 +177,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
 
     Queries of a stage that hears are recorded as the first site gets them.
     """
-    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    planned = planned_by(algorithm, parameters, sites)
     run = algorithm.run(parameters, shape_of(sites))
     queries, releases, told = [], [], []
     try:
@@ -192,29 +211,3 @@ def check_fixed(stage, query):
     """What study and sizes decide is asked for as the plan has it."""
     for name, value in stage.fixed.items():
         assert np.array_equal(value() if callable(value) else value, query.arguments[name]), name
-
-
-def check_replay(algorithm, parameters, sites):
-    """The same releases lead to the same queries and the same result."""
-    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
-    again = algorithm.run(parameters, shape_of(sites))
-    assert encode_query(next(again)) == encode_query(queries[0])
-    for release, query in zip(releases, queries[1:], strict=False):
-        assert encode_query(again.send(release)) == encode_query(query)
-    with pytest.raises(StopIteration) as stop:
-        again.send(releases[-1])
-    for key, array in stop.value.value.arrays.items():
-        assert np.array_equal(array, result.arrays[key])
-
-
-def check_sizes_and_bounds(algorithm, parameters, sites):
-    """Statistics have the planned size and keep their bound, at every site."""
-    planned = {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
-    queries, _, _ = drive(algorithm, parameters, sites, loud(2))
-    for query in queries:
-        stage = planned[query.stage]
-        for site in sites:
-            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
-            assert statistic.size == stage.entries
-            assert statistic.dtype == np.float64
-            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)

@@ -1,0 +1,91 @@
+"""What a study file may say of `admm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
+
+from consortium.algorithms.admm.graph import Layout, study_edges
+from consortium.frozen_model import FrozenModel
+
+_SITE = Annotated[str, StringConstraints(max_length=63)]
+
+
+class AdmmParameters(FrozenModel):
+    """Parameters of `admm`."""
+
+    target: str = Field(
+        description="View that is told from all others: a column of two levels, -1 and +1."
+    )
+    graph: Layout = Field(
+        default="ring",
+        description="Who hears whom, over the run's sites in the study's order; the first is the "
+        "middle of a star.",
+    )
+    edges: tuple[tuple[_SITE, _SITE], ...] = Field(
+        default=(),
+        max_length=10_000,
+        description="Pairs of sites that hear each other, instead of `graph`. All sites of a run "
+        "must be connected.",
+    )
+    rounds: int = Field(default=30, ge=1, le=1000, description="T, iterations.")
+    bound: float = Field(
+        default=1.0,
+        gt=0,
+        description="Clipping bound of a person's explaining entries together (Euclidean norm).",
+    )
+    constant: float = Field(
+        default=0.5, ge=0, le=1, description="Weight of the model's constant, over bound; 0: none."
+    )
+    radius: float = Field(
+        default=20.0,
+        gt=0,
+        description="Largest norm of the model, over 1/bound: about the most that a person's log "
+        "odds can be.",
+    )
+    penalty: float | None = Field(
+        default=None,
+        gt=0,
+        description="Curvature that neighbours add to a site's cost, at the least, over the "
+        "squared length of a person's vector; ADMM's step size η follows from it. A small "
+        "one lets models move far in a round, with more noise. By default 0.0002 a "
+        "round (or broadcast), or what balances that noise if it is more.",
+    )
+    regularization: float = Field(
+        default=0.0, ge=0, description="Weight of half the squared norm of the model."
+    )
+    averaged: float = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="Part of the rounds, the last ones, whose models are averaged.",
+    )
+    broadcasts: int | None = Field(
+        default=None,
+        ge=1,
+        description="IPP-ADMM: most iterations in which models are exchanged. By default all.",
+    )
+    threshold: float = Field(
+        default=0.01,
+        ge=0,
+        description="IPP-ADMM: gain that is worth an exchange, as part of the most that it can be: "
+        "about the norm of a mean local gradient over that of one person.",
+    )
+    trust: float = Field(
+        default=0.1, gt=0, le=2, description="IPP-ADMM: longest step of a gain, over radius."
+    )
+    tests: float = Field(
+        default=0.1, gt=0, lt=1, description="IPP-ADMM: part of the budget that tests use."
+    )
+
+    @model_validator(mode="after")
+    def _enough(self) -> AdmmParameters:
+        if self.broadcasts is not None and not self.broadcasts < self.rounds:
+            raise ValueError("broadcasts: they are fewer than rounds, or left out; lower them")
+        return self
+
+    def check_sites(self, sites: Sequence[str]) -> None:
+        """Refuse a graph that does not fit a study's sites: see `study_edges`."""
+        study_edges(len(sites), sites, self.graph, self.edges)

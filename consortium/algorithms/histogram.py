@@ -1,0 +1,200 @@
+"""The private histogram of one entry of a view, and the quantiles that are read from it.
+
+Every person counts in exactly one bin: the statistic is the mean of unit vectors, so that nothing
+is clipped, and two persons' vectors are equal or orthogonal. Replacing a person moves the mean by
+√2/n at the most (`Bound.cone`). That the shares of all bins add up to one is known and costs
+nothing; it takes a K-th of the noise away. Counts and quantiles are of the persons in the study,
+and their intervals hold for the noise, whose size is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field, field_validator
+from scipy.special import ndtri
+
+from consortium.algorithms.base import (
+    Argument,
+    Array,
+    Captions,
+    Case,
+    Local,
+    PlannedRelease,
+    Query,
+    Release,
+    Result,
+    Run,
+    Shape,
+    SiteData,
+    Table,
+    Takes,
+    forms_of,
+)
+from consortium.algorithms.query_arguments import index_argument
+from consortium.errors import ProtocolError, StudyError
+from consortium.frozen_model import FrozenModel
+from consortium.privacy.bounds import Bound
+from consortium.views.base import ViewName
+
+_MOST_BINS = 1_000
+_VIEWS = (("x", 4), ("y", 1))  # of the examples
+
+
+class HistogramParameters(FrozenModel):
+    """Parameters of `histogram`."""
+
+    view: ViewName = Field(description="View that the column, or another entry, is of.")
+    entry: int = Field(default=1, ge=1, description="Number of the entry within the view.")
+    bins: int = Field(
+        default=20, ge=2, le=_MOST_BINS, description="K, equal parts of the column's public range."
+    )
+    limits: tuple[float, float] = Field(
+        default=(-1.0, 1.0),
+        description="What -1 and +1 stand for in the column's own unit: its 'low' and 'high'.",
+    )
+    quantiles: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        default=(0.05, 0.25, 0.5, 0.75, 0.95), max_length=99, description="Quantiles to report."
+    )
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="Level of every single interval."
+    )
+
+    @field_validator("limits")
+    @classmethod
+    def _in_order(cls, limits: tuple[float, float]) -> tuple[float, float]:
+        if not limits[0] < limits[1]:
+            raise ValueError("the first is not below the second; correct them")
+        return limits
+
+
+def _bin_shares(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Part of the site's persons in each of K bins from -1 to 1, times the bound, length K."""
+    entry = index_argument(query, "entry", data.features)
+    bins = index_argument(query, "bins", _MOST_BINS + 1)
+    if not bins:
+        raise ProtocolError("The query's 'bins' are none; discard it.")
+    values = np.clip(np.nan_to_num(data.table()[entry].astype(np.float64)), -1.0, 1.0)
+    places = np.minimum((values + 1.0) / 2.0 * bins, bins - 1).astype(np.int64)
+    shares: Array = bound.norm * (np.bincount(places, minlength=bins) / len(values))
+    return shares
+
+
+class Histogram:
+    """One release of K numbers."""
+
+    name = "histogram"
+    title = "private histogram"
+    takes: Takes = "features"
+    needs_means = True
+    Parameters = HistogramParameters
+    statistics: ClassVar[Mapping[str, Local]] = {"bin_shares": _bin_shares}
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"view": "y", "bins": 5}, views=_VIEWS),
+        Case({"view": "x", "entry": 3, "limits": [0, 90], "quantiles": [0.5]}, views=_VIEWS),
+    )
+
+    def releases(self, parameters: HistogramParameters, shape: Shape) -> tuple[PlannedRelease]:
+        """One release with the whole budget."""
+        fixed, bound = _arguments(parameters, shape), Bound(1.0, cone=True)
+        return (
+            PlannedRelease(
+                *("histogram", "bin_shares", parameters.bins, bound, 1, 1.0, forms_of(fixed)),
+                fixed=fixed,
+            ),
+        )
+
+    def run(self, parameters: HistogramParameters, shape: Shape) -> Run:
+        """Ask once, and read counts and quantiles."""
+        release = yield Query("histogram", "bin_shares", _arguments(parameters, shape))
+        persons = sum(shape.units[site] for site in release.sites or range(len(shape.units)))
+        return _result(parameters, release, persons)
+
+
+def _result(parameters: HistogramParameters, release: Release, persons: int) -> Result:
+    edges = np.linspace(*parameters.limits, parameters.bins + 1)
+    shares = release.values + (1.0 - release.values.sum()) / parameters.bins
+    width = float(ndtri((1.0 + parameters.confidence) / 2.0)) * release.deviation
+    half = width * np.sqrt(1.0 - 1.0 / parameters.bins)
+    found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))
+    marks = read_quantiles(shares, np.array(parameters.quantiles), edges, width)
+    counts = persons * np.stack([found, low, high])
+    arrays = {"edges": edges, "shares": found, "low": low, "high": high, "quantiles": marks}
+    numbers = {"persons": persons, "count_noise": persons * release.deviation}
+    percent = f"{100 * parameters.confidence:g} % intervals, which account for privacy's noise"
+    tables = {
+        "counts": Table(
+            f"Persons in each bin, of {persons} in all, with {percent}.",
+            ("from", "to", "persons", "low", "high"),
+            _rows(edges[:-1], edges[1:], *counts),
+        ),
+        "quantiles": Table(
+            f"Quantiles of the persons, with {percent} and end where bins do.",
+            ("quantile", "value", "low", "high"),
+            _rows(np.array(parameters.quantiles), *marks.T),
+        ),
+    }
+    return Result(arrays, numbers, tables=tables, captions=Captions("bin", "", ""))
+
+
+def _rows(*columns: Array) -> tuple[tuple[float, ...], ...]:
+    return tuple(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def read_quantiles(shares: Array, quantiles: Array, edges: Array, width: float) -> Array:
+    """Quantiles of a noisy histogram.
+
+    A bin stands for a quantile q as long as neither of its ends rules that out: the share of
+    persons below the bin may be less than q, that up to its end q or more. The noise of the
+    share up to the end of bin k of K has the variance σ² k (1 - k/K), as all shares add up to one.
+    Whatever the distribution, each end rules the true bin out in half of the allowed cases at most.
+
+    Parameters
+    ----------
+    shares : array, length K
+        Noisy, adding up to one.
+    quantiles : array, length Q
+    edges : array, length K + 1
+    width : float
+        Of half an interval of a number with the noise of a share before they were made to add up.
+
+    Returns
+    -------
+    array, Q x 3
+        Value, interpolated within its bin, and both ends of the interval, which are edges.
+    """
+    bins = len(shares)
+    below = np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]])
+    ends = np.arange(bins + 1)
+    half = width * np.sqrt(ends * (1.0 - ends / bins))
+    steps = np.cumsum(np.concatenate([[0.0], _onto_simplex(shares)]))
+    found = np.empty((len(quantiles), 3))
+    for row, quantile in enumerate(quantiles):
+        value = float(np.interp(quantile, steps, edges))
+        here = min(int(np.searchsorted(edges, value, side="right")) - 1, bins - 1)
+        possible = (below[:-1] - half[:-1] < quantile) & (below[1:] + half[1:] >= quantile)
+        possible[here] = True
+        bins_left = np.flatnonzero(possible)
+        found[row] = value, edges[bins_left[0]], edges[bins_left[-1] + 1]
+    return found
+
+
+def _onto_simplex(shares: Array) -> Array:
+    """The nearest shares without negative ones that add up to one."""
+    ordered = np.sort(shares)[::-1]
+    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
+    nearest: Array = np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
+    return nearest
+
+
+def _arguments(parameters: HistogramParameters, shape: Shape) -> dict[str, Argument]:
+    """What is the same in all queries: all of it."""
+    view = shape.view_slice(parameters.view, "analysis.view")
+    if parameters.entry > view.stop - view.start:
+        raise StudyError(
+            f"field 'analysis.entry': view '{parameters.view}' has {view.stop - view.start} "
+            f"entries, and {parameters.entry} is asked for; name one of them."
+        )
+    return {"entry": view.start + parameters.entry - 1, "bins": parameters.bins}

@@ -1,0 +1,89 @@
+"""A site's half of `ica`: moments of unmixed courses, and maps.
+
+Of an unmixing W and a whitening that the query brings; every unit's moment is clipped by itself.
+
+Maps are of full resolution, where the ICA ran on few features (an atlas, a coarse grid). One
+private average of y zᵀ, y a volume at full resolution and z the unmixed courses, gives what the
+regression of voxels on courses would, since the courses are white. Source: the second half of dual
+regression (Beckmann et al. 2009), as one sum over all subjects.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import array_argument, feature_argument, word_argument
+from consortium.errors import ProtocolError
+from consortium.kernels import infomax
+from consortium.kernels.power import add_subject_maps, add_volume_maps
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clipped_mean
+
+
+def unmixed(data: SiteData, query: Query) -> tuple[Array, Array]:
+    """The query's unmixing (R x R), and the data that it is for, whitened (R x N_s).
+
+    Raises
+    ------
+    ProtocolError
+        If the query's matrices don't fit each other or the data.
+    """
+    whitening = feature_argument(query, "whitening", data.features)
+    unmixing = array_argument(query, "unmixing", 2)
+    if whitening.shape[1] != unmixing.shape[1]:
+        raise ProtocolError(
+            f"The query's whitening has shape {whitening.shape} and its unmixing "
+            f"{unmixing.shape}, which don't fit each other; discard it."
+        )
+    return unmixing, data.reduced(whitening)
+
+
+def rotation(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    (unmixing, reduced), score = unmixed(data, query), _named_score(query)
+    if data.unit == "timepoint":
+        return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
+    moments = infomax.subject_moments(unmixing, reduced, data.lengths, score)
+    return clipped_mean(map(infomax.antisymmetric, moments), bound.norm, data.units)
+
+
+def fixed_point(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
+    unmixing, reduced = unmixed(data, query)
+    steps = infomax.subject_steps(unmixing, reduced, data.lengths, _named_score(query))
+    return clipped_mean(steps, bound.norm, data.units)
+
+
+def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
+    unmixing, reduced = unmixed(data, query)
+    bias = array_argument(query, "bias", 1)
+    if len(bias) != len(unmixing):
+        raise ProtocolError(f"The query's 'bias' has {len(bias)} entries; discard it.")
+    if data.unit == "timepoint":
+        return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
+    ends = np.cumsum([0, *data.lengths])
+    spans = [reduced[:, a:b] for a, b in pairwise(ends)]
+    means = (infomax.infomax_mean(unmixing, bias, block)[None] for block in spans)
+    return clipped_mean(means, bound.norm, data.units)
+
+
+def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
+    unmixing, reduced = unmixed(data, query)
+    total = np.zeros((data.voxels, len(unmixing)))
+    ends = np.cumsum([0, *data.lengths])
+    add = add_subject_maps if data.unit == "subject" else add_volume_maps
+    for block, (start, stop) in zip(data.fine_blocks(), pairwise(ends), strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            courses = unmixing.astype(reduced.dtype) @ reduced[:, start:stop]
+        add(total, block, courses, bound.norm)
+    return total / data.units
+
+
+def _named_score(query: Query) -> infomax.Score:
+    word = word_argument(query, "score", "tanh", "volatility")
+    return "tanh" if word == "tanh" else "volatility"

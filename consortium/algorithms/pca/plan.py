@@ -1,0 +1,93 @@
+"""What a PCA will release: one second moment, or as many products as are worth their noise."""
+
+from __future__ import annotations
+
+from consortium.algorithms.base import MOST_ENTRIES, MOST_MOMENT_FEATURES, PlannedRelease, Shape
+from consortium.algorithms.pca.parameters import PcaParameters, Solver
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+from consortium.kernels.power_plan import expected_energies
+from consortium.privacy.bounds import Bound, Unit
+
+ITERATIONS = 5
+"""Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20
+components even where the spectrum has no gap and falls by a twentieth from each to the next."""
+MOST_ITERATIONS = 8
+NEAR = 0.005
+"""More products are not asked for if they are expected to add less than this part of the energy."""
+DEFAULT_BOUND: dict[Unit, float] = {"subject": 0.3, "timepoint": 1.0}
+_MOMENT_BOUND = {"subject": 0.5, "timepoint": 2.0}
+
+
+def plan_releases(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+    """One release with the whole budget, or as many as there are iterations."""
+    size, features = parameters.components, shape.features
+    if size > features:
+        raise StudyError(
+            f"field 'analysis.components': {size} components can't be had "
+            f"from {features} features; ask for fewer or refine the resolution."
+        )
+    if chosen_solver(parameters, shape) == "power":
+        norm = parameters.bound or DEFAULT_BOUND[shape.unit]
+        return (plan_power(features, size, norm, planned_iterations(parameters, shape)),)
+    if features > MOST_MOMENT_FEATURES:
+        raise StudyError(
+            f"field 'analysis.solver': the data have {features} features, and a second "
+            f"moment is for {MOST_MOMENT_FEATURES} at most; choose power, or a coarser resolution."
+        )
+    bound = Bound(parameters.bound or _MOMENT_BOUND[shape.unit], cone=True)
+    return (PlannedRelease("pca", "second_moment", packed_size(features), bound, 1, 1.0),)
+
+
+def planned_iterations(parameters: PcaParameters, shape: Shape) -> int:
+    """Products of the solver power."""
+    bound = parameters.bound or DEFAULT_BOUND[shape.unit]
+    return parameters.iterations or choose_iterations(shape, parameters.components, bound)
+
+
+def chosen_solver(parameters: PcaParameters, shape: Shape) -> Solver:
+    """The study's, or what fits the number of features."""
+    return parameters.solver or ("moment" if shape.features <= MOST_MOMENT_FEATURES else "power")
+
+
+def choose_iterations(shape: Shape, components: int, bound: float) -> int:
+    """Number of products, planned against the budget.
+
+    More products turn the basis further towards the leading directions, and each is noisier, as
+    they share one budget. What comes of it is foretold for a spectrum like a brain's (see
+    `kernels.power_plan`); the fewest products are taken that come near the best.
+
+    Parameters
+    ----------
+    shape : Shape
+    components : int
+    bound : float
+        Of a product's norm.
+    """
+    deviation = shape.noise * Bound(bound).spread / sum(shape.units)
+    energies = expected_energies(shape.features, components, deviation, MOST_ITERATIONS)
+    quiet = expected_energies(shape.features, components, 0.0, MOST_ITERATIONS)
+    # Never more than without noise: keys for so many rounds are made before sizes are known.
+    return min(_fewest(energies), _fewest(quiet))
+
+
+def _fewest(energies: tuple[float, ...]) -> int:
+    return 1 + next(i for i, each in enumerate(energies) if each >= (1.0 - NEAR) * max(energies))
+
+
+def plan_power(features: int, components: int, bound: float, iterations: int) -> PlannedRelease:
+    """Equal releases with the whole budget, one for each iteration.
+
+    Raises
+    ------
+    StudyError
+        If a message would be too large.
+    """
+    entries = features * components
+    if entries > MOST_ENTRIES:
+        raise StudyError(
+            f"field 'analysis.components': {components} components of {features} features are "
+            f"more than {MOST_ENTRIES:,} numbers a round; ask for fewer or a coarser resolution."
+        )
+    forms = {"basis": (features, components)}
+    return PlannedRelease("pca", "power", entries, Bound(bound), iterations, 1.0, forms)

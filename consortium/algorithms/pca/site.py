@@ -1,0 +1,49 @@
+"""A site's half of `pca`: second moments, and their products with a few columns.
+
+A product is released for as many features as a whole brain has, the second moment A never formed: a
+round releases A Q, D x K numbers, for the orthonormal Q that the round before led to. A unit's
+X Xᵀ Q / T is clipped to a Frobenius norm, so that the sensitivity holds whatever Q is asked for;
+two units' products may point anywhere, so that it is 2·B, not √2·B.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import feature_argument
+from consortium.kernels.moments import add_second_moment, pack_symmetric
+from consortium.kernels.power import add_subject_product, add_volume_products
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_columns, clip_moment
+
+
+def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
+    del query
+    total = np.zeros((data.features, data.features), order="F")
+    for block in data.blocks():
+        if data.unit == "subject":
+            rows, scale = clip_moment(block, bound.norm)
+        else:
+            rows, scale = clip_columns(block, math.sqrt(bound.norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
+        total = add_second_moment(total, rows, scale)
+    return pack_symmetric(total) / data.units
+
+
+def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
+    basis = feature_argument(query, "basis", data.features)
+    total = np.zeros(basis.shape)
+    narrow: Array = basis
+    for block in data.blocks():
+        if data.unit == "timepoint":
+            add_volume_products(total, block, basis, bound.norm)
+            continue
+        if narrow.dtype != block.dtype:
+            with np.errstate(over="ignore"):
+                narrow = basis.astype(block.dtype)
+        add_subject_product(total, block, narrow, bound.norm)
+    return total / data.units

@@ -1,0 +1,65 @@
+"""What a study file may say of `regression`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from consortium.frozen_model import FrozenModel
+
+Cost = tuple[tuple[float, float, float], tuple[float, float], tuple[float]]
+
+
+class RegressionParameters(FrozenModel):
+    """Parameters of `regression`."""
+
+    target: str = Field(
+        description="View that is explained, of one entry; all other views explain it. For "
+        "logistic, a column of two levels."
+    )
+    model: Literal["linear", "logistic", "polynomial"] = Field(
+        default="linear",
+        description="'linear': squared error; 'logistic': of labels -1 and +1; 'polynomial': the "
+        "cost that `cost` gives.",
+    )
+    bound: float = Field(
+        gt=0,
+        description="Clipping bound of a person's explaining entries together (Euclidean norm); "
+        "entries lie within -1 and 1, so that the root of their number clips nobody.",
+    )
+    intercept: bool = Field(default=True, description="Whether the model has a constant.")
+    intercept_weight: float = Field(
+        default=0.5, gt=0, le=1, description="Weight of the constant in the release, over bound."
+    )
+    target_weight: float = Field(
+        default=0.7, gt=0, le=1, description="Weight of the target in the release, over bound."
+    )
+    cost: Cost | None = Field(
+        default=None,
+        description="For polynomial: coefficients of [[1, y, y²], [s, s y], [s²]], s being the "
+        "model's value; linear is [[0, 0, 1], [0, -2], [1]].",
+    )
+    approximation: Literal["gaussian", "taylor"] = Field(
+        default="gaussian",
+        description="For logistic: 'taylor' is the published second-order polynomial; 'gaussian' "
+        "holds for large coefficients too, where s is about Gaussian.",
+    )
+    stabilize: Literal["posterior", "trim"] = Field(
+        default="posterior",
+        description="'posterior' weighs every direction by its noise; 'trim' leaves out "
+        "directions below the noise edge.",
+    )
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="Level of the coefficients' intervals."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> RegressionParameters:
+        if (self.model == "polynomial") != (self.cost is not None):
+            raise ValueError("cost: it belongs to model: polynomial; give both or neither")
+        if self.cost is not None and self.cost[2][0] <= 0:
+            raise ValueError("cost: the coefficient of s² must be positive, or there is no minimum")
+        if self.cost is not None and self.cost[1][0] != 0 and not self.intercept:
+            raise ValueError("cost: the coefficient of s needs a model with intercept; set it to 0")
+        return self

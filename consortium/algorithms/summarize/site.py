@@ -1,0 +1,16 @@
+"""A site's half of `summarize`: the mean embedding of its persons."""
+
+from __future__ import annotations
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import feature_argument
+from consortium.kernels.mean_embedding import fourier_features
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_vector
+
+
+def mean_embedding(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of their Fourier features, which have norm one, times the bound."""
+    frequencies = feature_argument(query, "frequencies", data.features)
+    embedding: Array = fourier_features(data.table(), frequencies).mean(axis=1)
+    return bound.norm * clip_vector(embedding, 1.0)

@@ -1,0 +1,51 @@
+"""What a study file may say of `tensor`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from consortium.frozen_model import FrozenModel
+
+
+class TensorParameters(FrozenModel):
+    """Parameters of `tensor`."""
+
+    components: int = Field(ge=2, le=50, description="K, components of the mixture, or topics.")
+    model: Literal["mixture", "topics"] = Field(
+        default="mixture",
+        description="'mixture': Gaussians of one spherical covariance, over the entries of all "
+        "views; 'topics': three words of each person, `words`.",
+    )
+    bound: float | None = Field(
+        default=None,
+        gt=0,
+        description="For mixture: clipping bound of a person's vector (Euclidean norm).",
+    )
+    words: tuple[str, str, str] | None = Field(
+        default=None, description="For topics: three views of a word each, one entry for each word."
+    )
+    share: float = Field(
+        default=0.6,
+        gt=0,
+        lt=1,
+        description="Part of the whole budget (of μ²) that the second moment may use.",
+    )
+    margin: float | None = Field(
+        default=None,
+        gt=0,
+        description="Clipping bound of a whitened person over the root of its mean square; by "
+        "default from 1.3, where noise rules, to 2.5, where clipping would.",
+    )
+    restarts: int = Field(default=30, ge=1, le=1000, description="Random starts per component.")
+    iterations: int = Field(default=50, ge=1, le=1000, description="Power iterations per start.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the public random starts.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> TensorParameters:
+        if (self.model == "mixture") != (self.bound is not None):
+            raise ValueError("bound: it belongs to model: mixture; give both or neither")
+        if (self.model == "topics") != (self.words is not None):
+            raise ValueError("words: they belong to model: topics; give both or neither")
+        return self

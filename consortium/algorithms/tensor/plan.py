@@ -1,0 +1,103 @@
+"""What a decomposition will release: a second moment, then a third, whitened or whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from consortium.algorithms.base import (
+    MOST_SOLVED_FEATURES,
+    Argument,
+    Array,
+    PlannedRelease,
+    Shape,
+    forms_of,
+)
+from consortium.algorithms.tensor.parameters import TensorParameters
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+from consortium.kernels.tensor import cubic_size
+from consortium.privacy.bounds import Bound
+
+CONSTANT = 0.5
+"""Weight of the mean in a mixture's first release, over the bound."""
+_WHOLE = 4  # entries for each topic up to which a margin that clips few makes more noise
+_MOST_WHOLE = 64
+
+
+def plan_releases(
+    parameters: TensorParameters, shape: Shape
+) -> tuple[PlannedRelease, PlannedRelease]:
+    """One release each, sharing the budget."""
+    starts, size = vocabulary(parameters, shape)
+    if not parameters.components <= size <= MOST_SOLVED_FEATURES:
+        raise StudyError(
+            f"field 'analysis.components': {parameters.components} can't be told from {size} "
+            f"entries; have at least as many entries, and at most {MOST_SOLVED_FEATURES}."
+        )
+    bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
+    if not len(starts):
+        norm = (parameters.bound or 0.0) ** 2 * (1 + CONSTANT**2)
+        bound, entries, kind = Bound(norm, cone=True), packed_size(size + 1), "mixture"
+    share, (where, more) = parameters.share, fixed_arguments(parameters, shape)
+    both = {**where, **more}
+    cubic = PlannedRelease(
+        "third",
+        f"{kind}_third",
+        cubic_size(parameters.components),
+        Bound(1.0),
+        1,
+        1 - share,
+        {"whitening": (size, parameters.components), **forms_of(where)},
+        fixed=where,
+    )
+    if released_whole(parameters, size):
+        cubic = replace(
+            cubic,
+            statistic="topic_cube",
+            entries=cubic_size(size),
+            bound=Bound(1.0, cone=True),
+            arguments=forms_of(both),
+            fixed=both,
+        )
+    forms = forms_of(both)
+    second = PlannedRelease("second", f"{kind}_second", entries, bound, 1, share, forms, fixed=both)
+    return second, cubic
+
+
+def fixed_arguments(
+    parameters: TensorParameters, shape: Shape
+) -> tuple[dict[str, Argument], dict[str, Argument]]:
+    """What is the same in all queries, and what is beside it where nothing is whitened."""
+    starts, size = vocabulary(parameters, shape)
+    if len(starts):
+        return {"starts": starts}, {"size": size}
+    return {"reach": _bound(parameters)}, {"constant": CONSTANT * _bound(parameters)}
+
+
+def _bound(parameters: TensorParameters) -> float:
+    return float(parameters.bound or 0.0)
+
+
+def released_whole(parameters: TensorParameters, size: int) -> bool:
+    """Whether the third moment is released before it is whitened.
+
+    Noise on whitened words is K^1.5 · 2 margin³ in every direction of the tensor; on words it is
+    √2 D^1.5, for a flat spectrum, without clipping anybody: less where D is less than about
+    1.3 margin² K. No data decide, so that the plan is known.
+    """
+    return parameters.words is not None and size <= min(_WHOLE * parameters.components, _MOST_WHOLE)
+
+
+def vocabulary(parameters: TensorParameters, shape: Shape) -> tuple[Array, int]:
+    """Where the three words begin (nowhere for a mixture), and entries of a vector."""
+    if parameters.words is None:
+        return np.zeros(0), shape.features
+    found = [shape.view_slice(name, "analysis.words") for name in parameters.words]
+    sizes = {each.stop - each.start for each in found}
+    if len(sizes) > 1 or len(set(parameters.words)) < 3:
+        raise StudyError(
+            "field 'analysis.words': the words need three different views of one size; name these."
+        )
+    return np.array([each.start for each in found], dtype=np.float64), sizes.pop()

@@ -1,0 +1,230 @@
+"""What every analysis of the registry must keep, whatever it computes: each of its examples."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from consortium import algorithms
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query
+from consortium.engine.queries import encode_query
+from consortium.engine.session import own_answers
+from consortium.errors import ProtocolError
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.reader import parse_study
+from tests.support.cases import (
+    CASES,
+    answered,
+    drive,
+    every_case,
+    form,
+    loud,
+    planned_by,
+    pooled_mean,
+    prepared,
+    shape_of,
+    sites_for,
+    study_of,
+)
+
+FOLDER = Path(algorithms.__file__).parent
+PARTS = ("graph", "parameters", "site", "plan", "result", "centre")
+"""Of an analysis that is a folder: each imports only from those before it. ADMM has a graph."""
+
+every_analysis = pytest.mark.parametrize("name", sorted(REGISTRY))
+without_neighbours = pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        each
+        for each in CASES
+        if not any(r.neighbours for r in planned_by(*prepared(*each.values)).values())
+    ],
+)
+
+
+@every_analysis
+def test_the_examples_ask_for_every_statistic_in_every_unit(name):
+    algorithm, asked = REGISTRY[name], set()
+    for case in algorithm.cases:
+        asked |= {query.statistic for query in drive(*prepared(name, case))[0]}
+    assert asked == set(algorithm.statistics)
+    units = {"subject"} if algorithm.takes == "features" else {"subject", "timepoint"}
+    assert {case.unit for case in algorithm.cases} == units
+
+
+@every_analysis
+def test_name_title_and_parameters(name):
+    algorithm = REGISTRY[name]
+    assert algorithm.name == name
+    assert algorithm.title
+    for field, info in algorithm.Parameters.model_fields.items():
+        assert info.description, field
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        algorithm.Parameters.model_validate({"no-such-field": 1})
+
+
+@pytest.mark.parametrize("folder", sorted(p.parent.name for p in FOLDER.glob("*/__init__.py")))
+def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
+    here = f"consortium.algorithms.{folder}"
+    for path in (FOLDER / folder).glob("[!_]*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+        own = {module.rpartition(".")[2] for module in modules if module.startswith(f"{here}.")}
+        assert here not in modules
+        assert own <= set(PARTS[: PARTS.index(path.stem)]), path
+    assert (FOLDER / folder / "parameters.py").exists()
+
+
+@every_case
+def test_the_planned_releases_share_one_budget(name, case):
+    algorithm, parameters, sites = prepared(name, case)
+    planned = algorithm.releases(parameters, shape_of(sites))
+    assert sum(release.share for release in planned) <= 1 + 1e-12
+    assert all(release.share > 0 for release in planned)
+    assert all(release.rounds >= 1 and release.entries >= 1 for release in planned)
+    assert len({release.stage for release in planned}) == len(planned)
+    assert all(release.statistic in algorithm.statistics for release in planned)
+
+
+@every_case
+@pytest.mark.parametrize("noisy", [False, True])
+def test_only_what_is_planned_is_asked(name, case, noisy):
+    algorithm, parameters, sites = prepared(name, case)
+    planned = planned_by(algorithm, parameters, sites)
+    noise = loud(1) if noisy else lambda entries: 0.0
+    queries, _, result = drive(algorithm, parameters, sites, noise)
+    for stage, rounds in Counter(query.stage for query in queries).items():
+        assert rounds <= planned[stage].rounds
+    for query in queries:
+        assert query.statistic == planned[query.stage].statistic
+        assert form(query) == planned[query.stage].arguments
+        for key, value in planned[query.stage].fixed.items():
+            value = value() if callable(value) else value
+            assert np.array_equal(value, query.arguments[key]), key
+    _check_result(result, sites[0].features)
+
+
+def _check_result(result, features):
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+    for shown in filter(None, (result.maps, result.loadings)):
+        assert result.arrays[shown].shape[0] == features
+    assert result.maps or result.loadings or result.tables
+    for table in result.tables.values():
+        assert table.rows
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@every_case
+def test_statistics_have_the_planned_size_and_keep_their_bound(name, case):
+    algorithm, parameters, sites = prepared(name, case)
+    planned = planned_by(algorithm, parameters, sites)
+    for query in drive(algorithm, parameters, sites, loud(2))[0]:
+        stage = planned[query.stage]
+        for site in sites:
+            statistic = algorithm.statistics[query.statistic](site, query, stage.bound)
+            assert statistic.size == stage.entries
+            assert statistic.dtype == np.float64
+            assert np.linalg.norm(statistic) <= stage.bound.norm * (1 + 1e-9)
+
+
+@without_neighbours
+def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
+    # As a site answers with the mean over its units.
+    algorithm, parameters, sites = prepared(name, case)
+    people = [block for site in sites for block in site.blocks()]
+    together = [ArrayData(people, case.unit, views=case.views)]
+    planned = planned_by(algorithm, parameters, sites)
+    for query in drive(algorithm, parameters, sites)[0]:
+        bound = planned[query.stage].bound
+        apart = pooled_mean(algorithm, query, bound, sites)
+        whole = pooled_mean(algorithm, query, bound, together)
+        assert whole == pytest.approx(apart, abs=1e-9 if case.views else 1e-6)
+
+
+@every_case
+def test_the_same_releases_lead_to_the_same_queries_and_the_same_result(name, case):
+    algorithm, parameters, sites = prepared(name, case)
+    queries, releases, result = drive(algorithm, parameters, sites, loud(3))
+    again = algorithm.run(parameters, shape_of(sites))
+    assert encode_query(next(again)) == encode_query(queries[0])
+    for release, query in zip(releases, queries[1:], strict=False):
+        assert encode_query(again.send(release)) == encode_query(query)
+    with pytest.raises(StopIteration) as stop:
+        again.send(releases[-1])
+    for key, array in stop.value.value.arrays.items():
+        assert np.array_equal(array, result.arrays[key])
+
+
+@every_case
+def test_data_are_not_changed(name, case):
+    algorithm, parameters, sites = prepared(name, case)
+    before = [block.copy() for site in sites for block in site.blocks()]
+    drive(algorithm, parameters, sites)
+    after = [block for site in sites for block in site.blocks()]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@every_case
+def test_writing_and_reading_a_study_are_inverses(name, case):
+    study = study_of(name, case)
+    assert parse_study(yaml.safe_dump(study.model_dump(mode="json"))) == study
+
+
+@every_case
+def test_a_simulation_without_privacy_releases_what_the_sites_answer(name, case):
+    # Question by question, as later ones may depend on rounding.
+    sites = sites_for(case)
+    simulation = Simulation(study_of(name, case, scheme="none"), sites, 0)
+    session, told = simulation.session, []
+    while session.pending is not None:
+        query, stage = session.pending, session.stage
+        expected = answered(REGISTRY[name], query, stage.release, sites, told, lambda entries: 0.0)
+        values = simulation.step().values
+        if stage.mechanism.each:
+            values = np.stack(list(own_answers(stage.mechanism, values, range(4)).values()))
+            told.append(values)
+        assert values == pytest.approx(expected, abs=1e-4)
+    _check_result(session.result, sites[0].features)
+
+
+@every_case
+def test_a_private_simulation_ends(name, case):
+    result = Simulation(study_of(name, case), sites_for(case), 0).run()
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        each
+        for each in CASES
+        if any(release.arguments for release in planned_by(*prepared(*each.values)).values())
+    ],
+)
+def test_a_query_without_an_argument_is_refused_by_the_site(name, case):
+    algorithm, parameters, sites = prepared(name, case)
+    planned = planned_by(algorithm, parameters, sites)
+    for query in drive(algorithm, parameters, sites)[0]:
+        stage = planned[query.stage]
+        for missing in query.arguments:
+            for value in (None, "text", np.zeros((1, 1, 1, 1))):
+                changed = {k: v for k, v in query.arguments.items() if k != missing}
+                if value is not None:
+                    changed[missing] = value
+                asked = Query(query.stage, query.statistic, changed, query.neighbour_answers)
+                assert _refused(algorithm, sites[0], asked, stage), (query.statistic, missing)
+
+
+def _refused(algorithm, site, query, stage):
+    """Whether the statistic refuses, or the engine, by the number of entries."""
+    try:
+        found = algorithm.statistics[query.statistic](site, query, stage.bound)
+    except ProtocolError as error:
+        return "discard" in str(error)
+    return found.size != stage.entries
