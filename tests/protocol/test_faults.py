@@ -33,10 +33,17 @@ TRIED = 2
 
 
 def some(party: str, column: str) -> list[Write]:
-    """A few of a column's steps of a party."""
-    known = rows(party, column)
+    """A few of a column's steps of a party; of both kinds, if it can happen on its own disk, too.
+
+    Only what is on its way to others is put there again by itself once a disk has room.
+    """
+    known, number = rows(party, column), COLUMNS.index(column)
+    own = [at for at in known if at.where != "exchange"]
+    if own:
+        sent = [at for at in known if at.what.startswith("runs/")]
+        return [steps[number % len(steps)] for steps in (sent, own)]
     apart = len(known) // TRIED
-    return known[COLUMNS.index(column) % apart :: apart][:TRIED]
+    return known[number % apart :: apart][:TRIED]
 
 
 def check(column: str, at: Write, root: Path, scheme: str = "cape") -> list[str]:

@@ -125,12 +125,12 @@ def test_two_copies_are_found_out_where_their_heads_meet(
     spend(ledger, Witness(exchange, identity, "east", ledger), 1)
     copy = copied(ledger, tmp_path / "copy.sqlite")
     spend(ledger, Witness(exchange, identity, "east", ledger), 2)
-    copy.reserve(replace(CHARGE, round=7), 9.0, "now")
+    copy.reserve(replace(CHARGE, round=7), up_to(9.0), "now")
     with pytest.raises(LedgerError, match="has another line 3 than this site signed for"):
         Witness(exchange, identity, "east", copy).post()
     with pytest.raises(LedgerError, match="two copies were written to"):
-        copy.reserve(replace(CHARGE, round=8), 9.0, "now")
-    ledger.reserve(replace(CHARGE, round=8), 9.0, "now")
+        copy.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
+    ledger.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
 
 
 def test_an_older_ledger_is_closed_for_every_agent_that_shares_it(
