@@ -6,11 +6,11 @@ from pathlib import Path
 
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange.base import Exchange
-from consortium.membership.consent import read_consents, withdraw
+from consortium.membership.consent import Terms, read_consents, withdraw
 from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster_file import fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from site_agent.approval.record import Approval, Terms, approvals, forget, keep, withdrawn
+from site_agent.approval.record import Approval, approvals, forget, keep, withdrawn
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import check_members, pin
 

@@ -29,7 +29,8 @@ from site_agent.enrolment.pinned_consortium import read_trust
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import spent_in
-from site_agent.policy.policy import Policy, Spent
+from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, Spent, refusals
 
 __all__ = ["Check", "Surroundings", "examine"]
 
@@ -193,7 +194,8 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
         spent = spent_in(ledger, str(config.dataset.resolve()), study, centres)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # no other is asked of the policy before it is approved
-    problems = Policy.load(folder).problems(study, None, site=config.name, spent=spent, runs=runs)
+    request = Request(config.name, spent, runs)
+    problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'{used}.")
     says, _, remedy = problems[0].rstrip(".").rpartition("; ")

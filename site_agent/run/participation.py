@@ -54,6 +54,7 @@ from site_agent.ledger.anchor import Witness
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.ledger.totals import spent_in
 from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, check, check_statistic
 from site_agent.run.message_store import Store
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Letter, Post
@@ -226,7 +227,7 @@ class Attendance:
         site, study = self._site, self._setting.study
         spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
         runs = 0 if self._started else 1
-        site.policy.check(study, plan, site=site.name, spent=spent, runs=runs)
+        check(site.policy, study, plan, Request(site.name, spent, runs))
 
     def _take_shares(self) -> bool:
         bundle = self._post.receive(self._names.setup("shares"), "shares", self._sizes.shares)
@@ -310,7 +311,7 @@ class Attendance:
 
         Returns the contribution, and what the neighbours are told.
         """
-        self._site.policy.check_statistic(query.statistic)
+        check_statistic(self._site.policy, query.statistic)
         mechanism = stage.mechanism
         statistic = self._statistic(query, mechanism)
         key = self._noise_key(context, statistic.tobytes())
