@@ -116,7 +116,7 @@ def endless_list(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.study.spec:Study",
+    guard="consortium.study.reader:Study",
     without="a site's agent writes wherever the study's name leads",
     stops="field 'study'",
     instead=lambda real: type("Loose", (Study,), {"__annotations__": {"study": str}}),
