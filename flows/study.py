@@ -54,7 +54,7 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
     ConsortiumError
         What ended the study before its time; the sites have been told.
     """
-    study = centre.setting.study.study
+    study = centre.context.study.study
     ended: list[Exception] = []
     results: list[Result] = []
 
@@ -117,7 +117,7 @@ def conduct(centre: Centre, outputs: Outputs) -> None:
     # A synchronous run with heartbeats is padded to whole seconds; this one's rounds are its pulse.
     with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         # As a state: a result would be unpickled from wherever the API's answer points.
-        conduct_study(study, centre.setting.run, return_state=True)
+        conduct_study(study, centre.context.run, return_state=True)
     _raise(ended, centre)
     if not results:
         raise ConfigurationError(

@@ -14,7 +14,7 @@ from consortium.coordinator.outputs import Publisher, RoundsBar
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
@@ -80,9 +80,9 @@ def carry_out(errand: Errand, clock: Clock, console: Console) -> PrivacyReport:
     exchange = errand.open_exchange()
     with only_one(errand.out), RoundsBar(console) as shown:
         record = claim_run(errand.out, study, exchange, keys)
-        setting = Setting(record.run, study, keys, space.digest, space.extent, signed.file)
+        context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(setting, identity.key, exchange, errand.out, clock, tell)
+        centre = Centre(context, identity.key, exchange, errand.out, clock, tell)
         publisher = Publisher(errand.out, study, space)
         return _conduct(centre, publisher, errand.out, shown)
 

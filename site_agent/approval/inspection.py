@@ -21,7 +21,7 @@ from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
-from site_agent.approval.approval import Approval, Terms, approve, read_for, tell_withdrawn
+from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
 from site_agent.data.bids import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
@@ -210,7 +210,7 @@ def say_yes(
     try:
         exchange = config.open_exchange()
         post_consent(exchange, identity.key, name, approval.consent(config.name))
-        tell_withdrawn(folder, identity, config.name, exchange)
+        post_withdrawn(folder, identity, config.name, exchange)
     except ConsortiumError as error:
         return approval, error
     return approval, None

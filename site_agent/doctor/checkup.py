@@ -101,7 +101,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "ledger": lambda: _ledger(config),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
-        "witness": lambda: exchange.witness(config, folder),
+        "witness": lambda: exchange.anchor(config, folder),
         "version": lambda: exchange.announced(
             config.open_exchange(), approvals(folder, load_identity(folder))
         ),

@@ -27,7 +27,7 @@ from consortium.engine.queries import (
     read_announcement,
     sketch_query,
 )
-from consortium.engine.run_context import Setting, read_start
+from consortium.engine.run_context import RunContext, read_start
 from consortium.engine.session import check_planned, settle_fixed
 from consortium.errors import (
     ConsortiumError,
@@ -50,14 +50,14 @@ from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.plan import Plan, Stage, count_rounds, make_plan
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.ledger.totals import spent_in
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Request, check, check_statistic
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from site_agent.run.neighbours import Neighbours
-from site_agent.run.outbox import Letter, Post
+from site_agent.run.outbox import Outbox, Outgoing
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Site:
         Name of the data set in the ledger.
     policy : Policy
     ledger : Ledger
-    witness : Witness
+    anchor : LedgerAnchor
         Of the ledger, on the exchange.
-    store : Store
+    store : MessageStore
     exchange : Exchange
     now : callable
         The time, for the ledger's readers.
-    tell : callable
+    log : callable
         Receives a line of progress.
     """
 
@@ -87,20 +87,20 @@ class Site:
     dataset: str
     policy: Policy
     ledger: Ledger
-    witness: Witness
-    store: Store
+    anchor: LedgerAnchor
+    store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
 
 
-class Attendance:
+class Participation:
     """One site's part in one run.
 
     Parameters
     ----------
     site : Site
-    setting : Setting
+    context : RunContext
         As the site's approval has it.
     data : SiteData
         Nothing is read from it but sizes until the first query.
@@ -113,7 +113,7 @@ class Attendance:
     def __init__(
         self,
         site: Site,
-        setting: Setting,
+        context: RunContext,
         data: SiteData,
         note: SiteNote,
         permission: Callable[[], Permission],
@@ -121,21 +121,21 @@ class Attendance:
         self.plan: Plan | None = None
         self.ended: Mapping[str, object] | None = None
         self._site = site
-        self._setting = setting
+        self._context = context
         self._data = data
         self._note = note
         self._permission = permission
-        self._post = Post(setting, site.store, site.exchange)
-        self._names = self._post.names
-        self._secret = run_secret(site.identity.root, setting.run, "site")
-        if setting.study.privacy.scheme == "none":
+        self._outbox = Outbox(context, site.store, site.exchange)
+        self._names = self._outbox.names
+        self._secret = run_secret(site.identity.root, context.run, "site")
+        if context.study.privacy.scheme == "none":
             raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
         steps = (self._appear, self._start, self._advertise, self._share, self._take_shares)
         self._steps = iter(steps)
         self._step: Callable[[], bool] | None = next(self._steps)
         self._stages: list[str] = []  # of the queries read so far
         self._open: int | None = None  # round that is contributed to and not yet unmasked
-        self._complaint = ""
+        self._logged = ""
 
     def advance(self) -> bool:
         """Do what can be done now; False if there is nothing to do.
@@ -154,9 +154,9 @@ class Attendance:
                 return True
             raise
         finally:
-            trouble = self._post.deliver()
+            trouble = self._outbox.deliver()
             if trouble is not None:
-                self._complain(str(trouble))
+                self._log_trouble(str(trouble))
         return done or self._read_end()
 
     def _act(self) -> bool:
@@ -172,82 +172,82 @@ class Attendance:
     def _appear(self) -> bool:
         """Say that the site is there, if its rules and its ledger allow all that was promised."""
         self._check_policy(None)
-        name, run = self._site.name, self._setting.run
+        name, run = self._site.name, self._context.run
         message = seal(self._site.identity.key, run, name, PRESENT, 0, b"")
-        self._post.send(self._names.present(name), "present", message)
+        self._outbox.send(self._names.present(name), "present", message)
         return True
 
     def _start(self) -> bool:
         """Hear with whom the run starts."""
-        message = self._post.receive(self._names.start(), "start", MOST_NOTICE)
+        message = self._outbox.receive(self._names.start(), "start", MOST_NOTICE)
         if message is None:
             return False
-        sites = read_start(self._post.signed(message, START, 0, MOST_NOTICE))
+        sites = read_start(self._outbox.signed(message, START, 0, MOST_NOTICE))
         if self._site.name not in sites:
             reason = "it started without this site, which was not there in time"
             self.ended = {"outcome": "left out", "reason": reason}
             return True
-        self._setting = self._setting.started_with(sites)
+        self._context = self._context.started_with(sites)
         self._check_policy(None)
-        rounds = count_rounds(self._setting.study, self._setting.extent)
-        roster = self._setting.roster
+        rounds = count_rounds(self._context.study, self._context.extent)
+        roster = self._context.roster
         self._sizes = MessageLimits(len(sites), rounds, roster.holders)
         self._party = Party(
-            run=self._setting.run,
+            run=self._context.run,
             name=self._site.name,
             roster=roster,
             rounds=rounds,
             identity=self._site.identity.key,
             secret=self._secret,
         )
-        self._post.keep("start", message)
+        self._outbox.keep("start", message)
         return True
 
     def _advertise(self) -> bool:
         message = self._party.advertise(encode_note(self._note))
-        self._post.send(self._names.setup("advertise", self._site.name), "advertise", message)
+        self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
         return True
 
     def _share(self) -> bool:
-        bundle = self._post.receive(self._names.setup("keys"), "keys", self._sizes.keys)
+        bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
         message = self._party.receive_keys(bundle)
-        self.plan = plan = make_plan(self._setting.study, self._shape())
+        self.plan = plan = make_plan(self._context.study, self._shape())
         key = self._site.identity.key
-        self._neighbours = Neighbours(plan, self._index, key, self._post, self._site.tell)
+        self._neighbours = Neighbours(plan, self._index, key, self._outbox, self._site.log)
         self._check_policy(plan)
-        self._post.keep("keys", bundle)
-        self._post.send(self._names.setup("share", self._site.name), "share", message)
-        self._site.tell(f"joined {self._setting.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
+        self._outbox.keep("keys", bundle)
+        self._outbox.send(self._names.setup("share", self._site.name), "share", message)
+        self._site.log(f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
         return True
 
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
-        site, study = self._site, self._setting.study
+        site, study = self._site, self._context.study
         spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
         runs = 0 if self._started else 1
         check(site.policy, study, plan, Request(site.name, spent, runs))
 
     def _take_shares(self) -> bool:
-        bundle = self._post.receive(self._names.setup("shares"), "shares", self._sizes.shares)
+        bundle = self._outbox.receive(self._names.setup("shares"), "shares", self._sizes.shares)
         if bundle is None:
             return False
         self._party.receive_shares(bundle)
-        self._post.keep("shares", bundle)
+        self._outbox.keep("shares", bundle)
         return True
 
     def _shape(self) -> Shape:
-        study = self._setting.study
+        study = self._context.study
         notes = {s: decode_note(self._party.notes[s], s) for s in study.sites}
         if notes[self._site.name] != self._note:
             raise StudyError("This site's sizes changed since it joined; start a new run.")
-        different = [s for s, n in notes.items() if n.grid != self._setting.grid]
+        different = [s for s, n in notes.items() if n.grid != self._context.grid]
         if different:
             raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
         sizes = [notes[s] for s in study.sites]
         subjects, samples = [n.subjects for n in sizes], [n.samples for n in sizes]
-        return self._setting.extent.shape(subjects, samples, study.privacy.unit)
+        return self._context.extent.shape(subjects, samples, study.privacy.unit)
 
     # -- rounds ---------------------------------------------------------------------------
 
@@ -255,27 +255,29 @@ class Attendance:
         plan, number = self._plan, len(self._stages) + 1
         if number > plan.rounds:
             return False
-        message = self._post.receive(
+        message = self._outbox.receive(
             self._names.round(number, QUERY), f"{number}/query", MOST_QUERY
         )
         if message is None:
             return False
-        body = self._post.signed(message, QUERY, number, MOST_QUERY)
+        body = self._outbox.signed(message, QUERY, number, MOST_QUERY)
         query, stage = self._read_query(body)
         context = query_context(plan, number, body)
         received = {f"{number}/query": message}
-        stored = self._post.stored(f"{number}/contribution")
+        stored = self._outbox.stored(f"{number}/contribution")
         if stored is not None:
-            self._party.restore(number, context, True, self._post.stored(f"{number}/unmask"))
-            told = self._neighbours.kept(number)
-            self._contributed(number, stage, context, stored, received, told)
+            self._party.restore(number, context, True, self._outbox.stored(f"{number}/unmask"))
+            broadcast = self._neighbours.kept(number)
+            self._contributed(number, stage, context, stored, received, broadcast)
         elif not self._closed(number, stage):
-            answer, told = self._contribute(number, context, self._hear(query, stage), stage)
-            self._contributed(number, stage, context, answer, received, told)
-            self._site.tell(f"answered round {number} ({query.statistic})")
+            answer, broadcast = self._contribute(
+                number, context, self._collect(query, stage), stage
+            )
+            self._contributed(number, stage, context, answer, received, broadcast)
+            self._site.log(f"answered round {number} ({query.statistic})")
         else:
-            self._post.keep(f"{number}/query", message)
-            self._site.tell(f"round {number} was closed without this site; it goes on")
+            self._outbox.keep(f"{number}/query", message)
+            self._site.log(f"round {number} was closed without this site; it goes on")
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, context)
         return True
@@ -286,27 +288,27 @@ class Attendance:
             place, limit = self._names.round(number, "unmask"), self._sizes.request
         else:
             place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
-        return self._post.peek(place, limit) is not None
+        return self._outbox.peek(place, limit) is not None
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return settle_fixed(stage, decode_query(body, self._post.array)), stage
+            return settle_fixed(stage, decode_query(body, self._outbox.array)), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
-    def _hear(self, query: Query, stage: Stage) -> Query:
+    def _collect(self, query: Query, stage: Stage) -> Query:
         """Put in what the neighbours said."""
         return (
-            replace(query, neighbour_answers=self._neighbours.heard(stage))
+            replace(query, neighbour_answers=self._neighbours.collect(stage))
             if stage.release.neighbours
             else query
         )
 
     def _contribute(
         self, number: int, context: bytes, query: Query, stage: Stage
-    ) -> tuple[memoryview, Letter | None]:
+    ) -> tuple[memoryview, Outgoing | None]:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
 
         Returns the contribution, and what the neighbours are told.
@@ -320,18 +322,20 @@ class Attendance:
         limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
         if not (self._site.ledger.reserve(charge, limits, self._site.now()) or remembered):
             raise LedgerError(
-                f"Round {number} of {self._setting.run} is paid for in the ledger, and what was "
+                f"Round {number} of {self._context.run} is paid for in the ledger, and what was "
                 "answered is not stored here any more, so the site answers no further; put the "
                 "newest copy of its folder back, or wait for a new run."
             )
-        trouble = self._site.witness.post()
+        trouble = self._site.anchor.post()
         if trouble is not None:
-            self._complain(str(trouble))
+            self._log_trouble(str(trouble))
         sampler = GaussianSampler(key)
         share = mechanism.protect(self._index, statistic, sampler)
         opened = share.opened if mechanism.opened_entries else None
-        told = self._neighbours.letter(number, context, share.opened) if speaks(stage) else None
-        return self._party.contribute(number, context, share.masked, opened), told
+        broadcast = (
+            self._neighbours.outgoing(number, context, share.opened) if speaks(stage) else None
+        )
+        return self._party.contribute(number, context, share.masked, opened), broadcast
 
     def _commit(self, number: int, key: bytes) -> bool:
         """Write down what will be answered before it is paid for; whether it was before.
@@ -341,12 +345,12 @@ class Attendance:
         with another library, processor or data set.
         """
         name = f"{number}/commitment"
-        known, digest = self._post.stored(name), hashlib.sha256(b"commitment" + key).digest()
+        known, digest = self._outbox.stored(name), hashlib.sha256(b"commitment" + key).digest()
         if known is None:
-            self._post.keep(name, digest)
+            self._outbox.keep(name, digest)
         elif known != digest:
             raise LedgerError(
-                f"Round {number} of {self._setting.run} was reserved for other numbers than this "
+                f"Round {number} of {self._context.run} was reserved for other numbers than this "
                 "machine computes now, so the site answers no further; take part in a new run with "
                 "the machine, data and software left as they are."
             )
@@ -359,12 +363,12 @@ class Attendance:
         context: bytes,
         message: bytes | memoryview,
         received: Mapping[str, bytes],
-        told: Letter | None,
+        broadcast: Outgoing | None,
     ) -> None:
         place = self._names.round(number, "contribution", self._site.name)
-        answer = Letter(place, f"{number}/contribution", message)
+        answer = Outgoing(place, f"{number}/contribution", message)
         # Neighbours first: once the centre has the answer, the next round may begin.
-        self._post.send_all([answer] if told is None else [told, answer], received)
+        self._outbox.send_all([answer] if broadcast is None else [broadcast, answer], received)
         charge, ledger = self._charge(number, stage, context), self._site.ledger
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(charge, self._site.now())
@@ -372,7 +376,7 @@ class Attendance:
 
     def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
         """The site's own numbers; its algorithm is trusted with the data, the query is not."""
-        local = REGISTRY[self._setting.study.algorithm].statistics[query.statistic]
+        local = REGISTRY[self._context.study.algorithm].statistics[query.statistic]
         try:
             statistic = np.asarray(local(self._data, query, mechanism.bound), dtype=np.float64)
         except ConsortiumError as error:
@@ -398,16 +402,16 @@ class Attendance:
         if number is None:
             return False
         place = self._names.round(number, "unmask")
-        request = self._post.receive(place, f"{number}/unmask", self._sizes.request)
+        request = self._outbox.receive(place, f"{number}/unmask", self._sizes.request)
         if request is None:
             return False
         try:
             message = self._party.unmask(number, request)
         except ProtocolError as error:  # altered, or a list without this site: no answer
-            self._complain(str(error))
+            self._log_trouble(str(error))
             return False
         place = self._names.round(number, "unmasking", self._site.name)
-        self._post.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
+        self._outbox.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
         self._open = None
         return True
 
@@ -420,32 +424,32 @@ class Attendance:
         return run_secret(self._secret, context.hex(), f"noise {digest}")
 
     def _charge(self, number: int, stage: Stage, context: bytes) -> Charge:
-        setting = self._setting
+        run = self._context
         return Charge(
             dataset=self._site.dataset,
-            study=setting.study.study,
-            run=setting.run,
+            study=run.study.study,
+            run=run.run,
             round=number,
             stage=stage.name,
             statistic=stage.release.statistic,
-            unit=setting.study.privacy.unit,
+            unit=run.study.privacy.unit,
             mu=float(stage.mechanism.coalition()[self._index]),
             site=self._site.identity.public.hex(),
-            centre=setting.keys[CENTRE].hex(),
+            centre=run.keys[CENTRE].hex(),
             query=context.hex(),
             outsider=float(stage.mechanism.outsider()[self._index]),
         )
 
-    def _complain(self, text: str) -> None:
-        if text != self._complaint:
-            self._site.tell(text)
-            self._complaint = text
+    def _log_trouble(self, text: str) -> None:
+        if text != self._logged:
+            self._site.log(text)
+            self._logged = text
 
     def _read_end(self) -> bool:
-        message = self._post.peek(self._names.end(), MOST_NOTICE)
+        message = self._outbox.peek(self._names.end(), MOST_NOTICE)
         if message is None:
             return False
-        said = read_announcement(self._post.signed(message, END, 0, MOST_NOTICE))
+        said = read_announcement(self._outbox.signed(message, END, 0, MOST_NOTICE))
         self.ended = {name: legible(said.get(name)) for name in ("outcome", "reason")}
         return True
 
@@ -459,11 +463,11 @@ class Attendance:
 
     @property
     def _index(self) -> int:
-        return self._setting.study.sites.index(self._site.name)
+        return self._context.study.sites.index(self._site.name)
 
     @property
     def _started(self) -> bool:
-        return self._post.stored("keys") is not None
+        return self._outbox.stored("keys") is not None
 
     @property
     def awaited(self) -> str:
@@ -478,7 +482,7 @@ class Attendance:
     @property
     def timing(self) -> TimingSection:
         """The study's deadlines."""
-        return self._setting.study.timing
+        return self._context.study.timing
 
 
 def public_reason(error: Exception) -> str:

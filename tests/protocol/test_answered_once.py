@@ -13,7 +13,7 @@ from consortium.algorithms.base import Query
 from consortium.errors import CopyError
 from site_agent.layout import LEDGER, STORE
 from site_agent.run import participation
-from site_agent.run.participation import Attendance
+from site_agent.run.participation import Participation
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
 from tests.support.local_consortium import Village
 
@@ -37,8 +37,8 @@ def _stop(village: Village) -> None:
 
 def _another_library(patch: pytest.MonkeyPatch) -> None:
     """Let every number be computed a last digit smaller."""
-    real: Any = Attendance._statistic
-    patch.setattr(Attendance, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
+    real: Any = Participation._statistic
+    patch.setattr(Participation, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
 
 
 def _dead_after_the_charge(root: Path) -> Village:

@@ -194,14 +194,14 @@ def test_statistic_outside_its_bound_is_never_charged(
 def test_an_error_outside_every_class_does_not_end_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from site_agent.run.participation import Attendance
+    from site_agent.run.participation import Participation
 
     def broken(_: object) -> bool:
         raise UnforeseenError("at sub-002")
 
     place = settle(tmp_path / "place")
     village = opened(place)
-    monkeypatch.setattr(Attendance, "advance", broken)
+    monkeypatch.setattr(Participation, "advance", broken)
     pump(village, 3)
     for site in SITES:
         told = refusal(place, site, load_roster(place.errand.roster))
@@ -365,7 +365,7 @@ def test_names_of_runs_are_never_used_again(tmp_path: Path) -> None:
     write(place, "runs/small-0007/study", b"of an earlier year")
     write(place, "runs/small-9/study", b"not a run of ours")
     centre = Village(place).centre()
-    assert centre.setting.run == "small-0008"
+    assert centre.context.run == "small-0008"
 
 
 # -- hostile sites -------------------------------------------------------------------------
@@ -563,7 +563,7 @@ def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
     agree(place, read_roster(place.errand.roster), runs=2)
     village = Village(place)
     centre = village.centre()
-    assert centre.setting.run == "small-0002"
+    assert centre.context.run == "small-0002"
     old = place.errand.exchange / "runs" / RUN
     for kind in ("contribution", "unmasking"):
         name = f"runs/small-0002/00001/{kind}/west"

@@ -17,7 +17,7 @@ from consortium.coordinator.run import Errand
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
@@ -165,9 +165,9 @@ class Village:
         keys = signed.keys
         record = claim_run(errand.out, self.study, exchange, keys)
         space = self.space
-        setting = Setting(record.run, self.study, keys, space.digest, space.extent, signed.file)
+        context = RunContext(record.run, self.study, keys, space.digest, space.extent, signed.file)
         return Centre(
-            setting,
+            context,
             load_identity(errand.keys).key,
             exchange,
             errand.out,

@@ -27,7 +27,7 @@ from site_agent.doctor.exchange import announced
 from site_agent.doctor.finding import Check
 from site_agent.enrolment.pinned_consortium import Trust, pin
 from site_agent.layout import CONFIG, POLICY
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
@@ -77,7 +77,7 @@ def _found(folder: Path, study: object = None, **changes: object) -> dict[str, C
 def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1) -> None:
     ledger = Ledger(folder / "ledger.sqlite")
     exchange = DirectoryExchange(folder / "mail")
-    witness = Witness(exchange, load_identity(folder), "east", ledger)
+    witness = LedgerAnchor(exchange, load_identity(folder), "east", ledger)
     for number in range(1, rounds + 1):
         ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
         assert witness.post() is None
