@@ -40,7 +40,8 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Policy
 from site_agent.run.message_store import MessageStore
-from site_agent.run.participation import Participation, Site, public_reason
+from site_agent.run.participation import Participation, public_reason
+from site_agent.run.site import Site
 
 _LOOK_EVERY = 0.25  # s
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")

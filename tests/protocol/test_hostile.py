@@ -218,7 +218,7 @@ def _contributed(place_root: Path, dropouts: int = 0) -> tuple[Village, bytes]:
     village = opened(place)
     ask(place, Query("pca", "second_moment"))
     pump(village)
-    party = village.agents["north"]._runs[RUN]._party  # type: ignore[union-attr]
+    party = village.agents["north"]._runs[RUN].rounds._party  # type: ignore[union-attr]
     return village, party._rounds[1].context
 
 
@@ -396,10 +396,10 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 def _wests_contribution(village: Village, number: int, entries: int | None = None) -> bytes:
     """What west itself would send to a made-up question, or in another length."""
-    plan = village.agents["west"]._runs[RUN].plan  # type: ignore[union-attr]
+    plan = village.agents["west"]._runs[RUN].rounds._plan  # type: ignore[union-attr]
     mechanism = plan.stages[0].mechanism
     vector = np.zeros(entries or mechanism.entries, dtype=mechanism.lattice.dtype)
-    party = village.agents["west"]._runs[RUN]._party  # type: ignore[union-attr]
+    party = village.agents["west"]._runs[RUN].rounds._party  # type: ignore[union-attr]
     return bytes(party.contribute(number, bytes(32), vector, vector))
 
 
@@ -465,7 +465,7 @@ def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, b
     centre = village.centre()
     centre.open()
     pump(village, 2)
-    held = village.agents["north"]._runs[RUN]._party._held  # type: ignore[union-attr]
+    held = village.agents["north"]._runs[RUN].rounds._party._held  # type: ignore[union-attr]
     held["east"] = bytes(len(held["east"]))
 
     def west_answers_last() -> None:  # three answers would do, if one of them were not false
