@@ -181,8 +181,8 @@ class Agent:
             raise self.failures[0]
         ended = [a.ended for a in self._runs.values() if a is not None and a.ended is not None]
         for end in ended:
-            if end.get("outcome") != "complete":
-                raise SiteError(f"The centre gave the run up: {end.get('reason')}")
+            if not end.complete:
+                raise SiteError(f"The centre gave the run up: {end.reason}")
         return bool(ended)
 
     def round_trip(self) -> bool:
@@ -207,7 +207,7 @@ class Agent:
                 done |= self._guarded(run, participation.advance)
                 if participation.ended is not None:
                     self._guarded(run, partial(self._note_end, run))
-                    self.log(f"{run} has ended: {participation.ended.get('outcome')}")
+                    self.log(f"{run} has ended: {participation.ended.outcome}")
         return done
 
     def _check_halt(self) -> None:

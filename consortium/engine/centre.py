@@ -7,7 +7,6 @@ messages already there, and goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.clock import Clock
+from consortium.engine.ending import end_notice
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.names import (
     ANNOUNCEMENT,
@@ -34,7 +34,6 @@ from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
-    PrivacyError,
     ProtocolError,
     SiteError,
     StudyError,
@@ -326,16 +325,13 @@ class Centre:
         result = self._open_session.result
         if result is None:
             raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
-        self._mail.post(self._names.end(), END, 0, b'{"outcome": "complete"}')
+        self._mail.post(self._names.end(), END, 0, end_notice())
         return result
 
     def abort(self, error: ConsortiumError) -> None:
         """Tell the sites that the run is given up and why; says nothing of anybody's data."""
-        named = isinstance(error, SiteError | ProtocolError | PrivacyError | StudyError)
-        reason = str(error)[:2000] if named else "the centre can't go on; its own log says why"
-        notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": reason})
         try:
             if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
-                self._mail.post(self._names.end(), END, 0, notice.encode())
+                self._mail.post(self._names.end(), END, 0, end_notice(error))
         except ExchangeError as trouble:  # must not hide what ended the run
             self._log(str(trouble))

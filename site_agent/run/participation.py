@@ -7,11 +7,11 @@ foresees, and within its own ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from consortium.algorithms.base import SiteData
-from consortium.engine.names import END, MOST_NOTICE
-from consortium.engine.queries import SiteNote, read_announcement
+from consortium.engine.ending import Ended, read_end
+from consortium.engine.queries import SiteNote
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
     CopyError,
@@ -20,7 +20,6 @@ from consortium.errors import (
     LedgerError,
     PrivacyError,
     ProtocolError,
-    legible,
 )
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
@@ -61,10 +60,10 @@ class Participation:
     ) -> None:
         if context.study.privacy.scheme == "none":
             raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
-        self.ended: Mapping[str, object] | None = None
+        self.ended: Ended | None = None
         self.rounds: Rounds | None = None
         self._site, self._data, self._permission = site, data, permission
-        self._timing = context.study.timing
+        self._context = context
         self._outbox = Outbox(context, site.store, site.exchange)
         self._setup = Setup(site, context, note, permission, self._outbox)
         self._logged = ""
@@ -98,7 +97,7 @@ class Participation:
             return False
         match self._setup.outcome:
             case LeftOut(reason):
-                self.ended = {"outcome": "left out", "reason": reason}
+                self.ended = Ended("left out", reason)
             case None:
                 pass
             case joined:
@@ -114,12 +113,8 @@ class Participation:
             self._logged = text
 
     def _read_end(self) -> bool:
-        message = self._outbox.peek(self._outbox.names.end(), MOST_NOTICE)
-        if message is None:
-            return False
-        said = read_announcement(self._outbox.signed(message, END, 0, MOST_NOTICE))
-        self.ended = {name: legible(said.get(name)) for name in ("outcome", "reason")}
-        return True
+        self.ended = read_end(self._site.exchange, self._context.run, self._context.keys)
+        return self.ended is not None
 
     @property
     def awaited(self) -> str:
@@ -130,7 +125,7 @@ class Participation:
     @property
     def timing(self) -> TimingSection:
         """The study's deadlines."""
-        return self._timing
+        return self._context.study.timing
 
 
 def public_reason(error: Exception) -> str:
