@@ -91,7 +91,7 @@ class StudyFlow:
     def _publish(self, plan: Plan, result: Result) -> None:
         with self._discreet():
             summary = self._outputs.publish(plan, self._session.rounds, result)
-        study = self._centre.setting.study.study
+        study = self._centre.context.study.study
         create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
         self._published = True
 
@@ -115,7 +115,7 @@ class StudyFlow:
                 return Failed(message="The study ended before its time: prefect.")
             return None
 
-        context = self._centre.setting
+        context = self._centre.context
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
         with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
             # As a state: a result would be unpickled from wherever the API's answer points.

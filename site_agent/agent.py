@@ -14,8 +14,8 @@ from consortium import __version__
 from consortium.engine.clock import Clock
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Names
 from consortium.engine.queries import SiteNote, read_announcement
-from consortium.engine.run_context import Setting
-from consortium.engine.wait_file import Noticeboard
+from consortium.engine.run_context import RunContext
+from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConsortiumError,
     CopyError,
@@ -30,17 +30,18 @@ from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
-from site_agent.approval.approval import Approval, approvals, tell_withdrawn
+from site_agent.approval.approval import Approval, approvals, post_withdrawn
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import earlier_key
 from site_agent.layout import CACHE, ENDED, STORE
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Policy
-from site_agent.run.message_store import Store
-from site_agent.run.participation import Attendance, Site, public_reason
+from site_agent.run.message_store import MessageStore
+from site_agent.run.participation import Participation, public_reason
+from site_agent.run.site import Site
 
 _LOOK_EVERY = 0.25  # s
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -57,14 +58,14 @@ class Agent:
     clock : Clock
     now : callable
         The time of day, with its time zone.
-    tell : callable
+    log : callable
         Receives lines for the site's own log.
     """
 
     folder: Path
     clock: Clock
     now: Callable[[], datetime]
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -79,16 +80,16 @@ class Agent:
             str(config.dataset.resolve()),
             self.policy,
             ledger,
-            Witness(exchange, identity, config.name, ledger, earlier_key(self.folder)),
-            Store(self.folder / STORE),
+            LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(self.folder)),
+            MessageStore(self.folder / STORE),
             exchange,
             lambda: self.now().isoformat(timespec="seconds"),
-            self.tell,
+            self.log,
         )
-        self._runs: dict[str, Attendance | None] = {}
-        self._told: set[str] = set()
-        self._board = Noticeboard(self.folder, self.clock.wall)
-        self._greeted = False
+        self._runs: dict[str, Participation | None] = {}
+        self._logged: set[str] = set()
+        self._wait_file = WaitFile(self.folder, self.clock.wall)
+        self._begun = False
         self._looked = 0.0
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
@@ -109,7 +110,7 @@ class Agent:
         with only_one(self.folder, "agent"):
             self._check_halt()
             if not once:
-                self.tell(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
+                self.log(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
             while True:
                 self._await_work(idle)
                 if once and self._over():
@@ -117,10 +118,10 @@ class Agent:
 
     def _await_work(self, idle: float) -> None:
         start = self.clock.now()
-        self._greet()
+        self._begin()
         for _ in self.clock.polls(idle, self.site.exchange.pace):
             if self.round_trip():
-                self._board.clear()
+                self._wait_file.clear()
                 return
             self._show_wait(self.clock.now() - start)
         raise SiteError(
@@ -130,33 +131,33 @@ class Agent:
 
     def _show_wait(self, waited: float) -> None:
         """Write down what each run waits for, and say so once the centre is overdue."""
-        for run, attendance in self._runs.items():
-            if attendance is None or attendance.ended is not None:
+        for run, participation in self._runs.items():
+            if participation is None or participation.ended is not None:
                 continue
-            timing = attendance.timing
+            timing = participation.timing
             left = timing.join + 2 * timing.answer - waited
-            self._board.show(run, waited, left, {"centre": attendance.awaited})
+            self._wait_file.show(run, waited, left, {"centre": participation.awaited})
             if left < 0:
-                self._tell_once(
-                    f"{run}: {attendance.awaited} is overdue; ask the coordinator whether the "
+                self._log_once(
+                    f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
                     "study goes on."
                 )
 
-    def _greet(self) -> None:
+    def _begin(self) -> None:
         """Check the ledger against the exchange, and tell what was approved here; once."""
-        if self._greeted:
+        if self._begun:
             return
         try:
-            self.site.witness.check()
-            trouble = self.site.witness.post()  # under a key that may be new
+            self.site.anchor.check()
+            trouble = self.site.anchor.post()  # under a key that may be new
             if trouble is not None:
-                self._tell_once(str(trouble))
-            self.tell_consents()
-            self._greeted = True
+                self._log_once(str(trouble))
+            self.post_consents()
+            self._begun = True
         except ExchangeError as error:  # it is tried again before anything else is done
-            self._tell_once(str(error))
+            self._log_once(str(error))
 
-    def tell_consents(self) -> None:
+    def post_consents(self) -> None:
         """Let the coordinator know what is approved here and what no longer is, unless it knows.
 
         Raises
@@ -165,7 +166,7 @@ class Agent:
             If the exchange can't be used.
         """
         name, exchange = self.config.name, self.site.exchange
-        tell_withdrawn(self.folder, self.site.identity, name, exchange)
+        post_withdrawn(self.folder, self.site.identity, name, exchange)
         for approval in approvals(self.folder, self.site.identity):
             if name not in approval.study.sites:
                 continue
@@ -180,8 +181,8 @@ class Agent:
             raise self.failures[0]
         ended = [a.ended for a in self._runs.values() if a is not None and a.ended is not None]
         for end in ended:
-            if end.get("outcome") != "complete":
-                raise SiteError(f"The centre gave the run up: {end.get('reason')}")
+            if not end.complete:
+                raise SiteError(f"The centre gave the run up: {end.reason}")
         return bool(ended)
 
     def round_trip(self) -> bool:
@@ -195,18 +196,18 @@ class Agent:
         self._check_halt()
         opens = self.policy.opens_at(self.now())
         if opens is not None:
-            self._tell_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
+            self._log_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
             return False
         done = False
         for run in self._announced():
             if run not in self._runs:
                 done |= self._guarded(run, partial(self._meet, run))
-            attendance = self._runs.get(run)
-            if attendance is not None and attendance.ended is None:
-                done |= self._guarded(run, attendance.advance)
-                if attendance.ended is not None:
+            participation = self._runs.get(run)
+            if participation is not None and participation.ended is None:
+                done |= self._guarded(run, participation.advance)
+                if participation.ended is not None:
                     self._guarded(run, partial(self._note_end, run))
-                    self.tell(f"{run} has ended: {attendance.ended.get('outcome')}")
+                    self.log(f"{run} has ended: {participation.ended.outcome}")
         return done
 
     def _check_halt(self) -> None:
@@ -232,7 +233,7 @@ class Agent:
         try:
             found = self.site.exchange.children("runs")
         except ExchangeError as error:
-            self._tell_once(str(error))
+            self._log_once(str(error))
             return []
         return [run for run in found if _RUN.fullmatch(run)]
 
@@ -241,7 +242,7 @@ class Agent:
         try:
             return act()
         except (ProtocolError, ExchangeError) as error:
-            self._tell_once(f"{run}: {error}")
+            self._log_once(f"{run}: {error}")
             return False
         except CopyError as error:
             self.site.store.halt(str(error))
@@ -255,7 +256,7 @@ class Agent:
         return True
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:
-        self._tell_once(f"{run}: {error}")
+        self._log_once(f"{run}: {error}")
         self.failures.append(error)
         self._runs[run] = None
         self._refuse(run, error)
@@ -293,11 +294,11 @@ class Agent:
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self._tell_once(f"{run} is not approved here; it is left alone.")
+        self._log_once(f"{run} is not approved here; it is left alone.")
         self._runs[run] = None
         return False
 
-    def _attend(self, run: str, approval: Approval, announced: bytes) -> Attendance | None:
+    def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
         study = approval.study
         if self.config.name not in study.sites:
             return None
@@ -307,22 +308,22 @@ class Agent:
             return None
         if self._is_past(run):
             return None
-        self.site.witness.check()
+        self.site.anchor.check()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         allowed = permission()
         if (centre, run) not in self.site.ledger.runs(study.study, [centre]):
             allowed.check_new_run(self.site.ledger, self.site.dataset)
         space, cache = study_space(study, approval.folder), self.folder / CACHE
         data = open_dataset(self.config.dataset, study, space, cache, self.config.workers)
-        setting = Setting(run, study, approval.keys, space.digest, space.extent, approval.file)
-        if setting.announcement != announced:
+        context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
+        if context.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
         note = SiteNote(len(data.lengths), sum(data.lengths), space.digest, __version__)
-        self.tell(f"takes part in {run} with {note.subjects} subjects")
-        return Attendance(self.site, setting, data, note, permission)
+        self.log(f"takes part in {run} with {note.subjects} subjects")
+        return Participation(self.site, context, data, note, permission)
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self.folder, self.site.identity, approval, self.now().date())
@@ -341,17 +342,17 @@ class Agent:
             self.site.store.save(run, "refused", notice)
             self._post_refusal(run, notice)
         except ConsortiumError as trouble:
-            self._tell_once(f"{run}: {trouble}")
+            self._log_once(f"{run}: {trouble}")
 
     def _post_refusal(self, run: str, notice: bytes) -> None:
         name = self.config.name
         message = seal(self.site.identity.key, run, name, REFUSAL, 0, notice)
         self.site.exchange.put(Names(run).refusal(name), message)
 
-    def _tell_once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self.tell(line)
+    def _log_once(self, line: str) -> None:
+        if line not in self._logged:
+            self._logged.add(line)
+            self.log(line)
 
 
 def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:

@@ -235,9 +235,9 @@ def show_ledger(
     config, policy = SiteConfig.load(folder), Policy.load(folder)
     ledger = Ledger(config.ledger)
     if accept:
-        from site_agent.enrolment.request import open_witness
+        from site_agent.enrolment.request import open_anchor
 
-        head = open_witness(folder, config, load_identity(folder)).accept()
+        head = open_anchor(folder, config, load_identity(folder)).accept()
         where = "its head is on the exchange" if head.seq else "the first round will leave its head"
         out.print(f"Accepted with {count(head.seq, 'line')}; {where}.", soft_wrap=True)
     elif as_json or page is not None:

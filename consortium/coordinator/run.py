@@ -14,7 +14,7 @@ from consortium.coordinator.outputs import Publisher, RoundsBar
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
@@ -80,9 +80,9 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     exchange = files.open_exchange()
     with only_one(files.out), RoundsBar(console) as shown:
         record = claim_run(files.out, study, exchange, keys)
-        setting = Setting(record.run, study, keys, space.digest, space.extent, signed.file)
+        context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(setting, identity.key, exchange, files.out, clock, tell)
+        centre = Centre(context, identity.key, exchange, files.out, clock, tell)
         publisher = Publisher(files.out, study, space)
         return _run_flow(centre, publisher, files.out, shown)
 

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.engine.names import END, MOST_NOTICE, Names
-from consortium.engine.queries import read_announcement
+from consortium.engine.ending import read_end
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.secagg import CENTRE, unseal
 from consortium.study.spec import Study
 
 _RECORD = "run.json"
@@ -71,11 +69,8 @@ def _last_number(exchange: Exchange, study: Study) -> int:
 
 
 def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
-    message = exchange.get(Names(run).end(), MOST_NOTICE)
-    if message is None:
-        return False
-    notice = unseal(message, keys, run=run, kind=END, limit=MOST_NOTICE, sender=CENTRE)
-    return read_announcement(notice.body).get("outcome") != "complete"
+    end = read_end(exchange, run, keys)
+    return end is not None and not end.complete
 
 
 def read_run(folder: Path) -> RunRecord | None:

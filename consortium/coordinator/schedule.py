@@ -17,8 +17,7 @@ from pydantic import Field
 
 from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import read_run
-from consortium.engine.names import END, MOST_NOTICE, Names
-from consortium.engine.queries import read_announcement
+from consortium.engine.ending import read_end
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
 from consortium.files.strict_yaml import read_yaml, write_yaml
@@ -26,7 +25,6 @@ from consortium.frozen_model import FrozenModel
 from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from consortium.secagg import CENTRE, unseal
 from consortium.study.reader import load_study
 from consortium.study.spec import Name
 
@@ -160,12 +158,10 @@ def unfinished(record: ScheduledStudy) -> Path | None:
     if known is None:
         return None
     signed = _signed(record)
-    message = record.open_exchange().get(Names(known.run).end(), MOST_NOTICE)
-    if message is None:
+    end = read_end(record.open_exchange(), known.run, signed.keys)
+    if end is None:
         return folder if known.study == signed.study.digest else None
-    notice = unseal(message, signed.keys, run=known.run, kind=END, limit=MOST_NOTICE, sender=CENTRE)
-    complete = read_announcement(notice.body).get("outcome") == "complete"
-    return folder if complete and not (folder / _REPORT).exists() else None
+    return folder if end.complete and not (folder / _REPORT).exists() else None
 
 
 def fresh_folder(record: ScheduledStudy) -> Path:

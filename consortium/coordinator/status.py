@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium.engine.ending import seems_complete
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.wait_file import read_waiting
 from consortium.exchange.base import Exchange
@@ -90,7 +91,7 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         else:
             sites.append(SiteStatus(name, heard, state))
     if ended:
-        step += _outcome(exchange, run)
+        step += " (complete)" if seems_complete(exchange, run) else " (given up)"
     return RunStatus(run, step, ended, running, tuple(sites))
 
 
@@ -125,9 +126,3 @@ def _started(exchange: Exchange, run: str, study: Study) -> list[str]:
     """Sites that the centre's word names, unchecked; all of them before it is there."""
     message = exchange.get(Names(run).start(), MOST_NOTICE)
     return [s for s in study.sites if message is None or json.dumps(s).encode() in message]
-
-
-def _outcome(exchange: Exchange, run: str) -> str:
-    """What the centre's last word says, unchecked: for people at the centre."""
-    message = exchange.get(Names(run).end(), MOST_NOTICE) or b""
-    return " (complete)" if b'"complete"' in message else " (given up)"

@@ -7,7 +7,6 @@ messages already there, and goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.clock import Clock
+from consortium.engine.ending import end_notice
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.names import (
     ANNOUNCEMENT,
@@ -27,14 +27,13 @@ from consortium.engine.names import (
     run_secret,
 )
 from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
-from consortium.engine.run_context import Setting, read_start, start_notice
+from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.engine.wait_file import Noticeboard
+from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
-    PrivacyError,
     ProtocolError,
     SiteError,
     StudyError,
@@ -51,35 +50,35 @@ class Centre:
 
     Parameters
     ----------
-    setting : Setting
+    context : RunContext
     identity : Ed25519PrivateKey
         The consortium's key.
     exchange : Exchange
     folder : Path
         The output folder, where the transcript is kept.
     clock : Clock
-    tell : callable
+    log : callable
         Receives a line of progress now and then.
     """
 
     def __init__(
         self,
-        setting: Setting,
+        context: RunContext,
         identity: Ed25519PrivateKey,
         exchange: Exchange,
         folder: Path,
         clock: Clock,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
-        self.setting = setting
+        self.context = context
         self.session: Session | None = None
         self._identity = identity
         self._exchange = exchange
-        self._names = Names(setting.run)
+        self._names = Names(context.run)
         self._transcript = Transcript(folder / TRANSCRIPT)
-        board = Noticeboard(folder, clock.wall)
-        self._mail = Mailbox(setting, identity, exchange, clock, board, tell)
-        self._tell = tell
+        wait_file = WaitFile(folder, clock.wall)
+        self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
+        self._log = log
         self._late: set[str] = set()  # sites that missed the last round
 
     # -- set-up ---------------------------------------------------------------------------
@@ -94,12 +93,12 @@ class Centre:
         BudgetError, StudyError
             If the study can't be carried out with these sites.
         """
-        self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.setting.announcement)
-        self.setting = self.setting.started_with(self._muster())
+        self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.context.announcement)
+        self.context = self.context.started_with(self._wait_for_sites())
         self._hub = self._make_hub()
         sizes = self._sizes
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
-        plan = make_plan(self.setting.study, self._shape())
+        plan = make_plan(self.context.study, self._shape())
         self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
         self._mail.put(self._names.setup("shares"), self._hub.shares())
@@ -109,38 +108,38 @@ class Centre:
             self.session.accept(done.values, done.survivors)
         return plan
 
-    def _muster(self) -> tuple[str, ...]:
+    def _wait_for_sites(self) -> tuple[str, ...]:
         """Settle which sites the run starts with, once and for all."""
         name = self._names.start()
         stored = self._mail.get(name, MOST_NOTICE)
         if stored is not None:
             return read_start(self._mail.own(name, stored, START, 0))
-        study = self.setting.study
+        study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
-        missing = self._collect("present", places, MOST_NOTICE, self._greet, study.timing.join)
+        missing = self._collect("present", places, MOST_NOTICE, self._accept, study.timing.join)
         there = tuple(site for site in study.sites if site not in missing)
         if len(there) < study.fewest:
             raise self._shortage(missing, "not there", study.timing.join)
         if missing:
-            self._tell(f"starting without {', '.join(missing)}")
+            self._log(f"starting without {', '.join(missing)}")
         self._mail.post(name, START, 0, start_notice(there))
         return there
 
-    def _greet(self, data: bytes) -> str:
+    def _accept(self, data: bytes) -> str:
         return self._mail.notice(data, PRESENT)
 
     def _make_hub(self) -> Hub:
-        setting, key = self.setting, self._identity
-        rounds = count_rounds(setting.study, setting.extent)
-        self._sizes = Limits(len(setting.study.sites), rounds, setting.roster.holders)
-        secret = run_secret(key.private_bytes_raw(), setting.run, "hub")
+        context, key = self.context, self._identity
+        rounds = count_rounds(context.study, context.extent)
+        self._sizes = Limits(len(context.study.sites), rounds, context.roster.holders)
+        secret = run_secret(key.private_bytes_raw(), context.run, "hub")
         return Hub(
-            run=setting.run, roster=setting.roster, rounds=rounds, identity=key, secret=secret
+            run=context.run, roster=context.roster, rounds=rounds, identity=key, secret=secret
         )
 
     def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
-        seconds = self.setting.study.timing.join
-        places = {site: self._names.setup(kind, site) for site in self.setting.study.sites}
+        seconds = self.context.study.timing.join
+        places = {site: self._names.setup(kind, site) for site in self.context.study.sites}
         missing = self._collect(f"set-up ({kind})", places, limit, receive, seconds)
         if missing:
             raise self._shortage(missing, f"no sound '{kind}' message", seconds)
@@ -157,24 +156,24 @@ class Centre:
 
     def _shape(self) -> Shape:
         notes: dict[str, SiteNote] = {}
-        for site in self.setting.study.sites:
+        for site in self.context.study.sites:
             notes[site] = decode_note(self._hub.notes[site], site)
-            if notes[site].grid != self.setting.grid:
+            if notes[site].grid != self.context.grid:
                 raise StudyError(
                     f"{site} has another mask or space than the centre; give every site the same "
                     "study folder and version."
                 )
-        sizes = [notes[site] for site in self.setting.study.sites]
-        return self.setting.extent.shape(
+        sizes = [notes[site] for site in self.context.study.sites]
+        return self.context.extent.shape(
             [note.subjects for note in sizes],
             [note.samples for note in sizes],
-            self.setting.study.privacy.unit,
+            self.context.study.privacy.unit,
         )
 
     def _same(self, stored: Round) -> None:
         session = self._open_session
-        pending, sites = session.pending, len(self.setting.study.sites)
-        minimum, present = self.setting.roster.minimum, set(stored.survivors)
+        pending, sites = session.pending, len(self.context.study.sites)
+        minimum, present = self.context.roster.minimum, set(stored.survivors)
         if (
             pending is None
             or (stored.stage, stored.statistic) != (pending.stage, pending.statistic)
@@ -205,23 +204,23 @@ class Centre:
         """
         session = self._open_session
         number, mechanism = session.number, session.stage.mechanism
-        context = self._ask(session)
+        digest = self._ask(session)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
+        self._hub.open(number, digest, masked, mechanism.lattice.bits, opened)
         if masked:
             self._request(number)
         else:
             self._contributions(number)
         total = self._sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
-            self._tell(f"round {number}: {holder} holds a wrong share of {owner}; left out")
-        sites = self.setting.study.sites
+            self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
+        sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
         values = mechanism.release(
             total.sum, [total.opened[n] for n in total.survivors if n in total.opened]
         )
         done = session.accept(values, survivors)
-        self._transcript.append(done, context)
+        self._transcript.append(done, digest)
         return done
 
     def _ask(self, session: Session) -> bytes:
@@ -239,7 +238,7 @@ class Centre:
         return query_context(session.plan, session.number, body)
 
     def _contributions(self, number: int) -> None:
-        study, seconds = self.setting.study, self.setting.study.timing.answer
+        study, seconds = self.context.study, self.context.study.timing.answer
         places = self._places(number, "contribution")
         limit = self._sizes.contribution(self._open_session.stage.message_bytes)
         late = {site: min(seconds, study.timing.late) for site in self._late}
@@ -255,7 +254,7 @@ class Centre:
         if len(missing) > study.privacy.dropouts:
             raise self._shortage(missing, f"no sound answer to round {number}", seconds)
         if missing:
-            self._tell(f"round {number}: going on without {', '.join(missing)}")
+            self._log(f"round {number}: going on without {', '.join(missing)}")
         self._late = set(missing)
 
     def _request(self, number: int) -> None:
@@ -274,11 +273,11 @@ class Centre:
     def _sum(self, number: int) -> RoundSum:
         """Open the sum with as few answers as will do; with all of them if shares are wrong."""
         survivors = self._hub.contributed(number)
-        self._unmasking(number, survivors, self.setting.roster.answers)
+        self._unmasking(number, survivors, self.context.roster.answers)
         try:
             return self._hub.sum(number)
         except ThresholdError as error:
-            self._tell(str(error))
+            self._log(str(error))
         self._unmasking(number, survivors, len(survivors))
         return self._hub.sum(number)
 
@@ -291,10 +290,10 @@ class Centre:
             due,
             self._sizes.unmasking,
             self._hub.receive_unmasking,
-            self.setting.study.timing.answer,
+            self.context.study.timing.answer,
             enough=enough - len(answered),
         )
-        needed = self.setting.roster.answers
+        needed = self.context.roster.answers
         if len(survivors) - len(missing) < needed:
             self._hub.abandon(number)
             raise ThresholdError(
@@ -318,7 +317,7 @@ class Centre:
         return self._mail.collect(Wanted(step, places, limit, patience, receive, count))
 
     def _places(self, number: int, kind: str) -> dict[str, str]:
-        return {s: self._names.round(number, kind, s) for s in self.setting.study.sites}
+        return {s: self._names.round(number, kind, s) for s in self.context.study.sites}
 
     # -- end ------------------------------------------------------------------------------
 
@@ -327,16 +326,13 @@ class Centre:
         result = self._open_session.result
         if result is None:
             raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
-        self._mail.post(self._names.end(), END, 0, b'{"outcome": "complete"}')
+        self._mail.post(self._names.end(), END, 0, end_notice())
         return result
 
     def abort(self, error: ConsortiumError) -> None:
         """Tell the sites that the run is given up and why; says nothing of anybody's data."""
-        named = isinstance(error, SiteError | ProtocolError | PrivacyError | StudyError)
-        reason = str(error)[:2000] if named else "the centre can't go on; its own log says why"
-        notice = json.dumps({"outcome": "aborted", "code": error.code, "reason": reason})
         try:
             if self._exchange.get(self._names.end(), MOST_NOTICE) is None:
-                self._mail.post(self._names.end(), END, 0, notice.encode())
+                self._mail.post(self._names.end(), END, 0, end_notice(error))
         except ExchangeError as trouble:  # must not hide what ended the run
-            self._tell(str(trouble))
+            self._log(str(trouble))

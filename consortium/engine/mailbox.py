@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.engine.clock import Clock
 from consortium.engine.names import MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import MOST_QUERY, read_announcement
-from consortium.engine.run_context import Setting
-from consortium.engine.wait_file import Noticeboard
+from consortium.engine.run_context import RunContext
+from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, OVERHEAD, seal, unseal
@@ -55,32 +55,32 @@ class Mailbox:
 
     Parameters
     ----------
-    setting : Setting
+    context : RunContext
     identity : Ed25519PrivateKey
     exchange : Exchange
     clock : Clock
-    board : Noticeboard
-    tell : callable
+    wait_file : WaitFile
+    log : callable
         Receives a line of progress now and then.
     """
 
-    setting: Setting
+    context: RunContext
     identity: Ed25519PrivateKey
     exchange: Exchange
     clock: Clock
-    board: Noticeboard
-    tell: Callable[[str], None]
+    wait_file: WaitFile
+    log: Callable[[str], None]
     refused: dict[str, str] = field(default_factory=dict)
     """Sites that take no further part, with the reason they gave."""
 
     def __post_init__(self) -> None:
-        self._names = Names(self.setting.run)
-        self._told: set[str] = set()
+        self._names = Names(self.context.run)
+        self._logged: set[str] = set()
         self._asked = -_REFUSALS_EVERY
 
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
         """Sign a message and put it on the exchange."""
-        self.put(name, seal(self.identity, self.setting.run, CENTRE, kind, number, body))
+        self.put(name, seal(self.identity, self.context.run, CENTRE, kind, number, body))
 
     def put(self, name: str, message: bytes) -> None:
         """Put a message on the exchange, again and again while that fails.
@@ -98,13 +98,13 @@ class Mailbox:
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
         """Try until it works: an exchange that is away for a while must not end a run."""
-        for _ in self.clock.polls(self.setting.study.timing.answer, self.exchange.pace):
+        for _ in self.clock.polls(self.context.study.timing.answer, self.exchange.pace):
             try:
                 return act()
             except TakenError:
                 raise
             except ExchangeError as error:
-                self.tell_once(str(error))
+                self.log_once(str(error))
         return act()
 
     def own(self, name: str, data: bytes, kind: str, number: int) -> bytes:
@@ -123,7 +123,7 @@ class Mailbox:
     def notice(self, data: bytes, kind: str) -> str:
         """Check a site's signed notice of one kind and return its sender."""
         return unseal(
-            data, self.setting.keys, run=self.setting.run, kind=kind, limit=MOST_NOTICE
+            data, self.context.keys, run=self.context.run, kind=kind, limit=MOST_NOTICE
         ).sender
 
     def collect(self, wanted: Wanted) -> Sequence[str]:
@@ -133,13 +133,13 @@ class Mailbox:
             self._take(missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
                 break
-            self._hear_refusals()
+            self._collect_refusals()
             waited = longest - left
             awaited = [s for s in missing if s not in self.refused and wanted.patience[s] > waited]
             if not awaited:
                 break
-            self.board.show(wanted.step, waited, left, dict.fromkeys(awaited, ""))
-        self.board.clear()
+            self.wait_file.show(wanted.step, waited, left, dict.fromkeys(awaited, ""))
+        self.wait_file.clear()
         return list(missing)
 
     def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
@@ -149,9 +149,9 @@ class Mailbox:
                 if data is not None:
                     missing.pop(wanted.receive(data), None)
             except (ProtocolError, ExchangeError) as error:  # wait for a good one
-                self.tell_once(f"{place}: {error}")
+                self.log_once(f"{place}: {error}")
 
-    def _hear_refusals(self) -> None:
+    def _collect_refusals(self) -> None:
         """Note which sites have said that they take no further part."""
         now = self.clock.now()
         if now - self._asked < _REFUSALS_EVERY:
@@ -160,9 +160,9 @@ class Mailbox:
         try:
             there = self.exchange.children(self._names.refusals())
         except ExchangeError as error:
-            self.tell_once(str(error))
+            self.log_once(str(error))
             return
-        for site in self.setting.study.sites:
+        for site in self.context.study.sites:
             if site in there and site not in self.refused:
                 self._hear_refusal(site)
 
@@ -172,28 +172,28 @@ class Mailbox:
             body = self._unseal(data or b"", REFUSAL, site, 0, MOST_NOTICE)
             notice = read_announcement(body)
         except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-            self.tell_once(f"refusal of {site}: {error}")
+            self.log_once(f"refusal of {site}: {error}")
             return
         code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
         self.refused[site] = f"{site} takes no further part ({code}): {reason}"
-        self.tell_once(self.refused[site])
+        self.log_once(self.refused[site])
 
     def _unseal(self, data: bytes, kind: str, sender: str, number: int, limit: int) -> bytes:
         return unseal(
             data,
-            self.setting.keys,
-            run=self.setting.run,
+            self.context.keys,
+            run=self.context.run,
             kind=kind,
             limit=limit,
             sender=sender,
             round=number,
         ).body
 
-    def tell_once(self, line: str) -> None:
-        """Tell a line unless it was told before."""
-        if line not in self._told:
-            self._told.add(line)
-            self.tell(line)
+    def log_once(self, line: str) -> None:
+        """Log a line unless it was logged before."""
+        if line not in self._logged:
+            self._logged.add(line)
+            self.log(line)
 
 
 def foreign(name: str, error: ProtocolError) -> TakenError:

@@ -83,7 +83,7 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
 
 
-def hear(
+def collect(
     plan: Plan, stage: Stage, site: int, rounds: Sequence[Mapping[int, Array]]
 ) -> NeighbourAnswers:
     """Put together what a site may know.

@@ -16,7 +16,7 @@ from consortium.study.spec import Study
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """What a run is about.
 
     Parameters
@@ -60,7 +60,7 @@ class Setting:
         }
         return json.dumps(content, sort_keys=True).encode()
 
-    def started_with(self, sites: tuple[str, ...]) -> Setting:
+    def started_with(self, sites: tuple[str, ...]) -> RunContext:
         """Return the setting of the run once it is known who is there.
 
         Raises

@@ -34,7 +34,7 @@ class Waiting:
     sites: Mapping[str, str]
 
 
-class Noticeboard:
+class WaitFile:
     """Keeps the current wait in the output folder.
 
     Parameters

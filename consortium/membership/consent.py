@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,12 +29,70 @@ MOST_SERIAL = 4096
 MOST_RUNS = 10_000
 """Runs of one study that are looked at, the first ones."""
 _MOST = OVERHEAD + 1024
-_ROUNDING = 1e-9  # relative; ε survives the way to μ and back only so far
+_ROUNDING = 1 + 1e-9  # ε survives the way to μ and back only so far
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How often, how dearly and how long an approved study may run.
+
+    Parameters
+    ----------
+    runs : int
+        Runs that may ever cost something, those of before included.
+    epsilon : float or None
+        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
+    until : date or None
+        Last day on which a run may begin.
+
+    Raises
+    ------
+    StudyError
+        If a number allows nothing, or is none.
+    """
+
+    runs: int = 1
+    epsilon: float | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise StudyError(f"An approval of {self.runs} runs allows nothing; give --runs 1.")
+        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
+            raise StudyError(
+                f"ε = {self.epsilon:g} in all is no bound; give --epsilon a number above 0."
+            )
+
+    def ended(self, today: date) -> bool:
+        """Whether the last day has passed."""
+        return self.until is not None and today > self.until
+
+    def refusal(
+        self, runs: int, epsilon: float, today: date
+    ) -> Literal["runs", "until", "epsilon"] | None:
+        """Name the term that another run would not keep to; None if it keeps to all.
+
+        Parameters
+        ----------
+        runs : int
+            Runs that would have cost something then, that one included.
+        epsilon : float
+            What they would have cost together.
+        today : date
+        """
+        if runs > self.runs:
+            return "runs"
+        if self.ended(today):
+            return "until"
+        # Put so that what is not a number is refused.
+        if self.epsilon is not None and not epsilon <= self.epsilon * _ROUNDING:
+            return "epsilon"
+        return None
 
 
 @dataclass(frozen=True)
 class Consent:
-    """What a site allows of one exact study.
+    """What a site allows of one exact study, as it is written on the exchange.
 
     Parameters
     ----------
@@ -41,11 +100,10 @@ class Consent:
     study_digest : str
         `Study.digest`: another study of the same name is not covered.
     runs : int
-        Runs that may ever cost something, those of before included; 0 withdraws.
+        As in `Terms`; 0 withdraws.
     epsilon : float or None
-        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
     until : date or None
-        Last day (UTC) on which a run may be opened.
+        In UTC.
 
     Raises
     ------
@@ -60,10 +118,15 @@ class Consent:
     until: date | None = None
 
     def __post_init__(self) -> None:
-        if self.runs < 0:
-            raise StudyError(f"{self.site}: {self.runs} runs can't be allowed; give 0 or more.")
-        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
-            raise StudyError(f"{self.site}: ε = {self.epsilon} in all is no bound; give ε > 0.")
+        try:
+            _ = self.terms
+        except StudyError as error:
+            raise StudyError(f"{self.site}: {error}") from error
+
+    @property
+    def terms(self) -> Terms | None:
+        """The terms; None if the consent is withdrawn."""
+        return Terms(self.runs, self.epsilon, self.until) if self.runs else None
 
 
 def post_consent(
@@ -183,17 +246,19 @@ def uncovered(
 def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> str:
     if consent is None:
         return "has given no standing approval of this study; ask it for one."
-    if consent.runs == 0:
+    if consent.terms is None:
         return "has withdrawn its approval; ask it for a new one."
-    if runs > consent.runs:
-        return f"has no run left of the {consent.runs} that it allowed; ask it for a new approval."
-    if consent.until is not None and today > consent.until:
-        return f"gave an approval that ended on {consent.until}; ask it for a new one."
-    if consent.epsilon is not None and epsilon > consent.epsilon * (1 + _ROUNDING):
-        return (
-            f"allows ε = {consent.epsilon:g} in all, and {runs} runs come to {epsilon:.4g}; "
-            "ask it for a new approval."
-        )
+    match consent.terms.refusal(runs, epsilon, today):
+        case "runs":
+            allowed = consent.runs
+            return f"has no run left of the {allowed} that it allowed; ask it for a new approval."
+        case "until":
+            return f"gave an approval that ended on {consent.until}; ask it for a new one."
+        case "epsilon":
+            return (
+                f"allows ε = {consent.epsilon:g} in all, and {runs} runs come to {epsilon:.4g}; "
+                "ask it for a new approval."
+            )
     return ""
 
 

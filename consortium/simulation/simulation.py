@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Result, Shape, SiteData
-from consortium.engine.neighbour_answers import hear, speaks
+from consortium.engine.neighbour_answers import collect, speaks
 from consortium.engine.queries import encode_query, query_context
 from consortium.engine.session import Round, Session, own_answers
 from consortium.privacy.noise import GaussianSampler
@@ -62,7 +62,7 @@ class Simulation:
         told = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
             if stage.release.neighbours:
-                query = replace(query, neighbour_answers=hear(self.plan, stage, index, told))
+                query = replace(query, neighbour_answers=collect(self.plan, stage, index, told))
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange.base import Exchange
-from consortium.membership.consent import read_consents, withdraw
+from consortium.membership.consent import Terms, read_consents, withdraw
 from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster_file import fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
-from site_agent.approval.record import Approval, Terms, approvals, forget, keep, withdrawn
+from site_agent.approval.record import Approval, approvals, forget, keep, withdrawn
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import check_members, pin
 
@@ -19,9 +19,9 @@ __all__ = [
     "Terms",
     "approvals",
     "approve",
+    "post_withdrawn",
     "read_for",
     "take_back",
-    "tell_withdrawn",
 ]
 
 
@@ -110,13 +110,13 @@ def take_back(folder: Path, study: str) -> ConsortiumError | None:
     config, identity = SiteConfig.load(folder), load_identity(folder)
     forget(folder, study)
     try:
-        tell_withdrawn(folder, identity, config.name, config.open_exchange())
+        post_withdrawn(folder, identity, config.name, config.open_exchange())
     except ConsortiumError as error:
         return error
     return None
 
 
-def tell_withdrawn(folder: Path, identity: Identity, name: str, exchange: Exchange) -> None:
+def post_withdrawn(folder: Path, identity: Identity, name: str, exchange: Exchange) -> None:
     """Take back what lies on the exchange of yeses that don't count any more.
 
     Raises

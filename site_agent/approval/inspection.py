@@ -21,7 +21,7 @@ from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
-from site_agent.approval.approval import Approval, Terms, approve, read_for, tell_withdrawn
+from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
 from site_agent.data.bids import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
@@ -31,7 +31,8 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
-from site_agent.policy.policy import Policy, Spent
+from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, Spent, check, refusals
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     ledger = Ledger(config.ledger)
     centres = check_members(folder, read_roster(roster)).centres
     spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres)
-    problems += policy.problems(asked, plan, site=config.name, spent=spent)
+    request = Request(config.name, spent)
+    problems += [str(error) for error in refusals(policy, asked, plan, request)]
     return Inspection(
         signed,
         survey.lengths,
@@ -201,14 +203,14 @@ def say_yes(
     spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres)
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
-    Policy.load(folder).check(signed.study, None, site=config.name, spent=spent, runs=allowed)
+    check(Policy.load(folder), signed.study, None, Request(config.name, spent, allowed))
     had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
     approval = approve(folder, config.name, identity, study, roster, terms)
     try:
         exchange = config.open_exchange()
         post_consent(exchange, identity.key, name, approval.consent(config.name))
-        tell_withdrawn(folder, identity, config.name, exchange)
+        post_withdrawn(folder, identity, config.name, exchange)
     except ConsortiumError as error:
         return approval, error
     return approval, None

@@ -18,8 +18,6 @@ from site_agent.ledger.ledger import Ledger, Limits
 from site_agent.ledger.limits import no_run_left
 from site_agent.policy.policy import Policy
 
-_ROUNDING = 1 + 1e-9
-
 
 @dataclass(frozen=True)
 class Permission:
@@ -78,24 +76,25 @@ class Permission:
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
                 "approved; restore it, or approve the study again if you agree."
             )
-        if len(ledger.runs(study.study, self.centres)) >= terms.runs:
-            raise no_run_left(study.study, terms.runs)
-        if self._ended():
-            raise PrivacyError(self._ended())
-        if terms.epsilon is not None:
-            spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
-            asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
-            if not asked <= terms.epsilon * _ROUNDING:
+        had = len(ledger.runs(study.study, self.centres))
+        spent = ledger.study_total(dataset, study.privacy.unit, study.study, self.centres)
+        asked = epsilon_of(compose([spent, promised_mu(study)]), study.privacy.delta)
+        match terms.refusal(had + 1, asked, self.today):
+            case "runs":
+                raise no_run_left(study.study, terms.runs)
+            case "until":
+                raise PrivacyError(self._ended())
+            case "epsilon":
                 raise BudgetError(
                     f"'{study.study}' was approved for ε = {terms.epsilon:g} in all, and another "
                     f"run could make it {asked:.4g}; approve it again if you agree."
                 )
 
     def _ended(self) -> str:
-        until, name = self.approval.terms.until, self.approval.study.study
-        if until is None or self.today <= until:
+        terms, name = self.approval.terms, self.approval.study.study
+        if not terms.ended(self.today):
             return ""
-        return f"The approval of '{name}' ended on {until}; approve it again if you agree."
+        return f"The approval of '{name}' ended on {terms.until}; approve it again if you agree."
 
 
 def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Permission:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -19,42 +18,10 @@ from cryptography.exceptions import InvalidSignature
 
 from consortium.errors import ConfigurationError, OutputError, StudyError
 from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.membership.consent import Consent
+from consortium.membership.consent import Consent, Terms
 from consortium.membership.keys import Identity
 from consortium.study.spec import Study
 from site_agent.layout import APPROVED, WITHDRAWN
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How often, how dearly and how long an approved study may run.
-
-    Parameters
-    ----------
-    runs : int
-        Runs that may ever cost something, those of before included.
-    epsilon : float or None
-        Largest ε of all these runs together, at the study's δ; None sets no bound of its own.
-    until : date or None
-        Last day on which a run may begin.
-
-    Raises
-    ------
-    StudyError
-        If a number allows nothing, or is none.
-    """
-
-    runs: int = 1
-    epsilon: float | None = None
-    until: date | None = None
-
-    def __post_init__(self) -> None:
-        if self.runs < 1:
-            raise StudyError(f"An approval of {self.runs} runs allows nothing; give --runs 1.")
-        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
-            raise StudyError(
-                f"ε = {self.epsilon:g} in all is no bound; give --epsilon a number above 0."
-            )
 
 
 @dataclass(frozen=True)

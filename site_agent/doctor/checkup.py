@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +29,8 @@ from site_agent.enrolment.pinned_consortium import read_trust
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import spent_in
-from site_agent.policy.policy import Policy, Spent
+from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, Spent, refusals
 
 __all__ = ["Check", "Surroundings", "examine"]
 
@@ -100,7 +101,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "ledger": lambda: _ledger(config),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
-        "witness": lambda: exchange.witness(config, folder),
+        "witness": lambda: exchange.anchor(config, folder),
         "version": lambda: exchange.announced(
             config.open_exchange(), approvals(folder, load_identity(folder))
         ),
@@ -186,17 +187,30 @@ def _ledger(config: SiteConfig) -> Check:
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     """Hold a study against the policy, and against all that was spent."""
-    spent = Spent()
+    spent, used = Spent(), ""
     if config.ledger.exists():
-        trust, dataset = read_trust(folder), str(config.dataset.resolve())
-        centres = trust.centres if trust else ()
-        spent = spent_in(Ledger(config.ledger), dataset, study, centres)
-    problems = Policy.load(folder).problems(study, None, site=config.name, spent=spent)
+        trust, ledger = read_trust(folder), Ledger(config.ledger)
+        centres = trust.centres if trust else frozenset()
+        spent = spent_in(ledger, str(config.dataset.resolve()), study, centres)
+        used = _used_up(folder, ledger, study, centres)
+    runs = 0 if used else 1  # no other is asked of the policy before it is approved
+    request = Request(config.name, spent, runs)
+    problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
-        return Check("study", "ok", f"The policy allows '{study.study}'.")
+        return Check("study", "ok", f"The policy allows '{study.study}'{used}.")
     says, _, remedy = problems[0].rstrip(".").rpartition("; ")
     more = f" ({len(problems) - 1} more)" if problems[1:] else ""
     return Check("study", "fail", f"{says}{more}.", f"{remedy}.")
+
+
+def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str]) -> str:
+    """Say that an approved study has had all its runs; empty if it has not."""
+    for approval in approvals(folder, load_identity(folder)):
+        allowed = approval.terms.runs
+        if approval.study == study and len(ledger.runs(study.study, centres)) >= allowed:
+            had = "run, which it has" if allowed == 1 else "runs, which it has all"
+            return f", which was approved for {allowed} {had} had"
+    return ""
 
 
 def _prefect(environment: Mapping[str, str]) -> Check:

@@ -18,7 +18,7 @@ from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
 from site_agent.doctor.finding import Check
-from site_agent.enrolment.request import open_witness
+from site_agent.enrolment.request import open_anchor
 from site_agent.ledger.ledger import Ledger
 
 SLOW, WRONG = 60.0, 600.0
@@ -67,7 +67,7 @@ def clock(
     return Check("clock", state, says, "" if state == "ok" else remedy)  # type: ignore[arg-type]
 
 
-def witness(config: SiteConfig, folder: Path) -> Check:
+def anchor(config: SiteConfig, folder: Path) -> Check:
     """Compare the ledger with the heads that the site signed."""
     exchange = config.open_exchange()
     if not config.ledger.exists():  # it is not the doctor who makes one
@@ -76,7 +76,7 @@ def witness(config: SiteConfig, folder: Path) -> Check:
         says = f"{config.ledger} is missing, and the exchange says that there was one."
         return Check("witness", "warn", says, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
-    agreeing = open_witness(folder, config, load_identity(folder)).check()
+    agreeing = open_anchor(folder, config, load_identity(folder)).check()
     if ledger.head().seq and not agreeing:
         says = "The exchange holds none of this site's signed heads of its ledger."
         return Check("witness", "warn", says, "It will after the next round, if none was deleted.")

@@ -14,7 +14,7 @@ from consortium.membership.roster_file import fingerprint
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
 from site_agent.layout import APPROVED
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 
 _OLD = "keys.old"
@@ -82,7 +82,7 @@ def earlier_key(folder: Path) -> bytes | None:
     return load_identity(folder, _OLD).public if (folder / _OLD).exists() else None
 
 
-def open_witness(folder: Path, config: SiteConfig, identity: Identity) -> Witness:
+def open_anchor(folder: Path, config: SiteConfig, identity: Identity) -> LedgerAnchor:
     """Return the witness of a site's ledger on its exchange.
 
     Raises
@@ -91,7 +91,7 @@ def open_witness(folder: Path, config: SiteConfig, identity: Identity) -> Witnes
         If a file or the exchange can't be used.
     """
     exchange, ledger = config.open_exchange(), Ledger(config.ledger)
-    return Witness(exchange, identity, config.name, ledger, earlier_key(folder))
+    return LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(folder))
 
 
 def change_key(
@@ -122,9 +122,9 @@ def change_key(
         As `rotate_key`.
     """
     if (folder / KEYS).exists():
-        open_witness(folder, config, load_identity(folder)).check()
+        open_anchor(folder, config, load_identity(folder)).check()
     path, request = rotate_key(folder, config.name, centre)
-    return path, request, open_witness(folder, config, load_identity(folder)).post()
+    return path, request, open_anchor(folder, config, load_identity(folder)).post()
 
 
 def _retire(folder: Path) -> None:

@@ -5,7 +5,7 @@ nothing in the file shows it. So the site puts the ledger's head, signed by its 
 key, where a backup of its disk does not reach, and compares before it answers.
 
 An agent that has answered and finds none of its heads there stops, too, until the
-site's people have accepted the ledger as it is (`Witness.accept`).
+site's people have accepted the ledger as it is (`LedgerAnchor.accept`).
 
 What this can't do: whoever runs the exchange can delete the newest of these messages or
 bury them under others, and a ledger that several agents share is guarded by each as far as
@@ -39,7 +39,7 @@ _MOST_BYTES = 256
 _SEQ = re.compile(r"[0-9]{9}")
 
 
-class Witness:
+class LedgerAnchor:
     """One site's heads on one exchange.
 
     Parameters

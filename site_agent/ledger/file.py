@@ -31,7 +31,7 @@ _ENTRY = f"seq, {_CHARGE}, event, at, previous, digest"
 _PATIENCE = 30.0  # s to wait for another process's transaction
 
 
-class Book:
+class LedgerFile:
     """An open ledger.
 
     Parameters
@@ -62,9 +62,9 @@ class Book:
         """
         if self._where == _whereabouts(self.path):
             return self
-        book = type(self)(self.path)
-        book.head, book.sums = self.head, self.sums
-        return book
+        file = type(self)(self.path)
+        file.head, file.sums = self.head, self.sums
+        return file
 
     def settle(self) -> None:
         """Bring every line into the main file, so that a backup needs no log beside it."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from consortium.errors import LedgerError
 from consortium.privacy.gdp import compose
 from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
-from site_agent.ledger.file import Book
+from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Limits, check_charge, counted
 
 __all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
@@ -47,7 +47,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._book: Book | None = None
+        self._book: LedgerFile | None = None
         self._answered: list[tuple[Charge, str]] = []
         self._settled = -math.inf
         try:
@@ -56,8 +56,8 @@ class Ledger:
             raise LedgerError(
                 f"{path} can't be opened ({error.strerror}); check its folder and rights."
             ) from error
-        with self._using() as book, _transaction(book):
-            book.lay_out()
+        with self._using() as file, _transaction(file):
+            file.lay_out()
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -71,13 +71,13 @@ class Ledger:
 
         That of single volumes counts what protects whole persons, too.
         """
-        with self._writing() as book:
-            return book.sums.total(dataset, unit)
+        with self._writing() as file:
+            return file.sums.total(dataset, unit)
 
     def outsider_total(self, dataset: str, unit: str) -> float:
         """μ of the same against somebody who sees only what the studies released."""
-        with self._using() as book:
-            rows = book.connection.execute(
+        with self._using() as file:
+            rows = file.connection.execute(
                 "SELECT unit, outsider FROM entries WHERE event = 'reserve' AND dataset = ?",
                 (dataset,),
             )
@@ -92,8 +92,8 @@ class Ledger:
         centres : collection of str
             Public keys that the consortium has or had, in hexadecimal.
         """
-        with self._writing() as book:
-            return book.sums.study(dataset, unit, study, centres)
+        with self._writing() as file:
+            return file.sums.study(dataset, unit, study, centres)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
@@ -101,24 +101,24 @@ class Ledger:
         Each is the consortium's key at that time and the run's name; the parameters are those
         of `study_total`.
         """
-        with self._writing() as book:
-            return book.sums.runs(study, centres)
+        with self._writing() as file:
+            return file.sums.runs(study, centres)
 
     def has_answered(self, sites: Collection[str]) -> bool:
         """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
-        with self._using() as book:
-            rows = book.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+        with self._using() as file:
+            rows = file.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
             return any(site in sites for (site,) in rows)
 
     def head(self) -> Head:
         """Return the number of lines and the last one's digest."""
-        with self._writing() as book:
-            return book.head
+        with self._writing() as file:
+            return file.head
 
     def digest_at(self, seq: int) -> str | None:
         """Digest of a line, or None if the ledger has not come so far."""
-        with self._using() as book:
-            return book.digest_at(seq)
+        with self._using() as file:
+            return file.digest_at(seq)
 
     def entries(self) -> list[Entry]:
         """All lines, oldest first.
@@ -128,8 +128,8 @@ class Ledger:
         LedgerError
             If a line was changed, removed or put in.
         """
-        with self._using() as book:
-            return list(follow(EMPTY, book.read(), str(self.path)))
+        with self._using() as file:
+            return list(follow(EMPTY, file.read(), str(self.path)))
 
     def verify(self) -> None:
         """Check every line anew; at the start and before a run, since it takes 20 µs a line.
@@ -140,8 +140,8 @@ class Ledger:
             If a line was altered, or the ledger was closed.
         """
         self.entries()
-        with self._writing() as book:
-            book.check_halt()
+        with self._writing() as file:
+            file.check_halt()
 
     def reserve(self, charge: Charge, limits: Limits, at: str) -> bool:
         """Reserve a round's price; False if this very charge was reserved before.
@@ -164,13 +164,13 @@ class Ledger:
             If the round is in the ledger with another price or question, or the ledger was
             closed.
         """
-        with self._writing() as book:
-            book.check_halt()
-            self._write_answered(book)
-            known = book.find(charge, "reserve")
+        with self._writing() as file:
+            file.check_halt()
+            self._write_answered(file)
+            known = file.find(charge, "reserve")
             if known is None:
-                check_charge(book.sums, charge, limits)
-                book.append(charge, "reserve", at)
+                check_charge(file.sums, charge, limits)
+                file.append(charge, "reserve", at)
             elif known != charge:
                 raise LedgerError(
                     f"Round {charge.round} of {charge.run} was reserved at another price or for "
@@ -186,8 +186,8 @@ class Ledger:
         LedgerError
             If it was not reserved.
         """
-        with self._writing() as book:
-            _spend(book, charge, at)
+        with self._writing() as file:
+            _spend(file, charge, at)
 
     def spend_soon(self, charge: Charge, at: str) -> None:
         """Mark a reserved round as answered with the next reservation, or when `settle` is called.
@@ -207,8 +207,8 @@ class Ledger:
             As `spend`.
         """
         self._settled = -math.inf  # so that it is done when the lines are written
-        with self._writing() as book:
-            self._write_answered(book)
+        with self._writing() as file:
+            self._write_answered(file)
 
     def halt(self, why: str) -> None:
         """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
@@ -220,36 +220,36 @@ class Ledger:
         why : str
             The sentence that everybody is told who wants to reserve.
         """
-        with self._writing() as book:
-            book.halt(why)
+        with self._writing() as file:
+            file.halt(why)
 
-    def _write_answered(self, book: Book) -> None:
+    def _write_answered(self, file: LedgerFile) -> None:
         """Within a transaction: mark what was answered since the last one.
 
         If that transaction fails, the marks are written by the next restart's replay.
         """
         due, self._answered = self._answered, []
         for charge, at in due:
-            _spend(book, charge, at)
-            book.catch_up()
+            _spend(file, charge, at)
+            file.catch_up()
 
     @contextmanager
-    def _writing(self) -> Iterator[Book]:
+    def _writing(self) -> Iterator[LedgerFile]:
         """Hold the write lock; what others added since the last time is read and checked first."""
-        with self._using() as book:
-            with _transaction(book):
-                book.catch_up()
-                yield book
-            book.catch_up()  # what was just written must be there, too, the next time
+        with self._using() as file:
+            with _transaction(file):
+                file.catch_up()
+                yield file
+            file.catch_up()  # what was just written must be there, too, the next time
             if time.monotonic() - self._settled > _SETTLE_EVERY:
-                book.settle()
+                file.settle()
                 self._settled = time.monotonic()
 
     @contextmanager
-    def _using(self) -> Iterator[Book]:
+    def _using(self) -> Iterator[LedgerFile]:
         with self._lock:
             try:
-                self._book = Book(self.path) if self._book is None else self._book.current()
+                self._book = LedgerFile(self.path) if self._book is None else self._book.current()
                 yield self._book
             except sqlite3.Error as error:
                 raise LedgerError(
@@ -257,22 +257,22 @@ class Ledger:
                 ) from error
 
 
-def _spend(book: Book, charge: Charge, at: str) -> None:
-    if book.find(charge, "reserve") != charge:
+def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
+    if file.find(charge, "reserve") != charge:
         raise LedgerError(
             f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
         )
-    if book.find(charge, "spend") is None:
-        book.append(charge, "spend", at)
+    if file.find(charge, "spend") is None:
+        file.append(charge, "spend", at)
 
 
 @contextmanager
-def _transaction(book: Book) -> Iterator[None]:
+def _transaction(file: LedgerFile) -> Iterator[None]:
     """All or nothing, and nobody else writes meanwhile."""
-    book.connection.execute("BEGIN IMMEDIATE")
+    file.connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-        book.connection.execute("COMMIT")
+        file.connection.execute("COMMIT")
     finally:
-        if book.connection.in_transaction:
-            book.connection.execute("ROLLBACK")
+        if file.connection.in_transaction:
+            file.connection.execute("ROLLBACK")

@@ -13,18 +13,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from consortium.algorithms import REGISTRY
-from consortium.errors import PrivacyError
 from consortium.files.model_file import read_model, write_model
 from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
-from consortium.study.plan import Plan
-from consortium.study.spec import Study
 from site_agent.layout import POLICY
 from site_agent.policy.hours import Window, opens_at
-from site_agent.policy.refusals import Spent, refusals
 
-__all__ = ["POLICY", "Allowance", "Policy", "Spent"]
+__all__ = ["POLICY", "Allowance", "Policy"]
 
 _TITLE = (
     "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
@@ -157,68 +153,6 @@ class Policy(FrozenModel):
     def study_limit(self, unit: Unit) -> float:
         """μ that one study may cost a data set, all its runs together."""
         return mu_of(self.allowance(unit).study, self.delta)
-
-    def problems(
-        self,
-        study: Study,
-        plan: Plan | None,
-        *,
-        site: str,
-        spent: Spent = Spent(),  # noqa: B008 - frozen
-        runs: int = 1,
-    ) -> list[str]:
-        """Name everything that the policy refuses of a study, one sentence each.
-
-        Parameters
-        ----------
-        study : Study
-        plan : Plan or None
-            None while the other sites' sizes are not known; what depends on them is then left
-            to the next time that the policy is asked.
-        site : str
-            This site's name in the study.
-        spent : Spent
-            What the ledger holds.
-        runs : int
-            Runs that are to be paid for from now on; 0 for a run that goes on after a crash,
-            whose rounds are in the ledger as they come.
-        """
-        return [str(error) for error in refusals(self, study, plan, site, spent, runs)]
-
-    def check(
-        self,
-        study: Study,
-        plan: Plan | None,
-        *,
-        site: str,
-        spent: Spent = Spent(),  # noqa: B008 - frozen
-        runs: int = 1,
-    ) -> None:
-        """Refuse a study that `problems` has something against; the parameters are the same.
-
-        Raises
-        ------
-        BudgetError
-            If the first problem is one of ε.
-        PrivacyError
-            If it is any other.
-        """
-        for error in refusals(self, study, plan, site, spent, runs):
-            raise error
-
-    def check_statistic(self, name: str) -> None:
-        """Refuse a statistic that the policy does not list.
-
-        Raises
-        ------
-        PrivacyError
-        """
-        if self.statistics is not None and name not in self.statistics:
-            raise PrivacyError(
-                f"{POLICY}: field 'statistics': '{name[:40]}' is asked for and "
-                f"{', '.join(self.statistics) or 'nothing'} is allowed; decline the study or add "
-                "the statistic."
-            )
 
     def opens_at(self, now: datetime) -> datetime | None:
         """When the agent answers next, in the site's local time; None if it answers now."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from consortium.algorithms.base import Extent
 from consortium.errors import BudgetError, PrivacyError, StudyError
-from consortium.formatting import number
+from consortium.formatting import count, number
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import Plan, planned_releases, promised_mu
 from consortium.study.spec import Study
-
-if TYPE_CHECKING:
-    from site_agent.policy.policy import Policy
+from site_agent.layout import POLICY
+from site_agent.policy.policy import Policy
 
 _SOME_FEATURES = 1_000
 _ROUNDING = 1 + 1e-9  # as the ledger's own limit allows
@@ -41,20 +39,80 @@ class Spent:
     volume: float = 0.0
 
 
+@dataclass(frozen=True)
+class Request:
+    """Who is asked to take part in a study, and for how many runs more.
+
+    Parameters
+    ----------
+    site : str
+        This site's name in the study.
+    spent : Spent
+        What the ledger holds.
+    runs : int
+        Runs that are to be paid for from now on; 0 for a run that goes on after a crash,
+        whose rounds are in the ledger as they come.
+    """
+
+    site: str
+    spent: Spent = Spent()
+    runs: int = 1
+
+
 def refusals(
-    policy: Policy, study: Study, plan: Plan | None, site: str, spent: Spent, runs: int
+    policy: Policy, study: Study, plan: Plan | None, request: Request
 ) -> Iterator[PrivacyError]:
-    """Yield an error for each thing that the policy refuses; see `Policy.problems`."""
+    """Yield an error for each thing that a policy refuses of a study, one sentence each.
+
+    Parameters
+    ----------
+    policy : Policy
+    study : Study
+    plan : Plan or None
+        None while the other sites' sizes are not known; what depends on them is then left
+        to the next time that the policy is asked.
+    request : Request
+    """
+    site = request.site
     yield from _promise(policy, study)
     yield from _company(policy, study, site)
     for name in _statistics(study, plan):
         try:
-            policy.check_statistic(name)
+            check_statistic(policy, name)
         except PrivacyError as error:
             yield error
     if site in study.sites:
         yield from _sizes(policy, plan, study.sites.index(site))
-        yield from _price(policy, study, plan, site, spent, runs)
+        yield from _price(policy, study, plan, request)
+
+
+def check(policy: Policy, study: Study, plan: Plan | None, request: Request) -> None:
+    """Refuse a study that `refusals` has something against; the parameters are the same.
+
+    Raises
+    ------
+    BudgetError
+        If the first problem is one of ε.
+    PrivacyError
+        If it is any other.
+    """
+    for error in refusals(policy, study, plan, request):
+        raise error
+
+
+def check_statistic(policy: Policy, name: str) -> None:
+    """Refuse a statistic that the policy does not list.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    if policy.statistics is not None and name not in policy.statistics:
+        raise PrivacyError(
+            f"{POLICY}: field 'statistics': '{name[:40]}' is asked for and "
+            f"{', '.join(policy.statistics) or 'nothing'} is allowed; decline the study or add "
+            "the statistic."
+        )
 
 
 def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
@@ -97,12 +155,13 @@ def _sizes(policy: Policy, plan: Plan | None, index: int) -> Iterator[PrivacyErr
 
 
 def _price(
-    policy: Policy, study: Study, plan: Plan | None, site: str, spent: Spent, runs: int
+    policy: Policy, study: Study, plan: Plan | None, request: Request
 ) -> Iterator[BudgetError]:
     """What it costs: by the promise for the study, by the plan for the account, if there is one."""
+    spent, runs = request.spent, request.runs
     unit, allowed = study.privacy.unit, policy.allowance(study.privacy.unit)
     promised = promised_mu(study)
-    planned = promised if plan is None else plan.site_loss(study.sites.index(site))
+    planned = promised if plan is None else plan.site_loss(study.sites.index(request.site))
     held = [
         (f"{unit}.study", allowed.study, spent.study, promised),
         (f"{unit}.total", allowed.total, spent.total, planned),
@@ -116,7 +175,7 @@ def _price(
             said, used = _epsilon(asked, policy), _epsilon(before, policy)
             yield BudgetError(
                 f"policy.yaml: field '{field}': the study asks for ε = {said} for "
-                f"{runs} run{'' if runs == 1 else 's'} where {used} is spent, which makes "
+                f"{count(runs, 'run')} where {used} is spent, which makes "
                 f"{_epsilon(mu, policy)} over the limit of {limit:g} at δ = {policy.delta:g}; "
                 "ask the study's people for less or raise the field."
             )

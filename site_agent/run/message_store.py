@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS messages (
 _SITE, _HALTED = "(site)", "halted"  # no run has such a name
 
 
-class Store:
+class MessageStore:
     """Messages by run and name; a name is written once.
 
     Parameters

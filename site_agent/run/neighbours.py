@@ -11,15 +11,15 @@ from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.engine.neighbour_answers import (
     BROADCAST,
     broadcast_limit,
+    collect,
     encode_broadcast,
-    hear,
     read_broadcast,
     speaks,
 )
 from consortium.errors import OversizedError, ProtocolError
 from consortium.secagg import OVERHEAD, seal
 from consortium.study.plan import Plan, Stage
-from site_agent.run.outbox import Letter, Post
+from site_agent.run.outbox import Outbox, Outgoing
 
 _LATEST = 10
 """Rounds that are looked through again for answers that weren't there: each is a read."""
@@ -47,8 +47,8 @@ class Neighbours:
     site : int
         Index of this site.
     identity : Ed25519PrivateKey
-    post : Post
-    tell : callable
+    outbox : Outbox
+    log : callable
         Receives a sentence for this site's people.
     """
 
@@ -57,33 +57,33 @@ class Neighbours:
         plan: Plan,
         site: int,
         identity: Ed25519PrivateKey,
-        post: Post,
-        tell: Callable[[str], None],
+        outbox: Outbox,
+        log: Callable[[str], None],
     ) -> None:
         self._plan, self._site = plan, site
-        self._identity, self._post, self._tell = identity, post, tell
+        self._identity, self._outbox, self._log = identity, outbox, log
         self._asked: list[_Asked] = []
         self._known: dict[tuple[int, int], Array] = {}
         self._unsound: set[tuple[int, int]] = set()  # and told
         self._searched = 0  # rounds that were looked through at least once
 
-    def letter(self, number: int, context: bytes, vector: Array) -> Letter:
+    def outgoing(self, number: int, context: bytes, vector: Array) -> Outgoing:
         """Make the open copy of this site's answer."""
         name, body = self._name(self._site), encode_broadcast(context, vector)
-        message = seal(self._identity, self._post.names.run, name, BROADCAST, number, body)
-        return self._letter(number, message)
+        message = seal(self._identity, self._outbox.names.run, name, BROADCAST, number, body)
+        return self._outgoing(number, message)
 
-    def kept(self, number: int) -> Letter | None:
+    def kept(self, number: int) -> Outgoing | None:
         """Return the open copy that was stored before, or None."""
-        message = self._post.stored(_stored(number))
-        return None if message is None else self._letter(number, message)
+        message = self._outbox.stored(_stored(number))
+        return None if message is None else self._outgoing(number, message)
 
     def note(self, number: int, stage: Stage, context: bytes) -> None:
         """Remember that a round was asked."""
         if speaks(stage):
             self._asked.append(_Asked(number, context, stage))
 
-    def heard(self, stage: Stage) -> NeighbourAnswers:
+    def collect(self, stage: Stage) -> NeighbourAnswers:
         """Collect what this site and its neighbours answered in all rounds before.
 
         Whose answer is not there is looked for again the next times.
@@ -105,37 +105,37 @@ class Neighbours:
             {s: self._known[a.number, s] for s in within if (a.number, s) in self._known}
             for a in self._asked
         ]
-        return hear(self._plan, stage, self._site, rounds)
+        return collect(self._plan, stage, self._site, rounds)
 
     def _fetch(self, asked: _Asked, other: int) -> None:
         limit, key = broadcast_limit(asked.stage), (asked.number, other)
         if other == self._site:
-            message = self._post.stored(_stored(asked.number))
+            message = self._outbox.stored(_stored(asked.number))
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
             return
         try:
-            message = self._post.peek(self._place(asked.number, other), limit + OVERHEAD)
+            message = self._outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
         except (ProtocolError, OversizedError) as error:
             if key not in self._unsound:
                 self._unsound.add(key)
-                self._tell(
+                self._log(
                     f"What lies on the exchange as {self._name(other)}'s answer to round "
                     f"{asked.number} is left out: {error}"
                 )
 
     def _read(self, message: bytes, asked: _Asked, other: int) -> Array:
         limit, name = broadcast_limit(asked.stage), self._name(other)
-        body = self._post.signed(message, BROADCAST, asked.number, limit, sender=name)
+        body = self._outbox.signed(message, BROADCAST, asked.number, limit, sender=name)
         return read_broadcast(body, asked.context, asked.stage.mechanism, other)
 
-    def _letter(self, number: int, message: bytes) -> Letter:
-        return Letter(self._place(number, self._site), _stored(number), message)
+    def _outgoing(self, number: int, message: bytes) -> Outgoing:
+        return Outgoing(self._place(number, self._site), _stored(number), message)
 
     def _place(self, number: int, site: int) -> str:
-        return self._post.names.round(number, BROADCAST, self._name(site))
+        return self._outbox.names.round(number, BROADCAST, self._name(site))
 
     def _name(self, site: int) -> str:
         return self._plan.study.sites[site]

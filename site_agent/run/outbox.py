@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from consortium.engine.names import MOST_NOTICE, Names
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.errors import CopyError, ExchangeError, OversizedError, TakenError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, OVERHEAD, contradicts, unseal
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 
 
 @dataclass(frozen=True)
-class Letter:
+class Outgoing:
     """A message of this site: where it goes, under which name it is stored, and its bytes."""
 
     place: str
@@ -23,21 +23,21 @@ class Letter:
     message: bytes | memoryview
 
 
-class Post:
+class Outbox:
     """What a site has received and has to send in one run.
 
     Parameters
     ----------
-    setting : Setting
-    store : Store
+    context : RunContext
+    store : MessageStore
     exchange : Exchange
     """
 
-    def __init__(self, setting: Setting, store: Store, exchange: Exchange) -> None:
-        self.names = Names(setting.run)
-        self._run, self._keys = setting.run, setting.keys
+    def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
+        self.names = Names(context.run)
+        self._run, self._keys = context.run, context.keys
         self._store, self._exchange = store, exchange
-        self._outbox: list[tuple[str, bytes | memoryview]] = []
+        self._due: list[tuple[str, bytes | memoryview]] = []
 
     def stored(self, name: str) -> bytes | None:
         """Return a message that was received or made before, or None."""
@@ -63,15 +63,15 @@ class Post:
 
         What was ``received`` and answered with it is stored with it, all or none.
         """
-        self.send_all([Letter(place, name, message)], received)
+        self.send_all([Outgoing(place, name, message)], received)
 
     def send_all(
-        self, letters: Sequence[Letter], received: Mapping[str, bytes] | None = None
+        self, outgoing: Sequence[Outgoing], received: Mapping[str, bytes] | None = None
     ) -> None:
         """Store several messages together, to be put on the exchange in this order."""
-        messages = {letter.name: letter.message for letter in letters}
+        messages = {each.name: each.message for each in outgoing}
         self._store.save_all(self._run, {**(received or {}), **messages})
-        self._outbox += [(letter.place, letter.message) for letter in letters]
+        self._due += [(each.place, each.message) for each in outgoing]
 
     def deliver(self) -> ExchangeError | None:
         """Put on the exchange what is due; what fails stays due, and the last failure is returned.
@@ -84,7 +84,7 @@ class Post:
             If another message, signed with this site's own key, lies where one of these is due;
             the rest is not put on the exchange.
         """
-        due, self._outbox = self._outbox, []
+        due, self._due = self._due, []
         trouble = None
         for place, message in due:
             try:
@@ -92,7 +92,7 @@ class Post:
             except ExchangeError as error:
                 if isinstance(error, TakenError | OversizedError):
                     self._check_copy(place, message)
-                self._outbox.append((place, message))
+                self._due.append((place, message))
                 trouble = error
         return trouble
 

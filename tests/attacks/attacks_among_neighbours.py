@@ -15,15 +15,15 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Query
 from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan
 from site_agent.layout import STORE
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from site_agent.run.neighbours import Neighbours
-from site_agent.run.outbox import Post
+from site_agent.run.outbox import Outbox
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.cases import PLAIN, drive, make_feature_sites, make_feature_study, shape_of
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, settle
@@ -48,7 +48,7 @@ class _Ear:
         mechanism = self.stage.mechanism
         body = encode_broadcast(question, np.ones(mechanism.entries, mechanism.lattice.dtype))
         self.exchange.put(self.place, seal(identity(sender), _RUN, sender, BROADCAST, 1, body))
-        return bool(self.neighbours.heard(self.stage).answers[0, 1].any())
+        return bool(self.neighbours.collect(self.stage).answers[0, 1].any())
 
 
 def _ear(stage: Stage) -> _Ear:
@@ -56,8 +56,10 @@ def _ear(stage: Stage) -> _Ear:
     plan = make_plan(study, shape_of(make_feature_sites(PLAIN, persons=(300,) * 4)))
     keys = {name: public(name) for name in (*study.sites, CENTRE)}
     exchange = MemoryExchange()
-    post = Post(
-        Setting(_RUN, study, keys, "0" * 64, 10), Store(stage.root / "store.sqlite"), exchange
+    post = Outbox(
+        RunContext(_RUN, study, keys, "0" * 64, 10),
+        MessageStore(stage.root / "store.sqlite"),
+        exchange,
     )
     neighbours = Neighbours(plan, 0, identity("north"), post, stage.said.append)
     neighbours.note(1, plan.stages[0], _QUESTION)
@@ -70,7 +72,7 @@ def _gullible(_real: object) -> Callable[..., bytes]:
 
 @attack(
     "site",
-    guard="site_agent.run.outbox:Post.signed",
+    guard="site_agent.run.outbox:Outbox.signed",
     without="neighbours go on from numbers that their sender never said",
     stops="as east's answer to round 1 is left out: .* says sender 'west' where 'east' is due",
     instead=_gullible,
@@ -131,7 +133,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
 
 @attack(
     "exchange",
-    guard="site_agent.run.participation:Attendance._commit",
+    guard="site_agent.run.rounds:Rounds._commit",
     without="a round is answered twice, with two noises, at the price of one",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),

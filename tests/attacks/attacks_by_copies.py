@@ -15,7 +15,7 @@ from consortium.algorithms.base import Array, Query
 from consortium.errors import CopyError
 from consortium.secagg import messages
 from site_agent.layout import LEDGER, STORE
-from site_agent.run.participation import Attendance
+from site_agent.run.rounds import Rounds
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.forgery import NAMES, ask, manifests, opened, path_of, pump, settle, sign, write
 from tests.support.local_consortium import SITES, LocalConsortium
@@ -53,7 +53,7 @@ def _unmask(village: LocalConsortium, lost: str | None) -> None:
 
 @attack(
     "exchange",
-    guard="site_agent.run.outbox:Post._check_copy",
+    guard="site_agent.run.outbox:Outbox._check_copy",
     without="two lists of survivors are answered: the difference of two sums is one site's vector",
     stops="holds another answer signed with this site's key: a copy of its folder is at work",
     instead=nothing,
@@ -99,7 +99,7 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
 
 @attack(
     "exchange",
-    guard="site_agent.run.participation:Attendance._commit",
+    guard="site_agent.run.rounds:Rounds._commit",
     without="one round is answered with two noises, whose difference tells of the data",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),
@@ -119,8 +119,8 @@ def store_put_back_on_another_processor(stage: Stage) -> bool:
     _put_back(backup, folder, STORE)
     said.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        real: Any = Attendance._statistic
-        patch.setattr(Attendance, "_statistic", _another_processors(real))
+        real: Any = Rounds._statistic
+        patch.setattr(Rounds, "_statistic", _another_processors(real))
         pump(village, _FROM_THE_START)
     stage.said.append(village.said("north"))
     return said.exists() and said.read_bytes() != first

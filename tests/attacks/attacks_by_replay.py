@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consortium.engine.names import END, QUERY, START
-from consortium.engine.run_context import Setting, start_notice
+from consortium.engine.run_context import RunContext, start_notice
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.study.reader import parse_study
-from site_agent.run.message_store import Store
-from site_agent.run.outbox import Post
+from site_agent.run.message_store import MessageStore
+from site_agent.run.outbox import Outbox
 from tests.attacks.attack_kinds import Attack, Attacker, Stage, attack, nothing
 from tests.support.secagg_wire import identity, public
 
@@ -21,11 +21,11 @@ _STUDY = (
 _END = b'{"outcome": "complete"}'
 
 
-def _post(stage: Stage, run: str) -> Post:
+def _post(stage: Stage, run: str) -> Outbox:
     study = parse_study(_STUDY)
     keys = {name: public(name) for name in (*study.sites, CENTRE)}
-    setting = Setting(run, study, keys, "0" * 64, 10)
-    return Post(setting, Store(stage.root / "store.sqlite"), MemoryExchange())
+    context = RunContext(run, study, keys, "0" * 64, 10)
+    return Outbox(context, MessageStore(stage.root / "store.sqlite"), MemoryExchange())
 
 
 def _replay(

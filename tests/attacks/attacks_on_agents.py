@@ -36,7 +36,7 @@ def _unplanned(_real: object) -> Callable[..., Any]:
 
 @attack(
     "hub",
-    guard="site_agent.run.participation:check_planned",
+    guard="site_agent.run.rounds:check_planned",
     without="a release that nobody planned is made, and charged, again and again",
     stops="has had its 1 planned rounds",
     instead=_unplanned,
@@ -92,7 +92,7 @@ def _as_asked(_real: object) -> Callable[..., Query]:
 
 @attack(
     "hub",
-    guard="site_agent.run.participation:settle_fixed",
+    guard="site_agent.run.rounds:settle_fixed",
     without="a network that the sites' people never agreed to is trained on their data",
     stops="argument 'target' is not the one that the study and the sites' sizes lead to",
     instead=_as_asked,

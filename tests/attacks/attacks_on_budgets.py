@@ -14,10 +14,11 @@ from typing import Any
 from consortium.exchange import MemoryExchange
 from consortium.membership.keys import Identity, create_identity
 from consortium.study.reader import parse_study
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, check
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.charges import up_to
 
@@ -72,7 +73,7 @@ def _easily_pleased(real: Callable[..., Charge | None]) -> Callable[..., Charge 
 
 @attack(
     "hub",
-    guard="site_agent.ledger.file:Book.find",
+    guard="site_agent.ledger.file:LedgerFile.find",
     without="a second question is answered at the price of one",
     stops="was reserved at another price or for another question",
     instead=_easily_pleased,
@@ -94,7 +95,7 @@ def _whoever_asks(_real: object) -> Callable[..., Charge | None]:
 
 @attack(
     "hub",
-    guard="site_agent.ledger.file:Book.find",
+    guard="site_agent.ledger.file:LedgerFile.find",
     without="what one consortium paid for is given to another for nothing",
     stops="^paid$",
     instead=_whoever_asks,
@@ -110,7 +111,7 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
 
 @attack(
     "disk intruder",
-    guard="site_agent.ledger.anchor:Witness.check",
+    guard="site_agent.ledger.anchor:LedgerAnchor.check",
     without="what was spent since the backup is spent again",
     stops="is a backup older than what was spent",
     instead=always(0),
@@ -120,7 +121,7 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     path, backup = stage.root / "ledger.sqlite", stage.root / "backup.sqlite"
     identity = create_identity(stage.root, bytes(range(64)))
     ledger, exchange = Ledger(path), MemoryExchange()
-    witness = Witness(exchange, identity, "north", ledger)
+    witness = LedgerAnchor(exchange, identity, "north", ledger)
     _spend(ledger, 1)
     _copy(path, backup)
     _spend(ledger, 2)
@@ -130,14 +131,14 @@ def ledger_from_a_backup(stage: Stage) -> bool:
         file.unlink()
     shutil.copy(backup, path)
     again = Ledger(path)
-    Witness(exchange, identity, "north", again).check()
+    LedgerAnchor(exchange, identity, "north", again).check()
     _spend(again, 3)
     return True  # three rounds of 0.6 where two are the limit
 
 
 @attack(
     "exchange",
-    guard="site_agent.ledger.anchor:Witness._check_new",
+    guard="site_agent.ledger.anchor:LedgerAnchor._check_new",
     without="who deletes a site's heads can have it take any older ledger for the newest",
     stops="say so with 'site-agent ledger --accept'",
     instead=nothing,
@@ -150,7 +151,9 @@ def heads_that_were_deleted(stage: Stage) -> bool:
     _answer(ledger, identity, 1)
     _copy(path, before)
     _answer(ledger, identity, 2)
-    Witness(MemoryExchange(), identity, "north", Ledger(before)).check()  # of which nothing is left
+    LedgerAnchor(
+        MemoryExchange(), identity, "north", Ledger(before)
+    ).check()  # of which nothing is left
     _answer(Ledger(before), identity, 3)
     return True  # three rounds of 0.6 where two are the limit
 
@@ -224,7 +227,7 @@ def line_left_out_of_an_export(stage: Stage) -> bool:
 def _judged(**privacy: int) -> bool:
     study = parse_study(_STUDY)
     weak = study.model_copy(update={"privacy": study.privacy.model_copy(update=privacy)})
-    Policy().check(weak, None, site="north")
+    check(Policy(), weak, None, Request("north"))
     return True
 
 

@@ -15,7 +15,7 @@ from consortium.engine.queries import MOST_ARRAY, decode_query
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange, MemoryExchange
 from consortium.membership.keys import create_identity
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import settle
@@ -163,7 +163,7 @@ def flood_of_names(stage: Stage) -> bool:
     exchange, ledger = _Counting(), Ledger(stage.root / "ledger.sqlite")
     for number in range(500):
         exchange.put(f"ledgers/north/{number + 2:09d}", b"false")
-    Witness(exchange, identity, "north", ledger).check()
+    LedgerAnchor(exchange, identity, "north", ledger).check()
     stage.said.append(f"reads {exchange.read}")
     return exchange.read > 100
 

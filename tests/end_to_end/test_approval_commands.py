@@ -80,7 +80,7 @@ def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town)
     exchange.unlink()
     away.rename(exchange)
     assert _consent(place) == Consent("east", load_study(place.files.study).digest, 1)
-    _agent(place).tell_consents()
+    _agent(place).post_consents()
     assert _consent(place) == Consent("east", load_study(place.files.study).digest, 0)
 
 
@@ -96,7 +96,7 @@ def test_a_damaged_yes_can_be_taken_back_and_a_newer_one_takes_the_older_back(to
     (record,) = (place.site("east") / "approved").glob("*.json")
     record.write_text("{")
     assert enter("site-agent", "withdraw", "small", "-f", place.site("east")).code == 0
-    _agent(place).tell_consents()
+    _agent(place).post_consents()
 
 
 def _answered(place: DemoFolders, *rounds: int) -> Ledger:
@@ -155,4 +155,4 @@ def test_a_changed_key_vouches_for_the_ledger_as_it_is(town: Town) -> None:
         file.unlink()
     (folder / "backup").rename(folder / LEDGER)
     with pytest.raises(LedgerError, match="it is a backup older than what was spent"):
-        _agent(place).site.witness.check()
+        _agent(place).site.anchor.check()

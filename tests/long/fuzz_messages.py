@@ -130,7 +130,7 @@ def _application_targets(run: Run) -> list[Target]:
         Target("site's sizes", 600_000, mutant([note], MSGPACK), lambda d: decode_note(d, "north")),
         Target("word who takes part", 400_000, mutant([start_notice(SITES)], JSON), read_start),
         Target(
-            "announcement", 300_000, mutant([run.setting.announcement], JSON), read_announcement
+            "announcement", 300_000, mutant([run.context.announcement], JSON), read_announcement
         ),
         Target("refusal and end", 400_000, mutant(notices, JSON), read_announcement),
     ]
@@ -186,12 +186,12 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
     def contribution(data: bytes) -> None:
         parts = contribution_module.part(data, 1 << 16)
         opened = hub._unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
-        tally = Tally(run.setting.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
+        tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
         tally.add(site, hub._unload(opened, parts), parts.manifest)
 
     def unmasking(data: bytes) -> None:
         opened = hub._unseal(data, messages.UNMASKING, 1 << 16)
-        tally = Tally(run.setting.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
+        tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
         tally.opened = dict.fromkeys(SITES[:3])
         tally.survivors, tally.request = SITES[:3], run.request
         tally.answer(site, hub._decrypt(messages.Unmasking, opened))

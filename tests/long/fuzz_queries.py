@@ -15,18 +15,18 @@ import yaml
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Case, Query
 from consortium.engine.names import Names
-from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast, hear, read_broadcast
+from consortium.engine.neighbour_answers import BROADCAST, collect, encode_broadcast, read_broadcast
 from consortium.engine.queries import decode_query, encode_query, sketch_query
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.engine.session import check_planned, own_answers, settle_fixed
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import Plan, Stage
 from consortium.study.reader import parse_study
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from site_agent.run.neighbours import Neighbours
-from site_agent.run.outbox import Post
+from site_agent.run.outbox import Outbox
 from tests.long.fuzz_mutations import MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, RUN, key_of, public_of
 from tests.long.fuzz_targets import Target
@@ -69,7 +69,7 @@ class Asked:
         stage = check_planned(self.plan, sketch_query(data), ())
         query = settle_fixed(stage, decode_query(data, lambda _, size: bytes(min(size, 1 << 16))))
         if stage.release.neighbours:
-            query = replace(query, neighbour_answers=hear(self.plan, stage, 0, self.told))
+            query = replace(query, neighbour_answers=collect(self.plan, stage, 0, self.told))
         self.compute(query, stage)
 
     def compute(self, query: Query, stage: Stage) -> None:
@@ -142,8 +142,8 @@ class Hearing:
         self.asked = asked = Asked("admm", REGISTRY["admm"].cases[0])
         study = asked.plan.study
         keys = {name: public_of(name) for name in (*SITES, CENTRE)}
-        self.setting = Setting(RUN, study, keys, "0" * 64, 5, "1" * 64)
-        self.store = Store(folder / "hearing.sqlite")
+        self.context = RunContext(RUN, study, keys, "0" * 64, 5, "1" * 64)
+        self.store = MessageStore(folder / "hearing.sqlite")
         self.stage = asked.plan.stages[0]
         self.query = decode_query(asked.queries[-1], lambda _, size: bytes(size))
         own = encode_broadcast(CONTEXT, self.vector)
@@ -163,10 +163,10 @@ class Hearing:
         """Fetch a neighbour's answer from the exchange, and answer what follows from it."""
         exchange, names = MemoryExchange(), Names(RUN)
         exchange.put(names.round(1, BROADCAST, SITES[1]), message)
-        post = Post(self.setting, self.store, exchange)
+        post = Outbox(self.context, self.store, exchange)
         neighbours = Neighbours(self.asked.plan, 0, key_of(SITES[0]), post, lambda _: None)
         neighbours.note(1, self.stage, CONTEXT)
-        heard = neighbours.heard(self.stage)
+        heard = neighbours.collect(self.stage)
         self.asked.compute(replace(self.query, neighbour_answers=heard), self.stage)
 
     def bodies(self, loose: Make) -> Make:

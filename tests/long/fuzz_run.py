@@ -10,7 +10,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.queries import SiteNote, encode_note
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.secagg import CENTRE, Hub, Party
 from consortium.secagg.key_directory import Directory, Session, read_keys
 from consortium.study.reader import parse_study
@@ -40,7 +40,7 @@ class Run:
     """Four real parties and a real hub, set up, with one round that lost a site."""
 
     def __post_init__(self) -> None:
-        roster = self.setting.roster
+        roster = self.context.roster
         common = {"run": RUN, "roster": roster, "rounds": ROUNDS}
         secret = bytes(32)
         self.hub = Hub(**common, identity=key_of(CENTRE), secret=secret)  # type: ignore[arg-type]
@@ -84,14 +84,14 @@ class Run:
         return parse_study(STUDY)
 
     @cached_property
-    def setting(self) -> Setting:
+    def context(self) -> RunContext:
         """Its setting."""
-        return Setting(RUN, self.study, self.keyring, "0" * 64, 10, "1" * 64)
+        return RunContext(RUN, self.study, self.keyring, "0" * 64, 10, "1" * 64)
 
     @cached_property
     def session(self) -> Session:
         """What all its parties have in common."""
-        return Session(RUN, self.setting.roster, ROUNDS)
+        return Session(RUN, self.context.roster, ROUNDS)
 
     @cached_property
     def directory(self) -> Directory:

@@ -19,7 +19,7 @@ from consortium.engine import transcript
 from consortium.errors import ExchangeError, OutputError
 from consortium.exchange import DirectoryExchange
 from site_agent.ledger.ledger import Ledger
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from tests.long.restarting_consortium import CENTRE, Mortal
 from tests.protocol.fault_cells import flipped
 from tests.protocol.faults import Died
@@ -195,7 +195,7 @@ class Weather:
 
             patch.setattr(owner, name, watched)
 
-        watch(Store, "save_all", "store")
+        watch(MessageStore, "save_all", "store")
         watch(Ledger, "reserve", "ledger")
         watch(Ledger, "spend", "ledger")
         watch(transcript, "write_bytes", "folder")

@@ -31,7 +31,7 @@ class Mortal(LocalConsortium):
         self.at_work = name
         try:
             if name not in self.agents:
-                self.agent(name)._greet()
+                self.agent(name)._begin()
             while self.agents[name].round_trip():
                 pass
         except Died:

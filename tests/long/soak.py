@@ -186,9 +186,9 @@ def settle(root: Path, rounds: int) -> Mortal:
 def play(rounds: int, seed: int, out: Console) -> list[str]:
     """Play a run; returns what was wrong."""
     import pytest
-    from exchange.exchange_operator import note_secrets
 
     from tests.long.random_faults import Weather
+    from tests.support.exchange_operator import note_secrets
 
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exchange.exchange_operator import note_secrets
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run_folder import read_run
@@ -23,6 +22,7 @@ from consortium.errors import ConsortiumError, SiteError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from tests.protocol.faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
+from tests.support.exchange_operator import note_secrets
 from tests.support.forgery import ledger
 from tests.support.local_consortium import SITES, STUDY, agree, build, limit, say_yes
 

@@ -24,7 +24,7 @@ from consortium.errors import ConsortiumError, ExchangeError, OutputError
 from consortium.exchange import DirectoryExchange, directory
 from site_agent.data.cache import BlockCache
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from tests.support.local_consortium import LocalConsortium, conduct
 
 CENTRE = "centre"
@@ -160,10 +160,13 @@ class Stage:
         patch.setattr(DirectoryExchange, "get", watched_get)
 
     def _watch_disks(self, patch: pytest.MonkeyPatch) -> None:
-        save, real = Store.save_all, {name: getattr(Ledger, name) for name in ("reserve", "spend")}
+        save, real = (
+            MessageStore.save_all,
+            {name: getattr(Ledger, name) for name in ("reserve", "spend")},
+        )
         cache, atomically = BlockCache._write, transcript.write_bytes
 
-        def watched_save(store: Store, run: str, messages: Mapping[str, bytes]) -> None:
+        def watched_save(store: MessageStore, run: str, messages: Mapping[str, bytes]) -> None:
             what = f"{run}/{list(messages)[-1]}"
             self.write("store", what, b"", lambda: save(store, run, messages))
 
@@ -184,7 +187,7 @@ class Stage:
 
             self.write("cache", "block", b"", act)
 
-        patch.setattr(Store, "save_all", watched_save)
+        patch.setattr(MessageStore, "save_all", watched_save)
         patch.setattr(Ledger, "reserve", watched("reserve"))
         patch.setattr(Ledger, "spend", watched("spend"))
         patch.setattr(BlockCache, "_write", watched_cache)
@@ -300,7 +303,7 @@ class FaultyVillage(LocalConsortium):
         self.stage.at_work = name
         try:
             if name not in self.agents:
-                self.agent(name)._greet()
+                self.agent(name)._begin()
         except ConsortiumError as error:  # the service ends and is started again
             self.log.append((name, str(error)))
             self.agents.pop(name, None)

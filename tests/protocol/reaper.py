@@ -14,14 +14,14 @@ from consortium.engine import transcript
 from consortium.exchange import DirectoryExchange
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 from tests.support.forgery import Mail
 from tests.support.local_consortium import SITES, LocalConsortium, conduct
 
 Name = Callable[..., object]
 WRITERS: tuple[tuple[Any, str, Name], ...] = (
     (DirectoryExchange, "put", lambda _, name, data: name),
-    (Store, "save_all", lambda _, run, messages: tuple(messages)),
+    (MessageStore, "save_all", lambda _, run, messages: tuple(messages)),
     (Ledger, "reserve", lambda _, charge, *rest: charge.round),
     (Ledger, "spend", lambda _, charge, *rest: charge.round),
     (Ledger, "settle", lambda _: None),

@@ -12,8 +12,8 @@ import pytest
 from consortium.algorithms.base import Query
 from consortium.errors import CopyError
 from site_agent.layout import LEDGER, STORE
-from site_agent.run import participation
-from site_agent.run.participation import Attendance
+from site_agent.run import rounds
+from site_agent.run.rounds import Rounds
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
 from tests.support.local_consortium import LocalConsortium
 
@@ -37,8 +37,8 @@ def _stop(village: LocalConsortium) -> None:
 
 def _another_library(patch: pytest.MonkeyPatch) -> None:
     """Let every number be computed a last digit smaller."""
-    real: Any = Attendance._statistic
-    patch.setattr(Attendance, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
+    real: Any = Rounds._statistic
+    patch.setattr(Rounds, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
 
 
 def _dead_after_the_charge(root: Path) -> LocalConsortium:
@@ -47,7 +47,7 @@ def _dead_after_the_charge(root: Path) -> LocalConsortium:
     village.absent = {"east", "south", "west"}
     ask(village.place, QUERY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(participation, "GaussianSampler", _die)
+        patch.setattr(rounds, "GaussianSampler", _die)
         with pytest.raises(_Killed):
             pump(village)
     _stop(village)

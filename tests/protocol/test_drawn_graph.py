@@ -24,7 +24,7 @@ def test_a_run_within_a_graph_ends_as_any_other(
     village = LocalConsortium(settle(tmp_path / "place", scheme=scheme, dropouts=0))
     centre = village.centre()
     plan = centre.open()
-    assert centre.setting.roster.holders == plan.masking.holders == 2
+    assert centre.context.roster.holders == plan.masking.holders == 2
     assert centre._sizes.holders == 2
     while centre.session is not None and centre.session.pending is not None:
         assert centre.step().survivors == tuple(range(len(SITES)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from consortium.secagg import Party
-from site_agent.run.outbox import Post
+from site_agent.run.outbox import Outbox
 from tests.protocol.fault_cells import (
     COLUMNS,
     SAME,
@@ -33,10 +33,17 @@ TRIED = 2
 
 
 def some(party: str, column: str) -> list[Write]:
-    """A few of a column's steps of a party."""
-    known = rows(party, column)
+    """A few of a column's steps of a party; of both kinds, if it can happen on its own disk, too.
+
+    Only what is on its way to others is put there again by itself once a disk has room.
+    """
+    known, number = rows(party, column), COLUMNS.index(column)
+    own = [at for at in known if at.where != "exchange"]
+    if own:
+        sent = [at for at in known if at.what.startswith("runs/")]
+        return [steps[number % len(steps)] for steps in (sent, own)]
     apart = len(known) // TRIED
-    return known[COLUMNS.index(column) % apart :: apart][:TRIED]
+    return known[number % apart :: apart][:TRIED]
 
 
 def check(column: str, at: Write, root: Path, scheme: str = "cape") -> list[str]:
@@ -85,16 +92,16 @@ def cell_of(column: str, what: str, root: Path) -> Outcome:
 def test_a_site_that_forgets_what_it_said_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, contribute, count = Post.stored, Party.contribute, iter(range(100))
+    real, contribute, count = Outbox.stored, Party.contribute, iter(range(100))
     scene()
 
-    def forget(post: Post, name: str) -> bytes | None:
+    def forget(post: Outbox, name: str) -> bytes | None:
         return None if name.endswith("/contribution") else real(post, name)
 
     def another(party: Party, number: int, context: bytes, masked: np.ndarray, opened=None):
         return contribute(party, number, context, masked + np.uint32(next(count)), opened)
 
-    monkeypatch.setattr(Post, "stored", forget)
+    monkeypatch.setattr(Outbox, "stored", forget)
     monkeypatch.setattr(Party, "contribute", another)
     at = next(w for w in scene().writes if w.what == "runs/small-0001/00001/contribution/east")
     outcome = attempt(Trial("strict", lambda w: Kill(w, "after"), SAME), at, tmp_path / "run")
@@ -105,12 +112,12 @@ def test_a_site_that_forgets_what_it_said_is_found_out(
 def test_a_ledger_that_charges_again_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from site_agent.ledger.file import Book
+    from site_agent.ledger.file import LedgerFile
 
     scene()
-    find = Book.find
+    find = LedgerFile.find
     monkeypatch.setattr(
-        Book,
+        LedgerFile,
         "find",
         lambda book, charge, event: None if event == "reserve" else find(book, charge, event),
     )

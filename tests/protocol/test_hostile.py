@@ -194,14 +194,14 @@ def test_statistic_outside_its_bound_is_never_charged(
 def test_an_error_outside_every_class_does_not_end_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from site_agent.run.participation import Attendance
+    from site_agent.run.participation import Participation
 
     def broken(_: object) -> bool:
         raise UnforeseenError("at sub-002")
 
     place = settle(tmp_path / "place")
     village = opened(place)
-    monkeypatch.setattr(Attendance, "advance", broken)
+    monkeypatch.setattr(Participation, "advance", broken)
     pump(village, 3)
     for site in SITES:
         told = refusal(place, site, load_roster(place.files.roster))
@@ -218,7 +218,7 @@ def _contributed(place_root: Path, dropouts: int = 0) -> tuple[LocalConsortium, 
     village = opened(place)
     ask(place, Query("pca", "second_moment"))
     pump(village)
-    party = village.agents["north"]._runs[RUN]._party  # type: ignore[union-attr]
+    party = village.agents["north"]._runs[RUN].rounds._party  # type: ignore[union-attr]
     return village, party._rounds[1].context
 
 
@@ -365,7 +365,7 @@ def test_names_of_runs_are_never_used_again(tmp_path: Path) -> None:
     write(place, "runs/small-0007/study", b"of an earlier year")
     write(place, "runs/small-9/study", b"not a run of ours")
     centre = LocalConsortium(place).centre()
-    assert centre.setting.run == "small-0008"
+    assert centre.context.run == "small-0008"
 
 
 # -- hostile sites -------------------------------------------------------------------------
@@ -398,10 +398,10 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 def _wests_contribution(village: LocalConsortium, number: int, entries: int | None = None) -> bytes:
     """What west itself would send to a made-up question, or in another length."""
-    plan = village.agents["west"]._runs[RUN].plan  # type: ignore[union-attr]
+    plan = village.agents["west"]._runs[RUN].rounds._plan  # type: ignore[union-attr]
     mechanism = plan.stages[0].mechanism
     vector = np.zeros(entries or mechanism.entries, dtype=mechanism.lattice.dtype)
-    party = village.agents["west"]._runs[RUN]._party  # type: ignore[union-attr]
+    party = village.agents["west"]._runs[RUN].rounds._party  # type: ignore[union-attr]
     return bytes(party.contribute(number, bytes(32), vector, vector))
 
 
@@ -467,7 +467,7 @@ def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, b
     centre = village.centre()
     centre.open()
     pump(village, 2)
-    held = village.agents["north"]._runs[RUN]._party._held  # type: ignore[union-attr]
+    held = village.agents["north"]._runs[RUN].rounds._party._held  # type: ignore[union-attr]
     held["east"] = bytes(len(held["east"]))
 
     def west_answers_last() -> None:  # three answers would do, if one of them were not false
@@ -565,7 +565,7 @@ def test_replayed_from_an_older_run(tmp_path: Path, mail: Mail) -> None:
     agree(place, read_roster(place.files.roster), runs=2)
     village = LocalConsortium(place)
     centre = village.centre()
-    assert centre.setting.run == "small-0002"
+    assert centre.context.run == "small-0002"
     old = place.files.exchange / "runs" / RUN
     for kind in ("contribution", "unmasking"):
         name = f"runs/small-0002/00001/{kind}/west"

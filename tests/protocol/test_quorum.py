@@ -185,7 +185,7 @@ def test_everybody_restarts_between_every_step(
     while True:
         centre = village.centre()
         centre.open()
-        assert centre.setting.study.sites == HERE
+        assert centre.context.study.sites == HERE
         assert centre.session is not None
         if centre.session.pending is None:
             break

@@ -32,7 +32,7 @@ def _announced(root: Path) -> LocalConsortium:
     """Every site has said that it is there; the start is the test's."""
     place = settle(root / "place", text=QUORUM)
     village = LocalConsortium(place)
-    body = village.centre().setting.announcement
+    body = village.centre().context.announcement
     write(place, NAMES.study(), sign(place, ANNOUNCEMENT, 0, body))
     pump(village, 2)
     assert all(path_of(place, NAMES.present(site)).exists() for site in SITES)

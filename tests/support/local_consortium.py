@@ -17,7 +17,7 @@ from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
-from consortium.engine.run_context import Setting
+from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
@@ -167,9 +167,9 @@ class LocalConsortium:
         keys = signed.keys
         record = claim_run(files.out, self.study, exchange, keys)
         space = self.space
-        setting = Setting(record.run, self.study, keys, space.digest, space.extent, signed.file)
+        context = RunContext(record.run, self.study, keys, space.digest, space.extent, signed.file)
         return Centre(
-            setting,
+            context,
             load_identity(files.keys).key,
             exchange,
             files.out,

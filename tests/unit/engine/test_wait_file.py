@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from consortium.engine.wait_file import WAITING, Noticeboard, Waiting, read_waiting
+from consortium.engine.wait_file import WAITING, WaitFile, Waiting, read_waiting
 from consortium.errors import OutputError
 
 
-def board(folder: Path, now: float = 1000.0) -> Noticeboard:
-    return Noticeboard(folder, lambda: now)
+def board(folder: Path, now: float = 1000.0) -> WaitFile:
+    return WaitFile(folder, lambda: now)
 
 
 def test_a_short_wait_is_not_worth_a_note(tmp_path: Path) -> None:

@@ -18,15 +18,18 @@ from consortium.engine.names import ANNOUNCEMENT, Names
 from consortium.exchange import DirectoryExchange, MemoryExchange
 from consortium.membership.keys import create_identity, load_identity
 from consortium.secagg import CENTRE, seal
+from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms
+from site_agent.approval.record import keep
 from site_agent.config import SiteConfig
 from site_agent.doctor.checkup import LITTLE, SCARCE, Surroundings, examine
 from site_agent.doctor.exchange import announced
 from site_agent.doctor.finding import Check
+from site_agent.enrolment.pinned_consortium import Trust, pin
 from site_agent.layout import CONFIG, POLICY
-from site_agent.ledger.anchor import Witness
+from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.policy.policy import Policy
+from site_agent.policy.policy import Allowance, Policy
 from tests.support.cases import make_study
 from tests.support.charges import up_to
 
@@ -74,7 +77,7 @@ def _found(folder: Path, study: object = None, **changes: object) -> dict[str, C
 def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1) -> None:
     ledger = Ledger(folder / "ledger.sqlite")
     exchange = DirectoryExchange(folder / "mail")
-    witness = Witness(exchange, load_identity(folder), "east", ledger)
+    witness = LedgerAnchor(exchange, load_identity(folder), "east", ledger)
     for number in range(1, rounds + 1):
         ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
         assert witness.post() is None
@@ -250,6 +253,26 @@ def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> N
         replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), up_to(9.0), "now"
     )
     assert "subject.total" in _found(folder, make_study(), token="t1")["study"].says
+
+
+@pytest.mark.parametrize(("approved", "state"), [(1, "ok"), (2, "fail")])
+def test_another_run_is_held_against_the_policy_only_while_one_is_approved(
+    approved: int, state: str, folder: Path
+) -> None:
+    identity, study = load_identity(folder), make_study()
+    centre = bytes.fromhex(CHARGE.centre)
+    pin(folder, Trust(centre))
+    keep(folder, identity, Approval(study, "", "", {CENTRE: centre}, folder, Terms(approved)))
+    charge = replace(
+        CHARGE, dataset=str((folder / "bids").resolve()), study=study.study, mu=promised_mu(study)
+    )
+    Ledger(folder / "ledger.sqlite").reserve(charge, up_to(9.0), "2026-11-01T10:00:00+00:00")
+    Policy(subject=Allowance(study=study.privacy.epsilon * 1.2, total=20.0)).save(folder)
+    check = _found(folder, study)["study"]
+    assert check.state == state
+    assert ("approved for 1 run" in check.says) == (state == "ok")
+    anew = study.model_copy(update={"title": "Another study"})  # nobody has said yes to it
+    assert _found(folder, anew, token="t1")["study"].state == "fail"
 
 
 # -- versions -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from consortium.errors import ExchangeError, LedgerError
 from consortium.exchange import MemoryExchange
 from consortium.membership.keys import Identity, create_identity
 from consortium.secagg import seal
-from site_agent.ledger.anchor import KIND, MOST_READ, RUN, Witness
+from site_agent.ledger.anchor import KIND, MOST_READ, RUN, LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 
@@ -53,7 +53,9 @@ def identity(tmp_path: Path) -> Identity:
     return create_identity(tmp_path, bytes(range(64)))
 
 
-def spend(ledger: Ledger, witness: Witness | None, *rounds: int, run: str = "small-0001") -> None:
+def spend(
+    ledger: Ledger, witness: LedgerAnchor | None, *rounds: int, run: str = "small-0001"
+) -> None:
     for number in rounds:
         charge = replace(CHARGE, run=run, round=number)
         ledger.reserve(charge, up_to(9.0), "now")
@@ -71,19 +73,19 @@ def copied(ledger: Ledger, target: Path) -> Ledger:
 
 def test_a_ledger_that_only_grows_agrees(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     assert witness.post() is None
     assert witness.check() == 0
     assert exchange.children("ledgers/east") == []  # nothing to witness yet
     spend(ledger, witness, 1, 2, 3)
     assert exchange.children("ledgers/east") == ["000000001", "000000003", "000000005"]
     assert witness.check() == 3
-    assert Witness(exchange, identity, "east", Ledger(ledger.path)).check() == 3
+    assert LedgerAnchor(exchange, identity, "east", Ledger(ledger.path)).check() == 3
 
 
 def test_the_same_head_again_changes_nothing(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     spend(ledger, witness, 1)
     for _ in range(2):
         assert witness.post() is None
@@ -95,11 +97,11 @@ def test_a_restored_backup_is_older_than_what_was_spent(
     kept: int, tmp_path: Path, identity: Identity
 ) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     spend(ledger, witness, *range(1, kept + 1))
     backup = copied(ledger, tmp_path / "backup.sqlite")
     spend(ledger, witness, *range(kept + 1, kept + 30))
-    restored = Witness(exchange, identity, "east", backup)
+    restored = LedgerAnchor(exchange, identity, "east", backup)
     said = rf"has {2 * kept} lines where this site signed for {2 * kept + 1}: it is a backup older"
     with pytest.raises(LedgerError, match=said):
         restored.check()
@@ -108,13 +110,13 @@ def test_a_restored_backup_is_older_than_what_was_spent(
 
 def test_two_copies_that_were_written_to_are_found_out(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     spend(ledger, witness, 1)
     copy = copied(ledger, tmp_path / "copy.sqlite")
     spend(ledger, witness, 2, 3)
     spend(copy, None, 7, 8, 9, run="other-0001")
     with pytest.raises(LedgerError, match="has another line 5 than this site signed for"):
-        Witness(exchange, identity, "east", copy).check()
+        LedgerAnchor(exchange, identity, "east", copy).check()
 
 
 def test_two_copies_are_found_out_where_their_heads_meet(
@@ -122,15 +124,15 @@ def test_two_copies_are_found_out_where_their_heads_meet(
 ) -> None:
     """The second copy is closed before it answers what it has just reserved."""
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    spend(ledger, Witness(exchange, identity, "east", ledger), 1)
+    spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 1)
     copy = copied(ledger, tmp_path / "copy.sqlite")
-    spend(ledger, Witness(exchange, identity, "east", ledger), 2)
-    copy.reserve(replace(CHARGE, round=7), 9.0, "now")
+    spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 2)
+    copy.reserve(replace(CHARGE, round=7), up_to(9.0), "now")
     with pytest.raises(LedgerError, match="has another line 3 than this site signed for"):
-        Witness(exchange, identity, "east", copy).post()
+        LedgerAnchor(exchange, identity, "east", copy).post()
     with pytest.raises(LedgerError, match="two copies were written to"):
-        copy.reserve(replace(CHARGE, round=8), 9.0, "now")
-    ledger.reserve(replace(CHARGE, round=8), 9.0, "now")
+        copy.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
+    ledger.reserve(replace(CHARGE, round=8), up_to(9.0), "now")
 
 
 def test_an_older_ledger_is_closed_for_every_agent_that_shares_it(
@@ -141,16 +143,16 @@ def test_an_older_ledger_is_closed_for_every_agent_that_shares_it(
     (tmp_path / "other").mkdir()
     second = create_identity(tmp_path / "other", bytes(64))
     ledger = Ledger(tmp_path / "l.sqlite")
-    first_agent = Witness(here, identity, "east", ledger)
-    second_agent = Witness(there, second, "east", ledger)
+    first_agent = LedgerAnchor(here, identity, "east", ledger)
+    second_agent = LedgerAnchor(there, second, "east", ledger)
     spend(ledger, first_agent, 1, 2)
     spend(ledger, second_agent, 1, run="other-0001")
     backup = copied(ledger, tmp_path / "backup.sqlite")
     spend(ledger, first_agent, 3)
     assert (first_agent.check(), second_agent.check()) == (3, 1)
-    assert Witness(there, second, "east", backup).check() == 1  # it can't know
+    assert LedgerAnchor(there, second, "east", backup).check() == 1  # it can't know
     with pytest.raises(LedgerError, match="backup older"):
-        Witness(here, identity, "east", backup).check()
+        LedgerAnchor(here, identity, "east", backup).check()
     with pytest.raises(LedgerError, match="backup older"):
         spend(Ledger(backup.path), None, 2, run="other-0001")
 
@@ -160,17 +162,17 @@ def test_another_ledger_is_refused_and_stays_open_for_others(
     lines: int, tmp_path: Path, identity: Identity
 ) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    spend(ledger, Witness(exchange, identity, "east", ledger), 1, 2)
+    spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 1, 2)
     other = Ledger(tmp_path / "other.sqlite")
     spend(other, None, *range(1, lines + 1), run="other-0001")
     with pytest.raises(LedgerError, match=r"is not the ledger that this site signed for, with"):
-        Witness(exchange, identity, "east", other).check()
+        LedgerAnchor(exchange, identity, "east", other).check()
     spend(other, None, 9)
 
 
 def test_an_altered_ledger_is_not_compared_but_refused(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     spend(ledger, witness, 1)
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("UPDATE entries SET mu = 0 WHERE seq = 1")
@@ -180,7 +182,7 @@ def test_an_altered_ledger_is_not_compared_but_refused(tmp_path: Path, identity:
 
 def test_nothing_but_the_sites_own_word_counts(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    spend(ledger, Witness(exchange, identity, "east", ledger), 1)
+    spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 1)
     (tmp_path / "foe").mkdir()
     foe = create_identity(tmp_path / "foe", bytes(64)).key
     body, key = b'["aa", "bb"]', identity.key
@@ -199,7 +201,7 @@ def test_nothing_but_the_sites_own_word_counts(tmp_path: Path, identity: Identit
     }
     for name, data in forged.items():
         exchange.put(name, data)
-    assert Witness(exchange, identity, "east", ledger).check() == 1
+    assert LedgerAnchor(exchange, identity, "east", ledger).check() == 1
     spend(ledger, None, 2)
 
 
@@ -210,12 +212,12 @@ def test_a_true_head_above_does_count(tmp_path: Path, identity: Identity) -> Non
     body = b'["aa", "bb"]'
     exchange.put("ledgers/east/000000012", seal(identity.key, RUN, "east", KIND, 12, body))
     with pytest.raises(LedgerError, match="is not the ledger"):
-        Witness(exchange, identity, "east", ledger).check()
+        LedgerAnchor(exchange, identity, "east", ledger).check()
 
 
 def test_a_flood_of_names_is_bounded_work(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     spend(ledger, witness, *range(1, 40))
     for number in range(100, 20_100):
         exchange.put(f"ledgers/east/{number:09d}", b"x")
@@ -225,7 +227,7 @@ def test_a_flood_of_names_is_bounded_work(tmp_path: Path, identity: Identity) ->
 
 def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     exchange.put("ledgers/east/000000001", b"in the way")
     ledger.reserve(CHARGE, up_to(9.0), "now")
     assert isinstance(witness.post(), ExchangeError)
@@ -249,14 +251,14 @@ def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
     tmp_path: Path, identity: Identity
 ) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     _own(ledger, identity, 1)
     for _ in range(2):
         with pytest.raises(LedgerError, match="2 lines, and none of this site's signed heads"):
             witness.check()
     assert witness.accept() == ledger.head()
     assert witness.check() == 1
-    older = Witness(exchange, identity, "east", Ledger(tmp_path / "older.sqlite"))
+    older = LedgerAnchor(exchange, identity, "east", Ledger(tmp_path / "older.sqlite"))
     with pytest.raises(LedgerError, match="is not the ledger"):
         older.accept()  # what people say does not outweigh what the site signed
 
@@ -264,7 +266,7 @@ def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
 def test_first_starts_need_nobodys_word(tmp_path: Path, identity: Identity) -> None:
     """An empty ledger, another agent's, or one whose agent died before its first head."""
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = Witness(exchange, identity, "east", ledger)
+    witness = LedgerAnchor(exchange, identity, "east", ledger)
     assert witness.check() == 0
     spend(ledger, None, 1, 2, run="other-0001")
     assert witness.check() == 0
@@ -278,15 +280,15 @@ def test_the_heads_of_the_key_before_count_and_its_answers_too(
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
     (tmp_path / "new").mkdir()
     new = create_identity(tmp_path / "new", bytes(64))
-    changed = Witness(exchange, new, "east", ledger, identity.public)
+    changed = LedgerAnchor(exchange, new, "east", ledger, identity.public)
     _own(ledger, identity, 1)
     with pytest.raises(LedgerError, match="none of this site's signed heads"):
         changed.check()
-    assert Witness(exchange, identity, "east", ledger).post() is None
+    assert LedgerAnchor(exchange, identity, "east", ledger).post() is None
     assert changed.check() == 1
     assert changed.post() is None  # the same word under the key before is word enough
-    assert isinstance(Witness(exchange, new, "east", ledger).post(), ExchangeError)
-    assert Witness(exchange, new, "east", ledger).check() == 0
+    assert isinstance(LedgerAnchor(exchange, new, "east", ledger).post(), ExchangeError)
+    assert LedgerAnchor(exchange, new, "east", ledger).check() == 0
 
 
 @given(st.lists(st.sampled_from(["spend", "post", "backup", "restore"]), max_size=14))
@@ -310,9 +312,9 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
         elif step == "post":
             if lines and posted.get(len(lines)) not in (None, lines[-1]):
                 with pytest.raises(LedgerError, match="two copies were written to"):
-                    Witness(exchange, identity, "east", ledger).post()
+                    LedgerAnchor(exchange, identity, "east", ledger).post()
                 return
-            assert Witness(exchange, identity, "east", ledger).post() is None
+            assert LedgerAnchor(exchange, identity, "east", ledger).post() is None
             if lines:
                 posted[len(lines)] = lines[-1]
         ledger.close()
@@ -323,7 +325,7 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
             shutil.copy(backup, path)
             lines = list(saved)
     kept = all(len(lines) >= seq and lines[seq - 1] == line for seq, line in posted.items())
-    witness = Witness(exchange, identity, "east", Ledger(path))
+    witness = LedgerAnchor(exchange, identity, "east", Ledger(path))
     if kept:
         assert witness.check() == len(posted)
     else:

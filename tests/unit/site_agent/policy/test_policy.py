@@ -16,7 +16,8 @@ from consortium.privacy.gdp import delta_of, epsilon_of, mu_of
 from consortium.study.plan import make_plan
 from site_agent.layout import POLICY
 from site_agent.policy.hours import DAYS, Window
-from site_agent.policy.policy import Allowance, Policy, Spent
+from site_agent.policy.policy import Allowance, Policy
+from site_agent.policy.refusals import Request, Spent, check, check_statistic, refusals
 from tests.support.cases import make_study
 
 SHAPE = Shape(6, (30, 30, 30, 30), (900, 900, 900, 900), "subject")
@@ -24,7 +25,7 @@ LOOSE = Policy(units=("subject", "timepoint"))
 
 
 def _found(policy: Policy, study, plan=None, **more) -> list[str]:
-    return policy.problems(study, plan, site="east", **more)
+    return [str(error) for error in refusals(policy, study, plan, Request("east", **more))]
 
 
 def test_the_defaults_allow_an_ordinary_study() -> None:
@@ -58,8 +59,9 @@ def test_a_refusal_names_its_field_what_is_asked_and_what_allowed(name: str) -> 
     (first, *_) = [line for line in said if f"policy.yaml: field '{field}'" in line]
     assert "asks for" in first or "is asked for" in first
     assert "allow" in first or "over the limit" in first
+    plan = None if field.startswith("few") else make_plan(study, shape)
     with pytest.raises(PrivacyError) as caught:
-        policy.check(study, None if field.startswith("few") else make_plan(study, shape), site="x")
+        check(policy, study, plan, Request("x"))
     assert isinstance(caught.value, PrivacyError)
 
 
@@ -75,14 +77,15 @@ def test_every_refusal_is_told_at_once_and_check_raises_the_first() -> None:
     said = _found(policy, study)
     assert len(said) == 5
     with pytest.raises(PrivacyError) as caught:
-        policy.check(study, None, site="east")
+        check(policy, study, None, Request("east"))
     assert str(caught.value) == said[0]
     with pytest.raises(BudgetError, match=r"subject\.study"):
-        Policy().check(make_study(epsilon=50.0), None, site="east")
+        check(Policy(), make_study(epsilon=50.0), None, Request("east"))
 
 
 def test_a_study_without_this_site_is_refused() -> None:
-    assert "'nowhere'" in Policy().problems(make_study(), None, site="nowhere")[0]
+    (said,) = refusals(Policy(), make_study(), None, Request("nowhere"))
+    assert "'nowhere'" in str(said)
 
 
 def test_another_delta_is_converted_and_not_believed() -> None:
@@ -118,10 +121,10 @@ def test_the_account_is_charged_with_the_plan_and_the_study_with_its_promise() -
 
 def test_statistics_are_checked_one_by_one() -> None:
     policy = Policy(statistics=("second_moment",))
-    policy.check_statistic("second_moment")
+    check_statistic(policy, "second_moment")
     with pytest.raises(PrivacyError, match="'rotation' is asked for and second_moment"):
-        policy.check_statistic("rotation")
-    Policy().check_statistic("rotation")
+        check_statistic(policy, "rotation")
+    check_statistic(Policy(), "rotation")
     asked = _found(policy, make_study("ica", {"components": 2, "optimizer": "gradient"}))
     assert len(asked) == 1
     assert "infomax" in asked[0]

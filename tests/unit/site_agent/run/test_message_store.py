@@ -7,45 +7,45 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import LedgerError
-from site_agent.run.message_store import Store
+from site_agent.run.message_store import MessageStore
 
 
 def test_a_name_is_written_once(tmp_path: Path) -> None:
-    store = Store(tmp_path / "messages.sqlite")
+    store = MessageStore(tmp_path / "messages.sqlite")
     assert store.load("run", "1/query") is None
     store.save("run", "1/query", b"first")
     store.save("run", "1/query", b"first")
     with pytest.raises(LedgerError, match="answered otherwise before"):
         store.save("run", "1/query", b"second")
     store.save("other", "1/query", b"second")
-    again = Store(tmp_path / "messages.sqlite")
+    again = MessageStore(tmp_path / "messages.sqlite")
     assert again.load("run", "1/query") == b"first"
     assert again.load("other", "1/query") == b"second"
 
 
 def test_its_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
-    store = Store(tmp_path / "messages.sqlite")
+    store = MessageStore(tmp_path / "messages.sqlite")
     with store._using() as connection:
         assert connection.execute("PRAGMA cache_size").fetchone() == (-256,)  # KiB
 
 
 def test_only_the_owner_reads_it(tmp_path: Path) -> None:
-    Store(tmp_path / "messages.sqlite")
+    MessageStore(tmp_path / "messages.sqlite")
     assert (tmp_path / "messages.sqlite").stat().st_mode & 0o077 == 0
 
 
 def test_what_is_no_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "messages.sqlite").write_bytes(b"no database" * 500)
     with pytest.raises(LedgerError, match=r"messages\.sqlite"):
-        Store(tmp_path / "messages.sqlite")
+        MessageStore(tmp_path / "messages.sqlite")
     with pytest.raises(LedgerError, match="can't be made"):
-        Store(tmp_path / "missing" / "messages.sqlite")
+        MessageStore(tmp_path / "missing" / "messages.sqlite")
 
 
 def test_a_halt_is_for_good_and_keeps_its_first_reason(tmp_path: Path) -> None:
-    store = Store(tmp_path / "messages.sqlite")
+    store = MessageStore(tmp_path / "messages.sqlite")
     assert store.halted is None
     store.halt("first")
     store.halt("second")
     store.close()
-    assert Store(tmp_path / "messages.sqlite").halted == "first"
+    assert MessageStore(tmp_path / "messages.sqlite").halted == "first"

@@ -1,0 +1,87 @@
+"""The end of a run: the centre's last word, made and read in one place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from consortium.engine.names import END, MOST_NOTICE, Names
+from consortium.engine.queries import read_announcement
+from consortium.errors import (
+    ConsortiumError,
+    PrivacyError,
+    ProtocolError,
+    SiteError,
+    StudyError,
+    legible,
+)
+from consortium.exchange.base import Exchange
+from consortium.secagg import CENTRE, unseal
+
+_COMPLETE, _ABORTED = "complete", "aborted"
+_MOST_REASON = 2000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended.
+
+    Parameters
+    ----------
+    outcome, reason : str
+        As the centre wrote them, fit to be printed.
+    """
+
+    outcome: str
+    reason: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its result."""
+        return self.outcome == _COMPLETE
+
+
+def end_notice(error: ConsortiumError | None = None) -> bytes:
+    """Make the body of the centre's last word; says nothing of anybody's data.
+
+    Parameters
+    ----------
+    error : ConsortiumError, optional
+        Why the run is given up; without it, it is complete.
+    """
+    if error is None:
+        return json.dumps({"outcome": _COMPLETE}).encode()
+    named = isinstance(error, SiteError | ProtocolError | PrivacyError | StudyError)
+    reason = str(error)[:_MOST_REASON] if named else "the centre can't go on; its own log says why"
+    return json.dumps({"outcome": _ABORTED, "code": error.code, "reason": reason}).encode()
+
+
+def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended | None:
+    """Return how a run ended; None if it has not.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    run : str
+    keys : mapping of str to bytes
+        Public keys, the centre's among them.
+
+    Raises
+    ------
+    ProtocolError
+        If what lies there is not the centre's last word.
+    ExchangeError
+        If the exchange can't be read.
+    """
+    message = exchange.get(Names(run).end(), MOST_NOTICE)
+    if message is None:
+        return None
+    notice = unseal(message, keys, run=run, kind=END, limit=MOST_NOTICE, sender=CENTRE, round=0)
+    said = read_announcement(notice.body)
+    return Ended(legible(said.get("outcome")), legible(said.get("reason")))
+
+
+def seems_complete(exchange: Exchange, run: str) -> bool:
+    """Whether the centre's last word speaks of a result, unchecked: for people at the centre."""
+    return b'"complete"' in (exchange.get(Names(run).end(), MOST_NOTICE) or b"")

@@ -1,0 +1,309 @@
+"""A site in the rounds of a run: a query in, a contribution out, and the sum's unmasking.
+
+The site answers only queries that its own plan foresees, once each, and within its own ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.engine.names import QUERY, run_secret
+from consortium.engine.neighbour_answers import speaks
+from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
+from consortium.engine.session import check_planned, settle_fixed
+from consortium.errors import ConsortiumError, LedgerError, PrivacyError, ProtocolError
+from consortium.privacy.clipping import vector_norm
+from consortium.privacy.mechanism import Mechanism
+from consortium.privacy.noise import GaussianSampler
+from consortium.secagg import CENTRE, OVERHEAD
+from consortium.study.plan import Stage
+from site_agent.approval.permission import Permission
+from site_agent.ledger.ledger import Charge
+from site_agent.policy.refusals import check_statistic
+from site_agent.run.neighbours import Neighbours
+from site_agent.run.outbox import Outbox, Outgoing
+from site_agent.run.setup import Joined
+from site_agent.run.site import Site
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A round's question.
+
+    Parameters
+    ----------
+    number : int
+        1, 2, ...
+    stage : Stage
+        Which the plan foresees it in.
+    digest : bytes
+        Of the plan and the query, to which answer, charge and noise belong.
+    message : bytes
+        The query as the centre signed it.
+    """
+
+    number: int
+    stage: Stage
+    digest: bytes
+    message: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site says in a round.
+
+    Parameters
+    ----------
+    message : bytes
+        The contribution.
+    broadcast : Outgoing or None
+        The open copy for the neighbours, where the stage has any.
+    """
+
+    message: bytes | memoryview
+    broadcast: Outgoing | None
+
+
+class Rounds:
+    """The rounds of one site in one run.
+
+    Parameters
+    ----------
+    site : Site
+    joined : Joined
+    data : SiteData
+    permission : callable
+        Returns what the site's people allow of the study now, or raises why they don't.
+    outbox : Outbox
+    log_trouble : callable
+        Receives what went wrong and may pass.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        joined: Joined,
+        data: SiteData,
+        permission: Callable[[], Permission],
+        outbox: Outbox,
+        log_trouble: Callable[[str], None],
+    ) -> None:
+        self._site, self._data, self._permission = site, data, permission
+        self._outbox, self._names, self._log_trouble = outbox, outbox.names, log_trouble
+        self._context, self._plan = joined.context, joined.plan
+        self._party, self._sizes = joined.party, joined.sizes
+        self._index = joined.context.study.sites.index(site.name)
+        self._secret = run_secret(site.identity.root, joined.context.run, "site")
+        key = site.identity.key
+        self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log)
+        self._stages: list[str] = []  # of the queries read so far
+        self._open: int | None = None  # round that is contributed to and not yet unmasked
+
+    def advance(self) -> bool:
+        """Answer what the centre asks now; False if it asks nothing.
+
+        Raises
+        ------
+        ConsortiumError
+            As `Participation.advance`.
+        """
+        return self._answer_unmasking() or self._answer_query()
+
+    @property
+    def awaited(self) -> str:
+        """What the centre is to send, in words."""
+        if self._open is not None:
+            return f"sum of round {self._open}"
+        return f"round {len(self._stages) + 1}"
+
+    def _answer_query(self) -> bool:
+        number = len(self._stages) + 1
+        if number > self._plan.rounds:
+            return False
+        place = self._names.round(number, QUERY)
+        message = self._outbox.receive(place, f"{number}/query", MOST_QUERY)
+        if message is None:
+            return False
+        body = self._outbox.signed(message, QUERY, number, MOST_QUERY)
+        query, stage = self._read_query(body)
+        asked = Asked(number, stage, query_context(self._plan, number, body), message)
+        self._answer(asked, query)
+        self._stages.append(stage.name)
+        self._neighbours.note(number, stage, asked.digest)
+        return True
+
+    def _answer(self, asked: Asked, query: Query) -> None:
+        """Answer as before a restart; else anew, unless the round was closed meanwhile."""
+        number = asked.number
+        stored = self._outbox.stored(f"{number}/contribution")
+        if stored is not None:
+            unmask = self._outbox.stored(f"{number}/unmask")
+            self._party.restore(number, asked.digest, True, unmask)
+            self._send(asked, Answer(stored, self._neighbours.kept(number)))
+        elif not self._closed(asked):
+            self._send(asked, self._contribute(asked, self._collect(query, asked.stage)))
+            self._site.log(f"answered round {number} ({query.statistic})")
+        else:
+            self._outbox.keep(f"{number}/query", asked.message)
+            self._site.log(f"round {number} was closed without this site; it goes on")
+
+    def _closed(self, asked: Asked) -> bool:
+        """Whether the centre has gone on without this site."""
+        number = asked.number
+        if asked.stage.mechanism.masked_entries:
+            place = self._names.round(number, "unmask")
+            limit = self._sizes.request(asked.stage.message_bytes)
+        else:
+            place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
+        return self._outbox.peek(place, limit) is not None
+
+    def _read_query(self, body: bytes) -> tuple[Query, Stage]:
+        """Judge a query by its outline before its arrays are fetched."""
+        try:
+            stage = check_planned(self._plan, sketch_query(body), self._stages)
+            return settle_fixed(stage, decode_query(body, self._outbox.array)), stage
+        except ProtocolError as error:  # the centre signed it: to wait for another is no use
+            raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
+
+    def _collect(self, query: Query, stage: Stage) -> Query:
+        """Put in what the neighbours said."""
+        return (
+            replace(query, neighbour_answers=self._neighbours.collect(stage))
+            if stage.release.neighbours
+            else query
+        )
+
+    def _contribute(self, asked: Asked, query: Query) -> Answer:
+        """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
+        check_statistic(self._site.policy, query.statistic)
+        mechanism = asked.stage.mechanism
+        statistic = self._statistic(query, mechanism)
+        key = self._noise_key(asked.digest, statistic.tobytes())
+        self._pay(asked, remembered=self._commit(asked.number, key))
+        share = mechanism.protect(self._index, statistic, GaussianSampler(key))
+        opened = share.opened if mechanism.opened_entries else None
+        broadcast = None
+        if speaks(asked.stage):
+            broadcast = self._neighbours.outgoing(asked.number, asked.digest, share.opened)
+        message = self._party.contribute(asked.number, asked.digest, share.masked, opened)
+        return Answer(message, broadcast)
+
+    def _pay(self, asked: Asked, *, remembered: bool) -> None:
+        """Reserve a round's loss in the ledger, and sign for it on the exchange."""
+        limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
+        new = self._site.ledger.reserve(self._charge(asked), limits, self._site.now())
+        if not (new or remembered):
+            raise LedgerError(
+                f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "
+                "was answered is not stored here any more, so the site answers no further; put the "
+                "newest copy of its folder back, or wait for a new run."
+            )
+        trouble = self._site.anchor.post()
+        if trouble is not None:
+            self._log_trouble(str(trouble))
+
+    def _commit(self, number: int, key: bytes) -> bool:
+        """Write down what will be answered before it is paid for; whether it was before.
+
+        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
+        nothing to anybody, and a second noise at the price of one is not drawn after a restart
+        with another library, processor or data set.
+        """
+        name = f"{number}/commitment"
+        known, digest = self._outbox.stored(name), hashlib.sha256(b"commitment" + key).digest()
+        if known is None:
+            self._outbox.keep(name, digest)
+        elif known != digest:
+            raise LedgerError(
+                f"Round {number} of {self._context.run} was reserved for other numbers than this "
+                "machine computes now, so the site answers no further; take part in a new run with "
+                "the machine, data and software left as they are."
+            )
+        return known is not None
+
+    def _send(self, asked: Asked, answer: Answer) -> None:
+        """Store an answer with its question, to be put on the exchange; the round is spent."""
+        number, masked = asked.number, asked.stage.mechanism.masked_entries
+        place = self._names.round(number, "contribution", self._site.name)
+        own = Outgoing(place, f"{number}/contribution", answer.message)
+        # Neighbours first: once the centre has the answer, the next round may begin.
+        outgoing = [own] if answer.broadcast is None else [answer.broadcast, own]
+        self._outbox.send_all(outgoing, {f"{number}/query": asked.message})
+        ledger = self._site.ledger
+        mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
+        mark(self._charge(asked), self._site.now())
+        self._open = number if masked else None
+
+    def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
+        """The site's own numbers; its algorithm is trusted with the data, the query is not."""
+        local = REGISTRY[self._context.study.algorithm].statistics[query.statistic]
+        try:
+            statistic = np.asarray(local(self._data, query, mechanism.bound), dtype=np.float64)
+        except ConsortiumError as error:
+            if isinstance(error, ProtocolError):
+                raise PrivacyError(f"A query is refused: {error}") from error
+            raise
+        except Exception as error:
+            raise PrivacyError(
+                f"'{query.statistic}' can't be computed for the centre's query "
+                f"({type(error).__name__}: {error}); tell the people of the study."
+            ) from error
+        norm = vector_norm(statistic)
+        if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
+            raise PrivacyError(
+                f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
+                f"{mechanism.entries} of at most {mechanism.bound.norm:g} are planned; "
+                "tell the people of the study."
+            )
+        return statistic
+
+    def _answer_unmasking(self) -> bool:
+        number = self._open
+        if number is None:
+            return False
+        place = self._names.round(number, "unmask")
+        stage = self._plan.stage(self._stages[number - 1])
+        limit = self._sizes.request(stage.message_bytes)
+        request = self._outbox.receive(place, f"{number}/unmask", limit)
+        if request is None:
+            return False
+        try:
+            message = self._party.unmask(number, request)
+        except ProtocolError as error:  # altered, or a list without this site: no answer
+            self._log_trouble(str(error))
+            return False
+        place = self._names.round(number, "unmasking", self._site.name)
+        self._outbox.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
+        self._open = None
+        return True
+
+    def _noise_key(self, question: bytes, statistic: bytes) -> bytes:
+        """A fresh key for every pair of question and answer; the same for the same pair.
+
+        So a crash before the answer was stored draws no second noise.
+        """
+        digest = hashlib.sha256(statistic).hexdigest()
+        return run_secret(self._secret, question.hex(), f"noise {digest}")
+
+    def _charge(self, asked: Asked) -> Charge:
+        run, stage = self._context, asked.stage
+        return Charge(
+            dataset=self._site.dataset,
+            study=run.study.study,
+            run=run.run,
+            round=asked.number,
+            stage=stage.name,
+            statistic=stage.release.statistic,
+            unit=run.study.privacy.unit,
+            mu=float(stage.mechanism.coalition()[self._index]),
+            site=self._site.identity.public.hex(),
+            centre=run.keys[CENTRE].hex(),
+            query=asked.digest.hex(),
+            outsider=float(stage.mechanism.outsider()[self._index]),
+        )

@@ -1,0 +1,186 @@
+"""A site joins a run: from the announcement to the keys and shares of all who take part.
+
+Every step is repeatable: what was received or sent before is taken from the site's own store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consortium.algorithms.base import Shape
+from consortium.engine.names import MOST_NOTICE, PRESENT, START, run_secret
+from consortium.engine.queries import SiteNote, decode_note, encode_note
+from consortium.engine.run_context import RunContext, read_start
+from consortium.errors import StudyError
+from consortium.secagg import Party, seal
+from consortium.secagg.messages import Limits as MessageLimits
+from consortium.study.plan import Plan, count_rounds, make_plan
+from site_agent.approval.permission import Permission
+from site_agent.ledger.totals import spent_in
+from site_agent.policy.refusals import Request, check
+from site_agent.run.outbox import Outbox
+from site_agent.run.site import Site
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a site goes into the rounds with.
+
+    Parameters
+    ----------
+    context : RunContext
+        With the sites that the run started with.
+    plan : Plan
+    party : Party
+        Which holds its shares of everybody's secrets.
+    sizes : Limits
+        The longest that the messages of secure aggregation may be.
+    """
+
+    context: RunContext
+    plan: Plan
+    party: Party
+    sizes: MessageLimits
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The run started without this site."""
+
+    reason: str = "it started without this site, which was not there in time"
+
+
+class Setup:
+    """The steps of one site before round 1.
+
+    Parameters
+    ----------
+    site : Site
+    context : RunContext
+        As the site's approval has it.
+    note : SiteNote
+        The site's public sizes.
+    permission : callable
+        Returns what the site's people allow of the study now, or raises why they don't.
+    outbox : Outbox
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        context: RunContext,
+        note: SiteNote,
+        permission: Callable[[], Permission],
+        outbox: Outbox,
+    ) -> None:
+        self.outcome: Joined | LeftOut | None = None
+        self._site = site
+        self._context = context
+        self._note = note
+        self._permission = permission
+        self._outbox = outbox
+        self._names = outbox.names
+        steps = (self._appear, self._start, self._advertise, self._share, self._take_shares)
+        self._steps = iter(steps)
+        self._step: Callable[[], bool] = next(self._steps)
+
+    def advance(self) -> bool:
+        """Take the next step if it can be taken now; the last one has an outcome.
+
+        Raises
+        ------
+        ConsortiumError
+            As `Participation.advance`.
+        """
+        if not self._step():
+            return False
+        self._step = next(self._steps, self._step)
+        return True
+
+    @property
+    def awaited(self) -> str:
+        """Name of the step that is to be taken, in words."""
+        return self._step.__name__.strip("_").replace("_", " ")
+
+    def _appear(self) -> bool:
+        """Say that the site is there, if its rules and its ledger allow all that was promised."""
+        self._check_policy(None)
+        name, run = self._site.name, self._context.run
+        message = seal(self._site.identity.key, run, name, PRESENT, 0, b"")
+        self._outbox.send(self._names.present(name), "present", message)
+        return True
+
+    def _start(self) -> bool:
+        """Hear with whom the run starts."""
+        message = self._outbox.receive(self._names.start(), "start", MOST_NOTICE)
+        if message is None:
+            return False
+        sites = read_start(self._outbox.signed(message, START, 0, MOST_NOTICE))
+        if self._site.name not in sites:
+            self.outcome = LeftOut()
+            return True
+        self._context = self._context.started_with(sites)
+        self._check_policy(None)
+        rounds = count_rounds(self._context.study, self._context.extent)
+        roster = self._context.roster
+        self._sizes = MessageLimits(len(sites), rounds, roster.holders)
+        self._party = Party(
+            run=self._context.run,
+            name=self._site.name,
+            roster=roster,
+            rounds=rounds,
+            identity=self._site.identity.key,
+            secret=run_secret(self._site.identity.root, self._context.run, "site"),
+        )
+        self._outbox.keep("start", message)
+        return True
+
+    def _advertise(self) -> bool:
+        message = self._party.advertise(encode_note(self._note))
+        self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
+        return True
+
+    def _share(self) -> bool:
+        bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
+        if bundle is None:
+            return False
+        message = self._party.receive_keys(bundle)
+        self._plan = plan = make_plan(self._context.study, self._shape())
+        self._check_policy(plan)
+        self._outbox.keep("keys", bundle)
+        self._outbox.send(self._names.setup("share", self._site.name), "share", message)
+        self._site.log(f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
+        return True
+
+    def _check_policy(self, plan: Plan | None) -> None:
+        """Hold the study against the site's rules; a started run has its rounds in the ledger."""
+        site, study = self._site, self._context.study
+        spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
+        runs = 0 if self._started else 1
+        check(site.policy, study, plan, Request(site.name, spent, runs))
+
+    def _take_shares(self) -> bool:
+        bundle = self._outbox.receive(self._names.setup("shares"), "shares", self._sizes.shares)
+        if bundle is None:
+            return False
+        self._party.receive_shares(bundle)
+        self._outbox.keep("shares", bundle)
+        self.outcome = Joined(self._context, self._plan, self._party, self._sizes)
+        return True
+
+    def _shape(self) -> Shape:
+        study = self._context.study
+        notes = {s: decode_note(self._party.notes[s], s) for s in study.sites}
+        if notes[self._site.name] != self._note:
+            raise StudyError("This site's sizes changed since it joined; start a new run.")
+        different = [s for s, n in notes.items() if n.grid != self._context.grid]
+        if different:
+            raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
+        sizes = [notes[s] for s in study.sites]
+        subjects, samples = [n.subjects for n in sizes], [n.samples for n in sizes]
+        return self._context.extent.shape(subjects, samples, study.privacy.unit)
+
+    @property
+    def _started(self) -> bool:
+        return self._outbox.stored("keys") is not None

@@ -1,0 +1,47 @@
+"""What a site brings to every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consortium.exchange.base import Exchange
+from consortium.membership.keys import Identity
+from site_agent.ledger.anchor import LedgerAnchor
+from site_agent.ledger.ledger import Ledger
+from site_agent.policy.policy import Policy
+from site_agent.run.message_store import MessageStore
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site's belongings.
+
+    Parameters
+    ----------
+    name : str
+    identity : Identity
+    dataset : str
+        Name of the data set in the ledger.
+    policy : Policy
+    ledger : Ledger
+    anchor : LedgerAnchor
+        Of the ledger, on the exchange.
+    store : MessageStore
+    exchange : Exchange
+    now : callable
+        The time, for the ledger's readers.
+    log : callable
+        Receives a line of progress.
+    """
+
+    name: str
+    identity: Identity
+    dataset: str
+    policy: Policy
+    ledger: Ledger
+    anchor: LedgerAnchor
+    store: MessageStore
+    exchange: Exchange
+    now: Callable[[], str]
+    log: Callable[[str], None]
