@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo full-brain test lint bench lock clean
+.PHONY: demo full-brain test lint long bench lock clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
@@ -24,6 +24,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Fault matrix, soak, fuzzing and kills: half an hour.
+long: $(READY)
+	$(BIN)/python -m tests.long.faults
+	$(BIN)/python -m tests.long.soak 2000 7
+	$(BIN)/python -m tests.long.fuzz 2
+	$(BIN)/python -m tests.long.kill 4
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

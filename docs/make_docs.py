@@ -7,10 +7,12 @@ block of a page that stands between ``<!-- generated: NAME -->`` and ``<!-- end 
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -232,6 +234,26 @@ def _studies() -> str:
     return table(["study", "of", "`algorithm`", "title"], rows)
 
 
+def _layers() -> str:
+    """The rooms from high to low, as the contracts in pyproject.toml have them."""
+    settings = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    rows = []
+    for contract in settings["tool"]["importlinter"]["contracts"]:
+        for package in contract.get("containers", ()):
+            for layer in contract["layers"]:
+                rooms = [room.strip() for room in layer.split("|")]
+                rows += [[f"`{package}/{room}`", _purpose(package, room)] for room in rooms]
+    return table(["room, high to low", "what is in it"], rows)
+
+
+def _purpose(package: str, room: str) -> str:
+    """First sentence of a room's docstring."""
+    place = HERE.parent / package / room
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    document = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(document.split("\n\n")[0].split())
+
+
 @cache
 def _catalogue() -> tuple[str, str]:
     """Both tables of the named attacks: with a guard, and without one."""
@@ -259,6 +281,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "unguarded": lambda: _catalogue()[1],
     "algorithms": _algorithms,
     "studies": _studies,
+    "layers": _layers,
 }
 
 

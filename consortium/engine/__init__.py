@@ -1,1 +1,1 @@
-"""Drives one algorithm over the sites: query, messages, release, transcript."""
+"""One study run: queries, messages, releases, transcript; the centre's half and what both share."""

@@ -1,1 +1,1 @@
-"""Numerics that algorithms share: arrays in, arrays out."""
+"""Numerics that analyses share: arrays in, arrays out."""

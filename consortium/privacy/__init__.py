@@ -1,1 +1,1 @@
-"""All that a guarantee rests on: bounds, noise, loss, calibration, audit."""
+"""All that a guarantee rests on: bounds, clipping, noise, exact loss, calibration, audit."""

@@ -1,1 +1,1 @@
-"""What people get: maps as NIfTI, the privacy report, and one HTML page."""
+"""What is told of a finished study: maps, tables, privacy report, page."""

@@ -1,1 +1,1 @@
-"""Data made up or taken from public packages, with their truth, to try everything on."""
+"""Made-up scans for the demo and the tests."""
