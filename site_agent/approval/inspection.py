@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -86,6 +86,21 @@ class Inspection:
             out.print(
                 "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
             )
+
+    def as_json(self) -> dict[str, object]:
+        """Return what ``check --json`` prints."""
+        privacy, plan = self.signed.study.privacy, self.plan
+        return {
+            "study": self.signed.study.study,
+            "persons": len(self.lengths),
+            "skipped": [asdict(each) for each in self.skipped],
+            "rounds": plan and plan.rounds,
+            "epsilon": plan and plan.epsilon,
+            "epsilon_outsiders": plan and epsilon_of(plan.outsider_mu, privacy.delta),
+            "delta": privacy.delta,
+            "unit": privacy.unit,
+            "problems": list(self.problems),
+        }
 
     def _of_them(self) -> str:
         """What those who qualify have."""
