@@ -43,7 +43,7 @@ def _put_back(source: Path, folder: Path, *names: str) -> None:
 def _unmask(village: Village, lost: str | None) -> None:
     """Write the hub's request for round 1 over the one before."""
     survivors = tuple(site for site in SITES if site != lost)
-    party = village.agents["east"]._runs["small-0001"]._party  # type: ignore[union-attr]
+    party = village.agents["east"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     body = messages.Request(party._rounds[1].context, survivors, (lost,) if lost else ())
     request = sign(village.place, "unmask", 1, messages.encode(body))
     write(village.place, NAMES.round(1, "unmask"), request)
