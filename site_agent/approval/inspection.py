@@ -23,7 +23,7 @@ from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
-from site_agent.data.bids import Skipped
+from site_agent.data.survey import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
