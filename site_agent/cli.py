@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import sys
-import time
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from consortium.engine.wait_file import read_waiting
-from consortium.errors import ConsortiumError, legible
-from consortium.files.atomic import make_folder
-from consortium.files.lock import in_use
-from consortium.formatting import count, moment
-from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import fingerprint
-from consortium.study.reader import load_study
-from site_agent.approval.approval import Approval, approvals
-from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import Trust, read_trust
-from site_agent.ledger.ledger import Ledger
-from site_agent.policy.policy import Policy
+from consortium.command_line import AsJson, Terminal, program, run_program
 
-app = typer.Typer(
-    help="A hospital's agent: takes part in the studies that its people approved. A site begins "
+out = Terminal()
+app = program(
+    "A hospital's agent: takes part in the studies that its people approved. A site begins "
     "with init and join; for each study, check and approve; the agent itself is start.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    out,
 )
-# Without markup: a title or a file's name with brackets is text, and no mistake.
-out = Console(markup=False, width=None if sys.stdout.isatty() else 140)
 Folder = Annotated[
     Path, typer.Option("--folder", "-f", help="The site's own folder.", envvar="SITE_FOLDER")
 ]
@@ -59,6 +38,14 @@ def init(
     folder: Folder = Path(),
 ) -> None:
     """Make the site's keys, its configuration and its policy."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity
+    from consortium.membership.roster_file import fingerprint
+    from site_agent.config import SiteConfig
+    from site_agent.policy.policy import Policy
+
     config = SiteConfig.create(name, dataset, exchange, credentials)
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
@@ -67,7 +54,6 @@ def init(
     out.print(
         f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change what "
         "your site wants otherwise.",
-        soft_wrap=True,
     )
     out.print(f"This site's fingerprint is {fingerprint(identity.public)}.")
     out.print("Now ask to be admitted with 'site-agent join --centre KEY'.")
@@ -84,6 +70,8 @@ def join(
     folder: Folder = Path(),
 ) -> None:
     """Write a signed request to be admitted, for the coordinator."""
+    from consortium.membership.roster_file import fingerprint
+    from site_agent.config import SiteConfig
     from site_agent.enrolment.request import change_key, join_consortium
 
     config = SiteConfig.load(folder)
@@ -95,18 +83,22 @@ def join(
         path, request = join_consortium(folder, config.name, centre)
     out.print(
         f"Give {path} to the coordinator, and read out this fingerprint by telephone:",
-        soft_wrap=True,
     )
     out.print(fingerprint(request.key))
 
 
 @app.command(rich_help_panel=STUDIES)
-def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
+def check(
+    study: StudyFile, roster: RosterFile, folder: Folder = Path(), as_json: AsJson = False
+) -> None:
     """Look at a study before saying yes: what it would load, ask and cost here."""
-    from site_agent.approval.inspection import inspect  # imports image libraries
+    from site_agent.approval.inspection import inspect
 
     found = inspect(folder, study, roster)
-    found.show(out)
+    if as_json:
+        out.print_json(found.as_json())
+    else:
+        found.show(out.console)
     if found.problems:
         raise SystemExit(1)
 
@@ -114,7 +106,10 @@ def check(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None
 @app.command(rich_help_panel=STUDIES)
 def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
     """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
+    from functools import partial
+
     from flows.prepare import prepare_all
+    from site_agent.config import SiteConfig
     from site_agent.prepare import count_persons, prepare_person
 
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
@@ -140,12 +135,13 @@ def approve_command(
 ) -> None:
     """Say yes to exactly this study with exactly these keys."""
     from site_agent.approval.inspection import say_yes
+    from site_agent.status import promise
 
     day = until.date() if until else None
     approval, trouble = say_yes(folder, study, roster, runs=runs, until=day, epsilon=epsilon)
-    out.print(f"Approved: {_promise(approval)}.", soft_wrap=True)
+    out.print(f"Approved: {promise(approval)}.")
     if trouble:
-        out.print(f"The coordinator is told when the agent starts ({trouble})", soft_wrap=True)
+        out.print(f"The coordinator is told when the agent starts ({trouble})")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -157,9 +153,9 @@ def withdraw(
     from site_agent.approval.approval import take_back
 
     trouble = take_back(folder, study)
-    out.print(f"Withdrawn: {study} is approved no more.", soft_wrap=True)
+    out.print(f"Withdrawn: {study} is approved no more.")
     if trouble:
-        out.print(f"The coordinator is told when the agent starts ({trouble})", soft_wrap=True)
+        out.print(f"The coordinator is told when the agent starts ({trouble})")
 
 
 @app.command(rich_help_panel=DAILY)
@@ -171,10 +167,12 @@ def start(
     ] = 3600.0,
 ) -> None:
     """Take part in approved studies as they are announced."""
-    from consortium.engine.clock import Clock
-    from site_agent.agent import Agent  # imports image libraries, which the other commands spare
+    from functools import partial
 
-    agent = Agent(folder, Clock(), _now, _tell)
+    from consortium.engine.clock import Clock
+    from site_agent.agent import Agent
+
+    agent = Agent(folder, Clock(), _now, _log)
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
         from flows.site import attend  # the owner runs a Prefect of their own
@@ -185,29 +183,16 @@ def start(
 
 
 @app.command(rich_help_panel=DAILY)
-def status(folder: Folder = Path()) -> None:
+def status(folder: Folder = Path(), as_json: AsJson = False) -> None:
     """Show the site's configuration, its approved studies and what its agent waits for."""
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    out.print(f"site       {config.name}")
-    out.print(
-        f"key        {identity.public.hex()} ({fingerprint(identity.public)})", soft_wrap=True
-    )
-    out.print(f"data set   {config.dataset}", soft_wrap=True)
-    out.print(f"exchange   {config.exchange}", soft_wrap=True)
-    trust = read_trust(folder)
-    joined = f"{fingerprint(trust.centre)}, roster {trust.serial}" if trust else "none joined yet"
-    out.print(f"consortium {joined}")
-    for approval in approvals(folder, identity):
-        out.print(f"approved   {_promise(approval)}", soft_wrap=True)
-        try:
-            (trust or Trust(b"")).check_keys(approval.study.study, approval.keys)
-        except ConsortiumError as error:
-            out.print(f"refused    {error}", soft_wrap=True)
-    waiting = read_waiting(folder) if in_use(folder) else None
-    out.print(f"agent      {'running' if in_use(folder) else 'not running'}")
-    if waiting is not None:
-        who = ", ".join(f"{name}: {what}" for name, what in waiting.sites.items())
-        out.print(f"waits      {waiting.step}: {who}, since {moment(waiting.since)}")
+    from site_agent.status import read_status
+
+    found = read_status(folder)
+    if as_json:
+        out.print_json(found.as_json())
+        return
+    for line in found.lines():
+        out.print(line)
 
 
 @app.command(name="ledger", rich_help_panel=DAILY)
@@ -227,10 +212,17 @@ def show_ledger(
     ] = False,
 ) -> None:
     """Show what the data set has cost, and check that the ledger was not altered."""
+    from datetime import UTC
+
+    from consortium.formatting import count
+    from consortium.membership.keys import load_identity
+    from site_agent.config import SiteConfig
+    from site_agent.ledger.ledger import Ledger
     from site_agent.ledger.summary import print_accounts, verify_file, write_books
+    from site_agent.policy.policy import Policy
 
     if verify is not None:
-        out.print(verify_file(verify), soft_wrap=True)
+        out.print(verify_file(verify))
         return
     config, policy = SiteConfig.load(folder), Policy.load(folder)
     ledger = Ledger(config.ledger)
@@ -239,55 +231,55 @@ def show_ledger(
 
         head = open_anchor(folder, config, load_identity(folder)).accept()
         where = "its head is on the exchange" if head.seq else "the first round will leave its head"
-        out.print(f"Accepted with {count(head.seq, 'line')}; {where}.", soft_wrap=True)
+        out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
     elif as_json or page is not None:
         identity = load_identity(folder)
         write_books(ledger, policy, config, identity, page, datetime.now(UTC))
         if page is not None:
-            out.print(f"{page} is written.", soft_wrap=True)
+            out.print(f"{page} is written.")
     else:
-        print_accounts(ledger, policy, config, out)
+        print_accounts(ledger, policy, config, out.console)
 
 
 @app.command(rich_help_panel=DAILY)
 def doctor(
     folder: Folder = Path(),
     study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Test clock, keys, exchange, disk, ledger, versions and data; nothing leaves the site."""
+    import os
+    import secrets
+    import time
+    from dataclasses import asdict
+
+    from consortium.study.reader import load_study
     from site_agent.doctor.checkup import Surroundings, examine
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     checks = examine(folder, around, load_study(study) if study else None)
-    for check in checks:
-        out.print(f"{check.state:<5} {check.name}: {check.says} {check.remedy}", soft_wrap=True)
+    if as_json:
+        out.print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            out.print(f"{check.state:<5} {check.name}: {check.message} {check.remedy}")
     if any(check.state == "fail" for check in checks):
         raise SystemExit(1)
-
-
-def _promise(approval: Approval) -> str:
-    study, terms = approval.study, approval.terms
-    p = study.privacy
-    text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
-    text += f", {terms.runs} run{'' if terms.runs == 1 else 's'}"
-    if terms.epsilon is not None:
-        text += f", ε ≤ {terms.epsilon:g} in all"
-    return text + (f", until {terms.until}" if terms.until else "")
 
 
 def _now() -> datetime:
     return datetime.now().astimezone()
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
+    import sys
+
+    from consortium.errors import legible
+
     sys.stderr.write(f"{_now().isoformat(timespec='seconds')} {legible(line)}\n")
     sys.stderr.flush()
 
 
 def main() -> None:
     """Entry point: an expected error is one sentence and exit code 1."""
-    try:
-        app()
-    except ConsortiumError as error:
-        sys.stderr.write(f"site-agent: {error}\n")
-        sys.exit(1)
+    run_program("site-agent", app, out)

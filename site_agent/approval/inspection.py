@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
-from site_agent.data.bids import Skipped
+from site_agent.data.survey import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
@@ -86,6 +86,21 @@ class Inspection:
             out.print(
                 "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
             )
+
+    def as_json(self) -> dict[str, object]:
+        """Return what ``check --json`` prints."""
+        privacy, plan = self.signed.study.privacy, self.plan
+        return {
+            "study": self.signed.study.study,
+            "persons": len(self.lengths),
+            "skipped": [asdict(each) for each in self.skipped],
+            "rounds": plan and plan.rounds,
+            "epsilon": plan and plan.epsilon,
+            "epsilon_outsiders": plan and epsilon_of(plan.outsider_mu, privacy.delta),
+            "delta": privacy.delta,
+            "unit": privacy.unit,
+            "problems": list(self.problems),
+        }
 
     def _of_them(self) -> str:
         """What those who qualify have."""

@@ -4,60 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from consortium.errors import DataError
 from consortium.study.spec import DataSection
+from site_agent.data.survey import Run, Skipped, Subject
 
 Entities = dict[str, str]
-Reason = Literal["no-image", "no-view", "too-few-volumes", "unusable"]
 
 ENDINGS = (".nii.gz", ".nii")
 VARIANTS = ("space", "res", "desc", "cohort")
 """Entities that tell versions of one recording apart, not recordings."""
 UNCOMBINED = ("echo", "part")
 """Entities of files that are only a share of a recording."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One recording: the image, and the confounds table if there is one."""
-
-    bold: Path
-    confounds: Path | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One person with all their recordings: the unit that a study protects.
-
-    ``label`` stays at the site.
-    """
-
-    label: str
-    runs: tuple[Run, ...]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A person who is not in the analysis, or can't be.
-
-    Parameters
-    ----------
-    label : str
-        Stays at the site, as does ``detail``.
-    reason : str
-        ``no-image``, ``no-view`` and ``too-few-volumes`` are left out; ``unusable`` must be mended
-        first.
-    detail : str
-        One sentence.
-    """
-
-    label: str
-    reason: Reason
-    detail: str
 
 
 def find_subjects(

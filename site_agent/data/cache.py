@@ -16,7 +16,7 @@ from consortium.errors import ConfigurationError, DataError
 from consortium.space.atlas import Regions
 from consortium.space.grid import Grid
 from consortium.study.spec import DataSection
-from site_agent.data.bids import Subject
+from site_agent.data.survey import Subject
 
 Block = NDArray[np.float32]
 _Stamp = tuple[int, int, int]

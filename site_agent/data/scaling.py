@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.privacy.clipping import vector_norm
 
 Vector = NDArray[np.float64]
+
+_ROUNDING = 1e-12
+"""Relative to the largest entry: a smaller norm is what rounding leaves of equal values."""
 
 
 def finish(
@@ -38,12 +42,14 @@ def finish(
     vector = np.asarray(values, dtype=np.float64) / scale
     if not np.isfinite(vector).all():
         raise DataError(f"{where} leads to numbers that are not finite; check its values.")
-    size = float(np.abs(vector).max(initial=0.0))
+    # Brought near one by a power of two, which is exact: sums and squares keep to their range.
+    largest, exponent = np.frexp(np.abs(vector).max(initial=0.0))
+    near = np.ldexp(vector, -exponent)
     if center:
-        vector = vector - vector.mean()
-    norm = float(np.linalg.norm(vector))
+        near = near - near.mean()
     if not normalize:
-        return vector
-    if norm <= 1e-12 * size or not norm:  # what is left is rounding
+        return np.asarray(np.ldexp(near, exponent))
+    norm = vector_norm(near)
+    if not norm > _ROUNDING * largest:
         raise DataError(f"{where} has the same value everywhere; check its values.")
-    return np.asarray(vector / norm)
+    return np.asarray(near / norm)

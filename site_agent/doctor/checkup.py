@@ -117,11 +117,11 @@ def _guarded(name: str, look: Callable[[], Check]) -> Check:
     try:
         return look()
     except ConsortiumError as error:
-        says, _, remedy = str(error).rstrip(".").rpartition("; ")
-        return Check(name, "fail", f"{says or remedy}.", f"{remedy}." if says else "")
+        message, _, remedy = str(error).rstrip(".").rpartition("; ")
+        return Check(name, "fail", f"{message or remedy}.", f"{remedy}." if message else "")
     except Exception as error:  # a doctor does not fall ill
-        says = f"It can't be looked at ({type(error).__name__}: {error})."
-        return Check(name, "fail", says, "Check the folder's rights, or report this as a fault.")
+        message = f"It can't be looked at ({type(error).__name__}: {error})."
+        return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
 
 
 def _configuration(folder: Path) -> Check:
@@ -133,8 +133,8 @@ def _policy(folder: Path) -> Check:
     policy = Policy.load(folder)
     if (folder / POLICY).exists():
         return Check("policy", "ok", f"{policy.subject.total:g} is the largest ε for a person.")
-    says = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
-    return Check("policy", "warn", says, f"Write {POLICY} with what your board allows.")
+    message = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
+    return Check("policy", "warn", message, f"Write {POLICY} with what your board allows.")
 
 
 def _keys(folder: Path) -> Check:
@@ -144,10 +144,10 @@ def _keys(folder: Path) -> Check:
 
 def _disk(folder: Path, around: Surroundings) -> Check:
     free = around.free(folder)
-    says = f"{free / (1 << 30):.1f} GiB are free."
+    message = f"{free / (1 << 30):.1f} GiB are free."
     if free >= LITTLE:
-        return Check("disk", "ok", says)
-    return Check("disk", "fail" if free < SCARCE else "warn", says, "Make room on the disk.")
+        return Check("disk", "ok", message)
+    return Check("disk", "fail" if free < SCARCE else "warn", message, "Make room on the disk.")
 
 
 def _software() -> Check:
@@ -167,14 +167,14 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     files = [run.bold for subject in subjects for run in subject.runs]
     closed = [path for path in files if not os.access(path, os.R_OK)]
     if closed:
-        says = f"{len(closed)} of {count(len(files), 'image')} can't be read, {closed[0]} first."
-        return Check("data set", "fail", says, "Let the agent's user read the images.")
+        message = f"{len(closed)} of {count(len(files), 'image')} can't be read, {closed[0]} first."
+        return Check("data set", "fail", message, "Let the agent's user read the images.")
     people = f"{count(len(subjects), 'subject')} with {count(len(files), 'image')}"
-    says = f"'{study.study}' would find {people}"
+    message = f"'{study.study}' would find {people}"
     if skipped:
         remedy = "Preprocess them, or leave them out on purpose."
-        return Check("data set", "warn", f"{says}; {len(skipped)} have none that fits.", remedy)
-    return Check("data set", "ok", f"{says}.")
+        return Check("data set", "warn", f"{message}; {len(skipped)} have none that fits.", remedy)
+    return Check("data set", "ok", f"{message}.")
 
 
 def _ledger(config: SiteConfig) -> Check:
@@ -198,9 +198,9 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'{used}.")
-    says, _, remedy = problems[0].rstrip(".").rpartition("; ")
+    message, _, remedy = problems[0].rstrip(".").rpartition("; ")
     more = f" ({len(problems) - 1} more)" if problems[1:] else ""
-    return Check("study", "fail", f"{says}{more}.", f"{remedy}.")
+    return Check("study", "fail", f"{message}{more}.", f"{remedy}.")
 
 
 def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str]) -> str:
@@ -216,8 +216,8 @@ def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str
 def _prefect(environment: Mapping[str, str]) -> Check:
     url = environment.get("PREFECT_API_URL", "")
     if not url:
-        says = "PREFECT_API_URL is not set, so that Prefect's own profile decides."
-        return Check("Prefect", "warn", says, "Set it, or write prefect: false in site.yaml.")
+        message = "PREFECT_API_URL is not set, so that Prefect's own profile decides."
+        return Check("Prefect", "warn", message, "Set it, or write prefect: false in site.yaml.")
     remedy = "Start Prefect's server, correct PREFECT_API_URL, or write prefect: false."
     if not url.startswith(("http://", "https://")):
         return Check("Prefect", "fail", "PREFECT_API_URL is no http address.", remedy)

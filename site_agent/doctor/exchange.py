@@ -52,19 +52,21 @@ def clock(
     remedy = "Set the clock, best by a time service."
     last = _last_entry(config)
     if last is not None and last > now() + SLOW:
-        says = f"The clock is {last - now():.0f} s before the ledger's last line."
-        return Check("clock", "fail", says, remedy)
+        message = f"The clock is {last - now():.0f} s before the ledger's last line."
+        return Check("clock", "fail", message, remedy)
     arrival = arrival or _arrival(config)
     if arrival is None:
-        says = "This kind of exchange does not tell its time, so there is nothing to compare with."
-        return Check("clock", "warn", says, "Compare the clock with another one.")
+        message = (
+            "This kind of exchange does not tell its time, so there is nothing to compare with."
+        )
+        return Check("clock", "warn", message, "Compare the clock with another one.")
     name, before = f"probes/{config.name}/{token}-clock", now()
     config.open_exchange().put(name, token.encode())
     stored, after = arrival(name), now()
     off = max(before - stored, stored - after, 0.0)
     state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
-    says = f"The clock and the exchange's differ by {off:.0f} s."
-    return Check("clock", state, says, "" if state == "ok" else remedy)  # type: ignore[arg-type]
+    message = f"The clock and the exchange's differ by {off:.0f} s."
+    return Check("clock", state, message, "" if state == "ok" else remedy)  # type: ignore[arg-type]
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
@@ -73,13 +75,15 @@ def anchor(config: SiteConfig, folder: Path) -> Check:
     if not config.ledger.exists():  # it is not the doctor who makes one
         if not exchange.children(f"ledgers/{config.name}"):
             return Check("witness", "ok", "Nothing was spent, and nothing says otherwise.")
-        says = f"{config.ledger} is missing, and the exchange says that there was one."
-        return Check("witness", "warn", says, "Restore the ledger if this site had one.")
+        message = f"{config.ledger} is missing, and the exchange says that there was one."
+        return Check("witness", "warn", message, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
     agreeing = open_anchor(folder, config, load_identity(folder)).check()
     if ledger.head().seq and not agreeing:
-        says = "The exchange holds none of this site's signed heads of its ledger."
-        return Check("witness", "warn", says, "It will after the next round, if none was deleted.")
+        message = "The exchange holds none of this site's signed heads of its ledger."
+        return Check(
+            "witness", "warn", message, "It will after the next round, if none was deleted."
+        )
     return Check("witness", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
 
 
@@ -90,8 +94,8 @@ def announced(exchange: Exchange, known: list[Approval]) -> Check:
         return Check("version", "ok", f"This is {__version__}; no approved run says the centre's.")
     if found == __version__:
         return Check("version", "ok", f"The centre runs {found}, too.")
-    says = f"The centre runs {found[:40]} and this site {__version__}."
-    return Check("version", "warn", says, "Install the centre's version.")
+    message = f"The centre runs {found[:40]} and this site {__version__}."
+    return Check("version", "warn", message, "Install the centre's version.")
 
 
 def _versions(exchange: Exchange, known: list[Approval]) -> Iterator[str]:

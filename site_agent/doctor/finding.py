@@ -15,7 +15,7 @@ class Check:
     name : str
         What was looked at.
     state : {'ok', 'warn', 'fail'}
-    says : str
+    message : str
         One sentence; it stays at the site.
     remedy : str
         What to do, if anything.
@@ -23,5 +23,5 @@ class Check:
 
     name: str
     state: Literal["ok", "warn", "fail"]
-    says: str
+    message: str
     remedy: str = ""

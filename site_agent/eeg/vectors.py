@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.views.eeg import EegView
-from site_agent.data.bids import Skipped
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, finish
+from site_agent.data.survey import Skipped
 from site_agent.eeg.epochs import WINDOW, cut_epochs
 from site_agent.eeg.files import find_recordings, read_recording
 from site_agent.eeg.recording import Signals

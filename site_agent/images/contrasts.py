@@ -13,7 +13,8 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.spec import DataSection
-from site_agent.data.bids import ENDINGS, Skipped, entities, misplaced
+from site_agent.data.bids import ENDINGS, entities, misplaced
+from site_agent.data.survey import Skipped
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole
 
 Values = NDArray[np.float64]

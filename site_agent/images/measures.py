@@ -17,8 +17,8 @@ from consortium.errors import DataError
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
-from site_agent.data.bids import Skipped, Subject
 from site_agent.data.scaling import Vector, finish
+from site_agent.data.survey import Skipped, Subject
 from site_agent.images.contrasts import read_contrasts
 from site_agent.images.nifti import open_series, repetition_time
 from site_agent.images.series import SiteDataset

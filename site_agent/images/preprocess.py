@@ -14,8 +14,9 @@ from scipy import ndimage
 from consortium.errors import DataError
 from consortium.space.atlas import Regions
 from consortium.space.grid import Grid
+from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.study.spec import DataSection
-from site_agent.data.bids import Run, Subject
+from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series, same_grid
 from site_agent.images.volumes import iterate_volumes, stored_places
@@ -23,7 +24,6 @@ from site_agent.images.volumes import iterate_volumes, stored_places
 Block = NDArray[np.float32]
 
 DEGREES = {"none": -1, "constant": 0, "linear": 1, "quadratic": 2}
-FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
 DEPENDENT = 1e-8
 """Share of its size, or of the largest singular value, below which a regressor adds nothing."""
 CONSTANT = 1e-6

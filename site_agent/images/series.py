@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,52 +17,14 @@ from consortium.space.atlas import Regions
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.spec import DataSection
-from site_agent.data.bids import Skipped, Subject, find_subjects
+from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.parallel import map_ahead
+from site_agent.data.survey import Skipped, Subject, Survey
 from site_agent.images.nifti import open_series
 from site_agent.images.preprocess import preprocess
 
 Block = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What the headers of all images tell.
-
-    Parameters
-    ----------
-    subjects : tuple of Subject
-        Who takes part.
-    lengths : tuple of int
-        Volumes of each of them, over all runs.
-    skipped : tuple of Skipped
-        Who does not, and why.
-    """
-
-    subjects: tuple[Subject, ...]
-    lengths: tuple[int, ...]
-    skipped: tuple[Skipped, ...]
-
-    def sound(self, nobody: str) -> Survey:
-        """Return the survey itself, if a study can be run on it.
-
-        Parameters
-        ----------
-        nobody : str
-            What to say if nobody takes part.
-
-        Raises
-        ------
-        DataError
-            If somebody's data are unusable, or nobody takes part.
-        """
-        for skipped in self.skipped:
-            if skipped.reason == "unusable":
-                raise DataError(skipped.detail)
-        if not self.lengths:
-            raise DataError(nobody)
-        return self
 
 
 class SiteDataset:

@@ -17,9 +17,8 @@ from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
-from site_agent.data.bids import Skipped
+from site_agent.data.survey import Skipped, Survey
 from site_agent.data.tsv import read_table
-from site_agent.images.series import Survey
 
 Vectors = Mapping[str, NDArray[np.float64]]
 

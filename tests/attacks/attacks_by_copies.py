@@ -43,7 +43,7 @@ def _put_back(source: Path, folder: Path, *names: str) -> None:
 def _unmask(village: LocalConsortium, lost: str | None) -> None:
     """Write the hub's request for round 1 over the one before."""
     survivors = tuple(site for site in SITES if site != lost)
-    party = village.agents["east"]._runs["small-0001"]._party  # type: ignore[union-attr]
+    party = village.agents["east"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     about = party._rounds[1].context
     shown = manifests(village.place, survivors, about)
     body = messages.Request(about, survivors, (lost,) if lost else (), shown)

@@ -56,7 +56,7 @@ def more_rounds_than_planned(stage: Stage) -> bool:
 
 
 def _all_survive(village: LocalConsortium) -> bytes:
-    party = village.agents["north"]._runs["small-0001"]._party  # type: ignore[union-attr]
+    party = village.agents["north"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     about = party._rounds[1].context
     return messages.encode(
         messages.Request(about, SITES, (), manifests(village.place, SITES, about))
@@ -100,7 +100,7 @@ def _as_asked(_real: object) -> Callable[..., Query]:
 def another_target_than_the_studys(stage: Stage) -> bool:
     """Has a network that was planned for one column trained on another, by a query of its form."""
     village = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
-    plan = village.agents["north"]._runs["small-0001"].plan  # type: ignore[union-attr]
+    plan = village.agents["north"]._runs["small-0001"].rounds._plan  # type: ignore[union-attr]
     assert plan is not None
     query = next(REGISTRY["network"].run(plan.study.analysis, plan.shape))
     ask(village.place, replace(query, arguments={**query.arguments, "target": 3}))

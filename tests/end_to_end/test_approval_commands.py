@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -65,6 +66,31 @@ def test_a_yes_is_taken_back_here_and_on_the_exchange(town: Town) -> None:
     consent = _consent(place)
     assert consent is not None
     assert consent.runs == 1
+
+
+def test_status_says_the_same_to_scripts_and_to_people(town: Town) -> None:
+    place, _ = town
+    folder = ("-f", place.site("east"))
+    _approve(place)
+    found = json.loads(enter("site-agent", "status", "--json", *folder).out)
+    told = enter("site-agent", "status", *folder).out
+    (approved,) = found["approved"]
+    assert (approved["study"], approved["runs"], approved["refused"]) == ("small", 1, None)
+    assert (found["site"], found["running"], found["waiting"]) == ("east", False, None)
+    for each in (found["key"], found["fingerprint"], found["exchange"], "agent      not running"):
+        assert each in told
+
+
+def test_the_doctor_says_the_same_to_scripts_and_to_people(town: Town) -> None:
+    place, _ = town
+    folder = ("-f", place.site("east"))
+    printed = enter("site-agent", "doctor", "--json", *folder)
+    told = enter("site-agent", "doctor", *folder)
+    found = json.loads(printed.out)
+    assert printed.code == told.code == any(check["state"] == "fail" for check in found)
+    lines = told.out.splitlines()
+    names = [f"{check['state']:<5} {check['name']}: " for check in found]
+    assert all(line.startswith(name) for line, name in zip(lines, names, strict=True))
 
 
 def test_without_exchange_a_yes_is_taken_back_and_that_is_told_later(town: Town) -> None:

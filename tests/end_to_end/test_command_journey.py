@@ -65,6 +65,8 @@ def _agree(place: DemoFolders) -> None:
         said = enter("site-agent", "check", *files, *folder)
         assert said.code == 0, said
         assert "3 persons qualify" in said.out
+        found = json.loads(enter("site-agent", "check", *files, *folder, "--json").out)
+        assert (found["persons"], found["problems"]) == (3, [])
         said = enter("site-agent", "approve", *files, *folder)
         assert said.code == 0
         assert "Approved: small: ica, ε ≤ 8 at δ = 1e-05, unit subject, 1 run." in said.out

@@ -12,7 +12,8 @@ import numpy as np
 
 from consortium.space.grid import Grid, mask_grid
 from consortium.study.spec import DataSection
-from site_agent.data.bids import Run, Subject, entities, find_subjects
+from site_agent.data.bids import entities, find_subjects
+from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series
 from site_agent.images.preprocess import preprocess

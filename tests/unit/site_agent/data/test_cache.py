@@ -9,8 +9,8 @@ import pytest
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.grid import Grid
 from consortium.study.spec import DataSection
-from site_agent.data.bids import Run, Subject
 from site_agent.data.cache import BlockCache, block_key
+from site_agent.data.survey import Run, Subject
 from tests.support.tiny_images import save_subject, tiny_grid, tiny_series
 
 SHAPE = (7, 5)

@@ -69,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
 
 def _found(folder: Path, study: object = None, **changes: object) -> dict[str, Check]:
     checks = examine(folder, _around(**changes), study)  # type: ignore[arg-type]
-    assert all(check.says.endswith(".") for check in checks)
+    assert all(check.message.endswith(".") for check in checks)
     assert all(check.remedy or check.state == "ok" for check in checks)
     return {check.name: check for check in checks}
 
@@ -92,9 +92,9 @@ def test_a_healthy_site(folder: Path) -> None:
         *("configuration", "policy", "keys", "disk", "software", "data set", "ledger"),
         *("exchange", "clock", "witness", "version", "study"),
     ]
-    assert "3 subjects with 3 images" in found["data set"].says
-    assert "1 line," in found["ledger"].says
-    assert "1 signed head on" in found["witness"].says
+    assert "3 subjects with 3 images" in found["data set"].message
+    assert "1 line," in found["ledger"].message
+    assert "1 signed head on" in found["witness"].message
 
 
 def test_a_new_site_is_healthy_and_is_left_as_it_was(folder: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_restored_backup_is_found(folder: Path) -> None:
     (folder / "ledger.sqlite").write_bytes(old)
     check = _found(folder)["witness"]
     assert check.state == "fail"
-    assert "it is a backup older than what was spent" in check.says
+    assert "it is a backup older than what was spent" in check.message
     assert check.remedy.startswith("restore the newest copy")
 
 
@@ -198,7 +198,7 @@ def test_a_clock_that_is_off(off: int, state: str, folder: Path) -> None:
     check = _found(folder, now=lambda: time.time() + off)["clock"]
     assert check.state == state
     if state != "ok":
-        assert f"differ by {abs(off)} s" in check.says
+        assert f"differ by {abs(off)} s" in check.message
 
 
 def test_the_exchanges_own_time_can_be_given(folder: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_clock_before_the_ledgers_last_line(folder: Path) -> None:
     _spend(folder, at="2126-01-01T00:00:00+00:00")
     check = _found(folder)["clock"]
     assert check.state == "fail"
-    assert "before the ledger's last line" in check.says
+    assert "before the ledger's last line" in check.message
 
 
 def test_an_exchange_that_lets_messages_be_written_over(
@@ -226,33 +226,33 @@ def test_an_exchange_that_lets_messages_be_written_over(
         path.write_bytes(data)
 
     monkeypatch.setattr(DirectoryExchange, "put", put)
-    assert "can be written over" in _found(folder)["exchange"].says
+    assert "can be written over" in _found(folder)["exchange"].message
     monkeypatch.setattr(DirectoryExchange, "put", lambda *_: None)
-    assert "came back altered or not at all" in _found(folder, token="t1")["exchange"].says
+    assert "came back altered or not at all" in _found(folder, token="t1")["exchange"].message
 
 
 def test_what_a_study_would_find(folder: Path) -> None:
     _, second, _ = sorted((folder / "bids").rglob("*.nii"))
     second.rename(second.with_name("sub-002_task-other_bold.nii"))
     check = _found(folder, make_study())["data set"]
-    assert (check.state, "2 subjects with 2 images; 1 have none" in check.says) == ("warn", True)
+    assert (check.state, "2 subjects with 2 images; 1 have none" in check.message) == ("warn", True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_images_that_can_not_be_read(folder: Path) -> None:
     next((folder / "bids").rglob("*.nii")).chmod(0)
-    assert "1 of 3 images can't be read" in _found(folder, make_study())["data set"].says
+    assert "1 of 3 images can't be read" in _found(folder, make_study())["data set"].message
 
 
 def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> None:
     check = _found(folder, make_study(colluding_sites=0, epsilon=50.0))["study"]
-    assert "fewest_colluding_sites" in check.says
-    assert "(2 more)" in check.says
+    assert "fewest_colluding_sites" in check.message
+    assert "(2 more)" in check.message
     ledger = Ledger(folder / "ledger.sqlite")
     ledger.reserve(
         replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2), up_to(9.0), "now"
     )
-    assert "subject.total" in _found(folder, make_study(), token="t1")["study"].says
+    assert "subject.total" in _found(folder, make_study(), token="t1")["study"].message
 
 
 @pytest.mark.parametrize(("approved", "state"), [(1, "ok"), (2, "fail")])
@@ -270,7 +270,7 @@ def test_another_run_is_held_against_the_policy_only_while_one_is_approved(
     Policy(subject=Allowance(study=study.privacy.epsilon * 1.2, total=20.0)).save(folder)
     check = _found(folder, study)["study"]
     assert check.state == state
-    assert ("approved for 1 run" in check.says) == (state == "ok")
+    assert ("approved for 1 run" in check.message) == (state == "ok")
     anew = study.model_copy(update={"title": "Another study"})  # nobody has said yes to it
     assert _found(folder, anew, token="t1")["study"].state == "fail"
 
@@ -291,7 +291,7 @@ def test_the_newest_announcement_of_an_approved_study_counts(folder: Path) -> No
     approval = _announce(exchange, folder, "small-0001", "0.0.1")
     assert announced(exchange, []).state == "ok"
     check = announced(exchange, [approval])
-    assert (check.state, "runs 0.0.1" in check.says) == ("warn", True)
+    assert (check.state, "runs 0.0.1" in check.message) == ("warn", True)
     _announce(exchange, folder, "small-0002", __version__)
     _announce(exchange, folder, "foreign-0003", "9.9.9")
     assert announced(exchange, [approval]).state == "ok"
@@ -348,4 +348,4 @@ def test_no_fault_of_its_own_stops_it(folder: Path) -> None:
 
     check = _found(folder, free=broken)["disk"]
     assert check.state == "fail"
-    assert "RuntimeError: no disk" in check.says
+    assert "RuntimeError: no disk" in check.message

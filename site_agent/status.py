@@ -1,0 +1,138 @@
+"""A site's state, for its people and for a script: who it is, what is approved, what is awaited."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from consortium.engine.wait_file import Waiting, read_waiting
+from consortium.errors import ConsortiumError
+from consortium.files.lock import in_use
+from consortium.formatting import count, moment
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import fingerprint
+from site_agent.approval.approval import Approval, approvals
+from site_agent.config import SiteConfig
+from site_agent.enrolment.pinned_consortium import Trust, read_trust
+
+
+@dataclass(frozen=True)
+class Yes:
+    """An approved study, and why it counts no more, if so."""
+
+    approval: Approval
+    refused: str
+
+    def as_json(self) -> dict[str, object]:
+        """Return what stands in ``status --json``."""
+        study, terms = self.approval.study, self.approval.terms
+        return {
+            "study": study.study,
+            "algorithm": study.algorithm,
+            "unit": study.privacy.unit,
+            "epsilon": study.privacy.epsilon,
+            "delta": study.privacy.delta,
+            "runs": terms.runs,
+            "epsilon_in_all": terms.epsilon,
+            "until": terms.until.isoformat() if terms.until else None,
+            "refused": self.refused or None,
+        }
+
+
+@dataclass(frozen=True)
+class SiteStatus:
+    """A site's state.
+
+    Parameters
+    ----------
+    config : SiteConfig
+    key : bytes
+        The site's public key.
+    trust : Trust or None
+        The consortium that it has joined.
+    approved : tuple of Yes
+    running : bool
+        Whether the agent is at work.
+    waiting : Waiting or None
+        What the agent waits for.
+    """
+
+    config: SiteConfig
+    key: bytes
+    trust: Trust | None
+    approved: tuple[Yes, ...]
+    running: bool
+    waiting: Waiting | None
+
+    def lines(self) -> list[str]:
+        """Return what ``status`` prints."""
+        trust = self.trust
+        joined = (
+            f"{fingerprint(trust.centre)}, roster {trust.serial}" if trust else "none joined yet"
+        )
+        lines = [
+            f"site       {self.config.name}",
+            f"key        {self.key.hex()} ({fingerprint(self.key)})",
+            f"data set   {self.config.dataset}",
+            f"exchange   {self.config.exchange}",
+            f"consortium {joined}",
+        ]
+        for yes in self.approved:
+            lines.append(f"approved   {promise(yes.approval)}")
+            if yes.refused:
+                lines.append(f"refused    {yes.refused}")
+        lines.append(f"agent      {'running' if self.running else 'not running'}")
+        if self.waiting is not None:
+            who = ", ".join(f"{name}: {what}" for name, what in self.waiting.sites.items())
+            since = moment(self.waiting.since)
+            lines.append(f"waits      {self.waiting.step}: {who}, since {since}")
+        return lines
+
+    def as_json(self) -> dict[str, object]:
+        """Return what ``status --json`` prints."""
+        trust = self.trust
+        return {
+            "site": self.config.name,
+            "key": self.key.hex(),
+            "fingerprint": fingerprint(self.key),
+            "dataset": str(self.config.dataset),
+            "exchange": self.config.exchange,
+            "consortium": trust and {"key": trust.centre.hex(), "roster": trust.serial},
+            "approved": [yes.as_json() for yes in self.approved],
+            "running": self.running,
+            "waiting": self.waiting and asdict(self.waiting),
+        }
+
+
+def read_status(folder: Path) -> SiteStatus:
+    """Look a site's folder through.
+
+    Raises
+    ------
+    ConfigurationError
+        If a file can't be read.
+    """
+    config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_trust(folder)
+    approved = tuple(Yes(each, _refused(trust, each)) for each in approvals(folder, identity))
+    running = in_use(folder)
+    waiting = read_waiting(folder) if running else None
+    return SiteStatus(config, identity.public, trust, approved, running, waiting)
+
+
+def promise(approval: Approval) -> str:
+    """Say in a line what was approved."""
+    study, terms = approval.study, approval.terms
+    p = study.privacy
+    text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
+    text += f", {count(terms.runs, 'run')}"
+    if terms.epsilon is not None:
+        text += f", ε ≤ {terms.epsilon:g} in all"
+    return text + (f", until {terms.until}" if terms.until else "")
+
+
+def _refused(trust: Trust | None, approval: Approval) -> str:
+    try:
+        (trust or Trust(b"")).check_keys(approval.study.study, approval.keys)
+    except ConsortiumError as error:
+        return str(error)
+    return ""
