@@ -228,14 +228,17 @@ class Query:
         Key of the algorithm's ``statistics``.
     arguments : mapping
         Public arguments (arrays, numbers, names).
-    heard : Heard, optional
+    neighbour_answers : NeighbourAnswers, optional
         Put in by the site that is asked, if the stage is among neighbours; the centre sends none.
+    site : int
+        Index of the site that is asked; put in by that site, and never sent.
     """
 
     stage: str
     statistic: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     neighbour_answers: NeighbourAnswers | None = None
+    site: int = 0
 
 
 class SiteData(Protocol):

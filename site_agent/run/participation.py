@@ -296,12 +296,9 @@ class Attendance:
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
     def _hear(self, query: Query, stage: Stage) -> Query:
-        """Put in what the neighbours said."""
-        return (
-            replace(query, neighbour_answers=self._neighbours.heard(stage))
-            if stage.release.neighbours
-            else query
-        )
+        """Put in which site is asked and what its neighbours said."""
+        heard = self._neighbours.heard(stage) if stage.release.neighbours else None
+        return replace(query, neighbour_answers=heard, site=self._index)
 
     def _contribute(
         self, number: int, context: bytes, query: Query, stage: Stage
