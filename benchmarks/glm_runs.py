@@ -19,6 +19,7 @@ from consortium.simulation.array_data import ArrayData
 Array = NDArray[np.float64]
 GLM = REGISTRY["glm"]
 _SCALE = 8.0  # what the made-up covariates are divided by, to lie within -1 and 1
+_LIMIT = 3.0  # standard deviations that become 1 for `regression`
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +73,11 @@ def make_trial(people: People, **analysis: object) -> Trial:
     }
     sizes = tuple(len(part) for part in parts)
     shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))  # type: ignore[arg-type]
-    sites = tuple(_Table(table[:, part], views) for part in parts)
+    sites = tuple(TableData(table[:, part], views) for part in parts)
     return Trial(people, GLM.Parameters.model_validate(values), sites, shape)  # type: ignore[arg-type]
 
 
-class _Table(ArrayData):
+class TableData(ArrayData):
     """A site whose table is at hand, without a block for each person."""
 
     def __init__(self, table: Array, views: tuple[tuple[str, int], ...]) -> None:
@@ -115,6 +116,42 @@ def run_trial(trial: Trial, noise: float, generator: np.random.Generator) -> Res
         except StopIteration as stop:
             result: Result = stop.value
             return result
+
+
+def by_regression(
+    people: People, tried: Array, noise: float, generator: np.random.Generator
+) -> Array:
+    """Effects as `regression` finds them, outcome by outcome, with columns for the sites.
+
+    ``noise`` is over the sensitivity, of a release with an outcome's part of the budget.
+    """
+    algorithm, found = REGISTRY["regression"], []
+    design = people.design()
+    design[0] = 2 * design[0] - 1
+    design[1:3] = np.clip(design[1:3] / _LIMIT, -1, 1)
+    design = design[:-1]  # the last site is what is left of the constant
+    views = (("x", len(design)), ("y", 1))
+    parameters = algorithm.Parameters.model_validate(
+        {"target": "y", "bound": float(np.sqrt(len(COVARIATES) + 2))}
+    )
+    for place in tried:
+        unit = _LIMIT * people.deviation[place]
+        target = np.clip((people.outcomes[place] - people.location[place]) / unit, -1, 1)
+        site = TableData(np.vstack([design, target]), views)
+        sizes = (len(target),)
+        shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
+        (stage,) = algorithm.releases(parameters, shape)
+        run = algorithm.run(parameters, shape)
+        query = next(run)
+        mean = algorithm.statistics[query.statistic](site, query, stage.bound)
+        deviation = stage.bound.sensitivity(len(target)) * noise
+        mean = mean + deviation * generator.standard_normal(len(mean))
+        try:
+            run.send(Release(mean, deviation, (0,)))
+        except StopIteration as stop:
+            result: Result = stop.value
+            found.append(2 * unit * result.arrays["coefficients"][0, 0])
+    return np.array(found)
 
 
 def least_squares(design: Array, outcomes: Array) -> tuple[Array, Array, Array]:

@@ -41,7 +41,6 @@ from consortium.kernels.contrast_regression import (
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 
-
 _EXAMPLE: Mapping[str, Any] = {
     "outcomes": "x",
     "formula": "group1",
