@@ -399,6 +399,14 @@ class NamesSites(Protocol):
         """Raise StudyError if they don't fit the study's sites."""
 
 
+@runtime_checkable
+class Foretells(Protocol):
+    """An algorithm that says before a run what its study will see."""
+
+    def foretell(self, parameters: Any, shape: Shape) -> Table:
+        """What to expect of the study, and of the nearest others."""
+
+
 class Algorithm(Protocol):
     """A whole algorithm; `REGISTRY` maps its name to one of these."""
 

@@ -22,9 +22,10 @@ from consortium.algorithms.base import (
     Release,
     Run,
     Shape,
+    Table,
     Takes,
 )
-from consortium.algorithms.glm.forecast import check_worth, forecast, problem
+from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan, Groups
 from consortium.algorithms.glm.result import effects_result, stopped_result
@@ -73,6 +74,10 @@ class Glm:
         plan = GlmPlan(parameters, shape)
         check_worth(plan)
         return plan.releases
+
+    def foretell(self, parameters: GlmParameters, shape: Shape) -> Table:
+        """Expected errors of the study, of half and twice the ε, and of fewer outcomes."""
+        return foretell(GlmPlan(parameters, shape))
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Adjust, stop if that leaves too little, and estimate."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from consortium.algorithms.base import Table
 from consortium.algorithms.glm.plan import WITHIN, GlmPlan
 from consortium.errors import StudyError
 
@@ -137,3 +138,47 @@ def check_worth(plan: GlmPlan) -> Forecast:
     if reason:
         raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
     return found
+
+
+def foretell(plan: GlmPlan) -> Table:
+    """Tabulate what the study will see, and what others near it would."""
+    parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
+    louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
+    plans = {
+        "as it is": plan,
+        "about half the ε": GlmPlan(parameters, louder),
+        "about twice the ε": GlmPlan(parameters, softer),
+        "a quarter of the outcomes": GlmPlan(parameters, shape, max(count // 4, 1)),
+        "means of ten groups of outcomes": GlmPlan(parameters, shape, min(count, 10)),
+    }
+    found = {name: forecast(each) for name, each in plans.items()}
+    rows = [
+        (
+            name,
+            each.error,
+            math.sqrt(each.sampling),
+            each.detectable,
+            each.alone,
+            _verdict(plan, each),
+        )
+        for name, each in found.items()
+    ]
+    return Table(
+        f"Expected errors of the effects on {count} outcomes, in public standard deviations: in all, "
+        "of chance alone, and of the site that knows most, without noise. The least detectable "
+        "effect, in standard deviations within groups and sites, is found with power 0.8. "
+        f"{_effective(plan, found['as it is'])}",
+        ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
+        tuple(rows),
+    )
+
+
+def _verdict(plan: GlmPlan, found: Forecast) -> str:
+    if problem(plan, found):
+        return "no"
+    return "hardly: close to the largest site" if found.error > _CLOSE * found.alone else "yes"
+
+
+def _effective(plan: GlmPlan, found: Forecast) -> str:
+    persons = int(plan.groups.persons.sum())
+    return f"Its {persons:,} persons tell as much as {found.effective:,.0f} in balanced sites."

@@ -109,6 +109,8 @@ class GlmPlan:
     ----------
     parameters : GlmParameters
     shape : Shape
+    outcomes : int, optional
+        Plan for so many outcomes instead of those there are.
 
     Raises
     ------
@@ -116,21 +118,19 @@ class GlmPlan:
         If names are unknown, or no site has both groups.
     """
 
-    def __init__(self, parameters: GlmParameters, shape: Shape) -> None:
+    def __init__(
+        self, parameters: GlmParameters, shape: Shape, outcomes: int | None = None
+    ) -> None:
         self.parameters = parameters
         self.shape = shape
         self.columns: Columns = resolve(parameters, shape)
+        self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
         self.groups = _groups(parameters, shape, self.columns.group.level)
         if not self.groups.spread.any():
             raise StudyError(
                 "field 'analysis.groups': no site has persons of both groups, so that group can't "
                 "be told from site; add a site that has."
             )
-
-    @property
-    def outcomes(self) -> int:
-        """V."""
-        return len(self.columns.outcomes)
 
     @property
     def covariates(self) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
+from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
+from consortium.views.fmri import FmriView
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high", "found")
@@ -61,7 +64,13 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
         numbers,
         loadings="loadings",
         tables={f"contrast-{parameters.contrast}": table},
-        captions=Captions("contrast", _headline(plan, significant, error), _MEANING),
+        captions=Captions(
+            "contrast",
+            _headline(plan, significant, error),
+            _MEANING,
+            found=bool(significant.any()),
+        ),
+        images=_images(plan, arrays, significant),
     )
 
 
@@ -82,6 +91,42 @@ def _loadings(plan: GlmPlan, effects: Array) -> Array:
     found = np.zeros((plan.shape.features, 1))
     found[plan.columns.outcomes.astype(np.int64), 0] = effects
     return found
+
+
+def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
+    """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
+    name, maps = plan.parameters.contrast, _maps(arrays)
+    owners = np.array([view for view, _ in plan.columns.labels])
+    images = [view.name for view in plan.parameters.views if isinstance(view, FmriView)]
+    found = {}
+    for view in (each for each in plan.parameters.outcome_views if each in images):
+        rows = owners == view
+        hidden = np.where(significant[rows], 0.0, np.inf)[:, None]
+        for stat, (values, caption) in maps.items():
+            found[f"{view}_contrast-{name}_stat-{stat}"] = ImageSet(
+                values[rows][:, None],
+                caption,
+                (name,),
+                {"contrast": name, "stat": stat},
+                units=stat if stat in ("t", "z") else "arbitrary",
+                view=view,
+                found=(bool(significant[rows].any()),),
+                drawn=stat == "t",
+                threshold=hidden if stat == "t" else 0.0,
+            )
+    return found
+
+
+def _maps(arrays: dict[str, Array]) -> dict[str, tuple[Array, str]]:
+    signs = np.sign(arrays["effect"])
+    return {
+        "effect": (arrays["effect"], _MEANING),
+        "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
+        "t": (arrays["t"], "Effect over its standard error, which counts chance and noise."),
+        "z": (signs * norm.isf(arrays["p"] / 2), "Normal deviate with the same p."),
+        "p": (arrays["p"], "Two-sided p of no effect."),
+        "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
+    }
 
 
 def _advice(clipped: float, found: Effects) -> str:
