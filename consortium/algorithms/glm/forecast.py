@@ -164,7 +164,7 @@ def foretell(plan: GlmPlan) -> Table:
         for name, each in found.items()
     ]
     return Table(
-        f"Expected errors of the effects on {count} outcomes, in public standard deviations: in all, "
+        f"Expected errors of effects on {count} outcomes, in public standard deviations: whole, "
         "of chance alone, and of the site that knows most, without noise. The least detectable "
         "effect, in standard deviations within groups and sites, is found with power 0.8. "
         f"{_effective(plan, found['as it is'])}",

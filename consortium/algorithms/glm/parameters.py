@@ -72,7 +72,7 @@ class GlmParameters(FrozenModel):
         description="Persons of each level of the contrast's column, in the levels' order, by "
         "site: public, as the number of a site's persons is.",
     )
-    norms: Norms = Field(description=Norms.__doc__)
+    norms: Norms = Field(description="Public norms of the outcomes: see below.")
     covariates: dict[Term, CovariateNorm] = Field(
         default_factory=dict,
         description="Usual mean and standard deviation of columns with limits; by default the "
