@@ -34,9 +34,9 @@ from tests.support.cases import (
 )
 
 FOLDER = Path(algorithms.__file__).parent
-PARTS = ("graph", "parameters", "entries", "site", "plan", "forecast", "result", "centre")
+PARTS = ("graph", "parameters", "entries", "choice", "site", "plan", "forecast", "result", "centre")
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, and
-the mega-analysis entries by name and a forecast."""
+the mega-analysis entries by name, a choice of bounds and a forecast."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 

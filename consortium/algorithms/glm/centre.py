@@ -25,9 +25,10 @@ from consortium.algorithms.base import (
     Table,
     Takes,
 )
+from consortium.algorithms.glm.choice import Groups
 from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan, Groups
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.result import effects_result, stopped_result
 from consortium.algorithms.glm.site import glm_contrast, glm_covariates
 from consortium.kernels.contrast_regression import (
@@ -105,7 +106,7 @@ class Glm:
             plan.choice.clip,
             float(_persons(plan, release).sum()),
             parameters.explained,
-            plan.root,
+            plan.design.root,
             noise,
             float(adjustment.slopes @ adjustment.slopes) * adjustment.offsets,
         )

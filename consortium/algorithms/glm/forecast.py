@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Table
-from consortium.algorithms.glm.plan import WITHIN, GlmPlan
+from consortium.algorithms.glm.choice import WITHIN
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
 
 DETECTABLE = 3.34

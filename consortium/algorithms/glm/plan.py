@@ -1,105 +1,31 @@
-"""Bounds, shares of the budget and the expected precision of `glm`, from public numbers only.
+"""What a regression of every outcome will release, from the study alone.
 
 The persons of each group are declared in the study, so that the plan needs neither data nor the
-sites' own word. Where h, the clipping bound over what outcomes usually are, is small, more is
-clipped and the noise is less; noise rules where persons are few, and chance where they are many.
+sites' own word.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Form, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import Argument, Form, PlannedRelease, Shape, forms_of
+from consortium.algorithms.glm.choice import (
+    DIVISOR_SHARE,
+    SPREAD_SHARE,
+    SQUARES_SHARE,
+    Choice,
+    Design,
+    Groups,
+)
 from consortium.algorithms.glm.entries import Columns, resolve
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
-CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
-"""c(h): what is left of a person, on average, after clipping to h times the usual norm."""
-WITHIN = 0.85
-"""Part of an outcome's variance that is left within sites."""
-DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
-_PRICE_OF_CLIPPING = 0.3
 _MOST_SPREAD = 4.0  # E
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Declared persons by site.
-
-    Parameters
-    ----------
-    persons : array, length S
-        n_s.
-    proportions : array, length S
-        q_s, part of them in the second group.
-    """
-
-    persons: Array
-    proportions: Array
-
-    @property
-    def largest(self) -> Array:
-        """m_s, the larger of the two groups' parts."""
-        return np.asarray(np.maximum(self.proportions, 1 - self.proportions))
-
-    @property
-    def spread(self) -> Array:
-        """q_s (1 - q_s)."""
-        return np.asarray(self.proportions * (1 - self.proportions))
-
-    def weights(self, reach: float) -> Array:
-        """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
-        capped = np.minimum(1.0, reach / self.largest)
-        return np.where(self.spread > 0, capped, 0.0)
-
-    def information(self, weights: Array) -> tuple[float, float]:
-        """N_a and N_u: Σ a n q (1 - q), and the same with a²."""
-        each = self.persons * self.spread
-        return float(weights @ each), float(weights**2 @ each)
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A clipping bound with all that follows from it.
-
-    Parameters
-    ----------
-    height : float
-        h.
-    clip : float
-        c(h).
-    contrast_reach : float
-        W_c, largest a_s |t̃|.
-    reach : float
-        W, largest |w| that nobody is clipped for.
-    norm : float
-        B_u, of R^-¼ u.
-    weights : array, length S
-        a_s.
-    shares : mapping of T, G, A and M to float
-    error : float
-        Forecast standard error.
-    parts : tuple of float
-        Sampling, privacy and leak in its square.
-    """
-
-    height: float
-    clip: float
-    contrast_reach: float
-    reach: float
-    norm: float
-    weights: Array
-    shares: dict[str, float]
-    error: float
-    parts: tuple[float, float, float]
 
 
 class GlmPlan:
@@ -125,96 +51,24 @@ class GlmPlan:
         self.shape = shape
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
+        self.covariates = len(self.columns.covariates)  # p
         self.groups = _groups(parameters, shape, self.columns.group.level)
         if not self.groups.spread.any():
             raise StudyError(
                 "field 'analysis.groups': no site has persons of both groups, so that group can't "
                 "be told from site; add a site that has."
             )
-
-    @property
-    def covariates(self) -> int:
-        """P."""
-        return len(self.columns.covariates)
-
-    @property
-    def covariate_reach(self) -> float:
-        """B_x, norm that a person's covariates together are clipped to."""
-        return math.sqrt(2 * self.covariates)
-
-    @property
-    def root(self) -> float:
-        """g, trace of R^½ over V."""
-        return root_diagonal(self.outcomes, self.parameters.norms.correlation)
-
-    @cached_property
-    def choice(self) -> Choice:
-        """The clipping bound with the least error, clipping itself being an error too."""
-        tried = [self._with_height(height) for height in CLIPPED]
-        return min(tried, key=lambda c: c.error**2 + (_PRICE_OF_CLIPPING * (1 - c.clip)) ** 2)
-
-    def _with_height(self, height: float) -> Choice:
-        clip, noise, groups = CLIPPED[height], self.shape.noise, self.groups
-        norm = height * math.sqrt(self.outcomes * self.root)
-        limit = self._contrast_reach(norm, clip)
-        weights = groups.weights(limit)
-        costs = self._costs(norm, limit, weights)
-        roots = {name: math.sqrt(cost) for name, cost in costs.items()}
-        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE
-        shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
-        reach = limit
-        if self.covariates:
-            doubt = 2 * limit * self.covariate_reach * noise / math.sqrt(shares["contrast"])
-            doubt /= float(groups.persons.sum())
-            reach += math.sqrt(self._gap**2 + self.covariates * doubt**2)
-        information, squares = groups.information(weights)
-        privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
-        leak = noise**2 * sum(c / shares[n] for n, c in costs.items() if n != "effects")
-        parts = WITHIN * clip**2 * squares, privacy, leak
-        divisor = 0.97 * clip * information * (1 - self._expected_explained)
-        return Choice(
-            *(height, clip, limit, reach, norm, weights, shares),
-            math.sqrt(sum(parts)) / divisor,
-            (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+        self.design = Design(
+            *(self.outcomes, self.covariates, self.groups, shape.noise),
+            parameters.norms.correlation,
+            parameters.gap,
+            parameters.explained,
         )
 
-    def _contrast_reach(self, norm: float, clip: float) -> float:
-        """W_c with the least error of the contrast alone."""
-        groups, noise = self.groups, self.shape.noise
-        fair = groups.largest[groups.spread > 0]
-
-        def error(limit: float) -> float:
-            information, squares = groups.information(groups.weights(limit))
-            shared = (2 * norm * limit * noise) ** 2 * self.root / (WITHIN * clip**2)
-            return (squares + shared) / information**2
-
-        return float(min({*fair, *np.linspace(0.5, 1.0, 11)}, key=error))
-
-    def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
-        """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
-        costs = {"effects": (2 * limit * norm) ** 2 * self.root}
-        if self.covariates:
-            reach, gap, explained = self.covariate_reach, self._gap, self.parameters.explained
-            costs["contrast"] = (2 * limit * reach) ** 2 * explained
-            costs["moment"] = reach**4 * gap**2 * explained
-            sites = float(np.sum(weights**2))
-            costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
-        return costs
-
     @property
-    def _gap(self) -> float:
-        """γ₀, of the contrast on a covariate."""
-        return max(self.parameters.gap * self._usual_spread, 0.02)
-
-    @property
-    def _usual_spread(self) -> float:
-        return float(self.groups.persons @ self.groups.spread / self.groups.persons.sum())
-
-    @property
-    def _expected_explained(self) -> float:
-        """R² that groups as far apart as `gap` lead to, beyond what is usual."""
-        surplus = max(self.parameters.gap**2 - 0.09, 0.0)
-        return min(surplus * self._usual_spread, 0.9)
+    def choice(self) -> Choice:
+        """The clipping bound and all that follows from it."""
+        return self.design.choice
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -247,7 +101,7 @@ class GlmPlan:
 
     @property
     def _first(self) -> BlocksBound:
-        p, reach, shares = self.covariates, self.covariate_reach, self.choice.shares
+        p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
         limit, sites = self.choice.contrast_reach * reach, len(self.groups.persons)
         return bound_blocks(
             [
@@ -288,7 +142,7 @@ class GlmPlan:
                 "covariates": columns.covariates,
                 "means": columns.means,
                 "deviations": columns.deviations,
-                "covariate-reach": self.covariate_reach,
+                "covariate-reach": self.design.covariate_reach,
             }
         return found
 
