@@ -112,6 +112,10 @@ def _fields_page(schema: _Object) -> str:
         name = case["if"]["properties"]["algorithm"]["const"]
         section = case["then"]["properties"]["analysis"]
         parts += [f"## `analysis` with `algorithm: {name}`\n", _fields(section, schema)]
+        for field, value in section["properties"].items():
+            inner = _resolved(value.get("additionalProperties") or value, schema)
+            if inner.get("properties"):
+                parts += [f"### `{field}` of `{name}`\n", _fields(inner, schema)]
     return "\n".join(parts)
 
 
@@ -127,7 +131,9 @@ def _fields(section: _Object, schema: _Object) -> str:
     return table(["field", "value", "default", "meaning"], rows)
 
 
-def _resolved(field: _Object, schema: _Object) -> _Object:
+def _resolved(field: _Object | bool, schema: _Object) -> _Object:
+    if isinstance(field, bool):
+        return {}
     reference = field.get("$ref")
     return field if reference is None else schema["$defs"][reference.rsplit("/", 1)[1]]
 

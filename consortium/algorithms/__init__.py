@@ -10,6 +10,7 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.coordinate.centre import Coordinate
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.histogram import Histogram
 from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.network import Network
@@ -25,6 +26,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
         "cca": Cca(),
         "coordinate": Coordinate(),
         "histogram": Histogram(),
+        "glm": Glm(),
         "ica": Ica(),
         "network": Network(),
         "pca": Pca(),

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Foretells
 from consortium.coordinator.status import RunStatus
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
@@ -38,7 +40,17 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             }
             for stage in made.stages
         ],
+        "forecast": _forecast(made),
     }
+
+
+def _forecast(made: Plan) -> list[dict[str, object]]:
+    """What the study will see, where its analysis can tell: one mapping for each row."""
+    algorithm = REGISTRY[made.study.algorithm]
+    if not isinstance(algorithm, Foretells):
+        return []
+    table = algorithm.foretell(made.study.analysis, made.shape)
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def show_plan(made: Plan, out: Console) -> None:
@@ -65,6 +77,17 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
+    _show_forecast(made, out)
+
+
+def _show_forecast(made: Plan, out: Console) -> None:
+    algorithm = REGISTRY[made.study.algorithm]
+    if isinstance(algorithm, Foretells):
+        foretold = algorithm.foretell(made.study.analysis, made.shape)
+        table = Table(*foretold.columns, title=foretold.caption, title_justify="left")
+        for row in foretold.rows:
+            table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
+        out.print(table)
 
 
 def show_audit(found: list[Finding], out: Console) -> None:

@@ -61,6 +61,7 @@ class Simulation:
         self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
         told = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
+            query = replace(query, site=index)
             if stage.release.neighbours:
                 query = replace(query, neighbour_answers=collect(self.plan, stage, index, told))
             statistic = local[query.statistic](self._data[index], query, mechanism.bound)

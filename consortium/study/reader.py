@@ -61,11 +61,10 @@ def study_schema() -> dict[str, Any]:
     schema = Study.model_json_schema()
     schema["$defs"].pop("BaseModel", None)
     schema["properties"].pop("analysis")
-    schema["allOf"] = [
-        {
-            "if": {"properties": {"algorithm": {"const": name}}},
-            "then": {"properties": {"analysis": algorithm.Parameters.model_json_schema()}},
-        }
-        for name, algorithm in sorted(REGISTRY.items())
-    ]
+    schema["allOf"] = []
+    for name, algorithm in sorted(REGISTRY.items()):
+        analysis = algorithm.Parameters.model_json_schema()
+        schema["$defs"] |= analysis.pop("$defs", {})  # references start at the root
+        when = {"properties": {"algorithm": {"const": name}}}
+        schema["allOf"].append({"if": when, "then": {"properties": {"analysis": analysis}}})
     return schema

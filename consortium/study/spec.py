@@ -211,8 +211,8 @@ class Study(Section):
     def _typed(cls, value: Any, info: ValidationInfo) -> Any:
         name = info.data.get("algorithm")  # missing if it was refused, which is then reported
         if isinstance(value, dict) and name is not None:
-            promise = {"privacy": info.data.get("privacy")}
-            return REGISTRY[name].Parameters.model_validate(value, context=promise)
+            known = {key: info.data.get(key) for key in ("privacy", "features")}
+            return REGISTRY[name].Parameters.model_validate(value, context=known)
         return value
 
     @model_validator(mode="after")

@@ -172,12 +172,9 @@ class Rounds:
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 
     def _collect(self, query: Query, stage: Stage) -> Query:
-        """Put in what the neighbours said."""
-        return (
-            replace(query, neighbour_answers=self._neighbours.collect(stage))
-            if stage.release.neighbours
-            else query
-        )
+        """Put in which site is asked and what its neighbours said."""
+        answers = self._neighbours.collect(stage) if stage.release.neighbours else None
+        return replace(query, neighbour_answers=answers, site=self._index)
 
     def _contribute(self, asked: Asked, query: Query) -> Answer:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""

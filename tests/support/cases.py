@@ -31,10 +31,11 @@ VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
 
 
 def table_views(views=VIEWS):
-    """Views of tables with so many columns."""
-    limits = {"low": -1.0, "high": 1.0}
+    """Views of tables with so many columns: with limits, and those of ``group`` with two levels."""
+    limits, levels = {"low": -1.0, "high": 1.0}, {"levels": ["no", "yes"]}
+    kinds = {name: levels if name == "group" else limits for name, _ in views}
     return [
-        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": dict(limits)}}
+        {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": dict(kinds[name])}}
         for name, size in views
     ]
 
@@ -164,7 +165,7 @@ def answered(algorithm, query, stage, sites, told, noise):
     """What is released of the sites' answers: their mean, or a row for each of them."""
     local = algorithm.statistics[query.statistic]
     rows = [
-        local(each, hearing(query, stage, site, told), stage.bound).ravel()
+        local(each, replace(hearing(query, stage, site, told), site=site), stage.bound).ravel()
         for site, each in enumerate(sites)
     ]
     if stage.released == "each":

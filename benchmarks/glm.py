@@ -1,0 +1,167 @@
+"""``python -m benchmarks.glm [RUNS [CELL ...]]``: what `glm` finds, and how honest it is.
+
+A cell is PERSONSxOUTCOMESxSITES, such as 1000x152x8; by default a few of the table in
+docs/analyses/glm.md. Every run draws a new consortium (`glm_data`), and every ε of 1, 2, 4 and 8
+gets its releases with noise of the exact law (one colluding site, δ = 1e-5), without protocol.
+Errors are in standard deviations within groups and sites.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.glm_data import EFFECTS, People, make_people
+from benchmarks.glm_runs import (
+    Array,
+    by_regression,
+    found_by,
+    least_squares,
+    make_trial,
+    noise_of,
+    run_trial,
+)
+
+CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
+LEVELS = (1.0, 2.0, 4.0, 8.0)
+WORKERS = 2
+_TRIED = 4  # outcomes of a run that `regression` explains one by one
+
+
+@dataclass
+class Tally:
+    """What the runs of a cell at one ε add up to: a list of each run's numbers by name."""
+
+    found: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, **numbers: float) -> None:
+        """Note a run."""
+        for name, value in numbers.items():
+            self.found.setdefault(name, []).append(float(value))
+
+    def mean(self, name: str) -> float:
+        """Mean over the runs, of those that have the number."""
+        return float(np.nanmean(self.found[name]))
+
+    def root(self, name: str) -> float:
+        """Root of the mean."""
+        return float(np.sqrt(self.mean(name)))
+
+
+def _powers(p: Array, truth: Array, name: str) -> dict[str, float]:
+    found = found_by(p)
+    return {f"{name} {e}": float(found[np.isclose(np.abs(truth), e)].mean()) for e in EFFECTS}
+
+
+def _largest(people: People) -> Array:
+    """Effects' p at the site with the most information, alone."""
+    sites = np.unique(people.site)
+    counts = [(people.group[people.site == s].mean(), (people.site == s).sum()) for s in sites]
+    best = sites[int(np.argmax([n * q * (1 - q) for q, n in counts]))]
+    chosen = people.site == best
+    return np.stack(least_squares(people.design(chosen), people.outcomes[:, chosen]))
+
+
+def one_run(cell: tuple[int, int, int], number: int, epsilon: float) -> dict[str, float]:
+    """Everything that is counted of one run."""
+    persons, entries, sites = cell
+    generator = np.random.default_rng((number, *cell, int(1000 * epsilon)))
+    people = make_people(persons, entries, sites, generator)
+    truth, unit = people.truth, people.deviation
+    noise = noise_of(epsilon, sites)
+    result = run_trial(make_trial(people), noise, generator)
+    effect, error = result.arrays["effect"] * unit, result.arrays["error"] * unit
+    low, high = result.arrays["low"] * unit, result.arrays["high"] * unit
+    p, null = result.arrays["p"], truth == 0
+    pooled, alone = least_squares(people.design(), people.outcomes), _largest(people)
+    found = found_by(p)
+    tried = generator.permutation(entries)[:_TRIED]
+    single = by_regression(people, tried, noise * np.sqrt(entries), generator)
+    return {
+        "square": float(np.mean((effect - truth) ** 2)),
+        "stated": float(np.mean(error**2)),
+        "forecast": float(result.numbers["forecast_error"])
+        / float(np.sqrt(np.mean(result.arrays["error"] ** 2))),
+        "covered": float(np.mean((low <= truth) & (truth <= high))),
+        "false": float(np.mean(p[null] < 0.05)),
+        "falsely": float((found & null).sum() / max(1, found.sum())),
+        "pooled square": float(np.mean((pooled[0] - truth) ** 2)),
+        "alone square": float(np.mean((alone[0] - truth) ** 2)),
+        "regression square": float(np.mean((single - truth[tried]) ** 2)),
+        **_powers(p, truth, "power"),
+        **_powers(pooled[2], truth, "pooled"),
+        **_powers(alone[2], truth, "alone"),
+    }
+
+
+def _part(job: tuple[tuple[int, int, int], float, range]) -> list[dict[str, float]]:
+    cell, epsilon, numbers = job
+    return [one_run(cell, number, epsilon) for number in numbers]
+
+
+_COLUMNS = (
+    "persons x outcomes, sites",
+    "ε",
+    "SE",
+    "over pooled",
+    "over largest site",
+    "over regression",
+    "coverage",
+    "false positives",
+    "false discoveries",
+    "power .25 / .5",
+    "pooled",
+    "largest site",
+    "stated / RMSE",
+    "forecast / stated",
+)
+
+
+def _row(cell: tuple[int, int, int], epsilon: float, tally: Tally) -> list[str]:
+    persons, entries, sites = cell
+    error = tally.root("square")
+
+    def power(name: str) -> str:
+        return " / ".join(f"{tally.mean(f'{name} {e}'):.2f}" for e in EFFECTS)
+
+    return [
+        f"{persons:,} x {entries}, {sites}",
+        f"{epsilon:g}",
+        f"{error:.3f}",
+        f"{error / tally.root('pooled square'):.2f}",
+        f"{error / tally.root('alone square'):.2f}",
+        f"{error / tally.root('regression square'):.3f}",
+        f"{tally.mean('covered'):.3f}",
+        f"{tally.mean('false'):.3f}",
+        f"{tally.mean('falsely'):.3f}",
+        *(power(name) for name in ("power", "pooled", "alone")),
+        f"{tally.root('stated') / error:.3f}",
+        f"{tally.mean('forecast'):.3f}",
+    ]
+
+
+def main(runs: int, cells: tuple[tuple[int, int, int], ...]) -> None:
+    """Print the table in Markdown, a row as soon as it is known."""
+    print(f"{runs} runs a row\n\n| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}")
+    halves = [range(part, runs, WORKERS) for part in range(WORKERS)]
+    with ProcessPoolExecutor(WORKERS) as pool:
+        for cell in cells:
+            for epsilon in LEVELS:
+                tally = Tally()
+                for numbers in pool.map(_part, [(cell, epsilon, half) for half in halves]):
+                    for each in numbers:
+                        tally.add(**each)
+                print(f"| {' | '.join(_row(cell, epsilon, tally))} |", flush=True)
+
+
+def _cell(text: str) -> tuple[int, int, int]:
+    persons, entries, sites = (int(part) for part in text.split("x"))
+    return persons, entries, sites
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    main(count, tuple(_cell(text) for text in sys.argv[2:]) or CELLS)

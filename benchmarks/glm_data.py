@@ -1,0 +1,114 @@
+"""Unkind made-up data for `glm`: what real consortia have, all at once.
+
+Unequal sites, groups in proportions from a quarter to three quarters (and with eight sites or more
+one site of one group), scanners that differ in location and scale, entries with heavy tails and a
+shared factor, covariates that depend on group and site and act on the outcomes, and public norms
+that are off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+EFFECTS = (0.25, 0.5)
+COVARIATES = ("age", "icv", "sex")
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Persons of a consortium.
+
+    Parameters
+    ----------
+    outcomes : array, V x n
+        In units of the standard deviation within groups and sites.
+    group : array of bool, length n
+    covariates : array, 3 x n
+        Age, volume of the head and sex (-1 or 1).
+    site : array of int, length n
+        In ascending order.
+    truth : array, length V
+        Effects of group, in the outcomes' unit.
+    deviation, location : array, length V
+        Public norms, off by 10 % and by 0.15 standard deviations.
+    """
+
+    outcomes: Array
+    group: NDArray[np.bool_]
+    covariates: Array
+    site: NDArray[np.int64]
+    truth: Array
+    deviation: Array
+    location: Array
+
+    def design(self, chosen: NDArray[np.bool_] | None = None) -> Array:
+        """Columns of group, covariates and a constant for each site, for ordinary least squares."""
+        keep = np.ones(len(self.group), dtype=bool) if chosen is None else chosen
+        present = np.unique(self.site[keep])
+        dummies = (self.site[keep][None, :] == present[:, None]).astype(np.float64)
+        return np.vstack([self.group[keep].astype(np.float64), self.covariates[:, keep], dummies])
+
+
+def site_sizes(persons: int, sites: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Unequal sizes, the largest about six times the smallest."""
+    shares = np.exp(generator.uniform(-0.9, 0.9, sites))
+    sizes = np.maximum((persons * shares / shares.sum()).astype(np.int64), 6)
+    sizes[int(np.argmax(sizes))] += persons - int(sizes.sum())
+    return sizes
+
+
+def make_people(
+    persons: int, entries: int, sites: int, generator: np.random.Generator, *, effect: float = 1.0
+) -> People:
+    """Draw a consortium; ``effect`` multiplies all true effects."""
+    sizes = site_sizes(persons, sites, generator)
+    site = np.repeat(np.arange(sites), sizes)
+    proportions = generator.uniform(0.25, 0.75, sites)
+    if sites >= 8:
+        proportions[int(generator.integers(sites))] = 0.0
+    counts = np.rint(proportions * sizes).astype(int)
+    group = np.concatenate(
+        [generator.permutation(np.arange(n) < k) for n, k in zip(sizes, counts, strict=True)]
+    )
+    covariates = _covariates(group, site, sites, generator)
+    truth = np.zeros(entries)
+    each = max(1, entries // 8)
+    places = generator.permutation(entries)[: 2 * each]
+    signs = generator.choice([-1.0, 1.0], 2 * each)
+    truth[places[:each]], truth[places[each:]] = EFFECTS[0], EFFECTS[1]
+    truth[places] *= effect * signs
+    within = _residuals(entries, site, sites, generator)
+    slopes = generator.normal(0, [[0.3], [0.2], [0.15]], (3, entries)).T
+    offsets = 0.6 * generator.standard_normal((entries, sites))
+    outcomes = offsets[:, site] + slopes @ covariates + np.outer(truth, group) + within
+    usual = float(np.sqrt(1 + 0.36 + 0.15))
+    deviation = usual * np.exp(0.1 * generator.standard_normal(entries))
+    location = 0.15 * generator.standard_normal(entries) * usual
+    return People(outcomes, group, covariates, site, truth, deviation, location)
+
+
+def _covariates(
+    group: NDArray[np.bool_], site: NDArray[np.int64], sites: int, generator: np.random.Generator
+) -> Array:
+    shift = 0.4 * generator.standard_normal((3, sites))[:, site]
+    gap = np.array([[0.3], [-0.2], [0.25]]) * (group - 0.5)
+    values = 0.9 * generator.standard_normal((3, len(group))) + shift + gap
+    values[2] = np.where(values[2] > 0, 1.0, -1.0)
+    return np.asarray(values)
+
+
+def _residuals(
+    entries: int, site: NDArray[np.int64], sites: int, generator: np.random.Generator
+) -> Array:
+    """Heavy tails, a shared factor, and scanners of which some have twice the variance."""
+    loadings = generator.uniform(0.3, 0.78, entries)
+    own = generator.standard_t(5, (entries, len(site))) / np.sqrt(5 / 3)
+    shared = generator.standard_normal(len(site))
+    values = loadings[:, None] * shared + np.sqrt(1 - loadings**2)[:, None] * own
+    scale = np.sqrt(np.exp(generator.uniform(-np.log(2) / 2, np.log(2) / 2, sites)))
+    return np.asarray(values * scale[site])

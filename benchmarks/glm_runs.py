@@ -1,0 +1,169 @@
+"""`glm` with releases of the exact law of noise and no protocol, and what it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from benchmarks.glm_data import COVARIATES, People
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Release, Result, Shape
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.kernels.contrast_regression import false_discovery
+from consortium.privacy.gdp import mu_of
+from consortium.simulation.array_data import ArrayData
+
+Array = NDArray[np.float64]
+GLM = REGISTRY["glm"]
+_SCALE = 8.0  # what the made-up covariates are divided by, to lie within -1 and 1
+_LIMIT = 3.0  # standard deviations that become 1 for `regression`
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A consortium as `glm` sees it.
+
+    Parameters
+    ----------
+    people : People
+    parameters : GlmParameters
+    sites : tuple of ArrayData
+    shape : Shape
+    """
+
+    people: People
+    parameters: GlmParameters
+    sites: tuple[ArrayData, ...]
+    shape: Shape
+
+
+def make_trial(people: People, **analysis: object) -> Trial:
+    """Put persons into views: outcomes, group and covariates."""
+    entries, count = people.outcomes.shape
+    views = (("brain", entries), ("dx", 1), *((name, 1) for name in COVARIATES))
+    group = np.where(people.group, 1.0, -1.0)
+    table = np.vstack(
+        [people.outcomes, group, people.covariates[:2] / _SCALE, people.covariates[2:]]
+    )
+    stops = np.flatnonzero(np.diff(people.site)) + 1
+    parts = np.split(np.arange(count), stops)
+    norms = {
+        "location": tuple(people.location.tolist()),
+        "deviation": tuple(people.deviation.tolist()),
+    }
+    values = {
+        "outcomes": "brain",
+        "formula": "dx1 + age1 + icv1 + sex1",
+        "contrasts": {"patients": "dx1"},
+        "groups": {
+            f"s{n}": [int((~people.group[p]).sum()), int(people.group[p].sum())]
+            for n, p in enumerate(parts)
+        },
+        "norms": norms,
+        "covariates": {
+            "age1": {"mean": 0, "deviation": 1 / _SCALE},
+            "icv1": {"mean": 0, "deviation": 1 / _SCALE},
+            "sex1": {"mean": 0, "deviation": 1},
+        },
+        "anyway": True,
+        **analysis,
+    }
+    sizes = tuple(len(part) for part in parts)
+    shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))  # type: ignore[arg-type]
+    sites = tuple(TableData(table[:, part], views) for part in parts)
+    return Trial(people, GLM.Parameters.model_validate(values), sites, shape)  # type: ignore[arg-type]
+
+
+class TableData(ArrayData):
+    """A site whose table is at hand, without a block for each person."""
+
+    def __init__(self, table: Array, views: tuple[tuple[str, int], ...]) -> None:
+        super().__init__([table[:, :1]], views=views)
+        self._whole = table
+        self.lengths = [1] * table.shape[1]
+
+    def table(self) -> Array:
+        """All persons side by side."""
+        return self._whole
+
+
+def noise_of(epsilon: float, sites: int, *, colluding: int = 1, delta: float = 1e-5) -> float:
+    """Noise over sensitivity of a release with the whole budget, against the coalition."""
+    return 1 / (mu_of(epsilon, delta) * np.sqrt((sites - colluding) / sites))
+
+
+def run_trial(trial: Trial, noise: float, generator: np.random.Generator) -> Result:
+    """Drive the analysis; every release has Gaussian noise of the planned law."""
+    shape = replace(trial.shape, noise=noise)
+    planned = {release.stage: release for release in GLM.releases(trial.parameters, shape)}
+    run = GLM.run(trial.parameters, shape)
+    sizes = np.array(shape.subjects, dtype=np.float64)
+    query = next(run)
+    while True:
+        stage = planned[query.stage]
+        local = GLM.statistics[query.statistic]
+        means = [
+            local(site, replace(query, site=n), stage.bound) for n, site in enumerate(trial.sites)
+        ]
+        mean = np.average(means, axis=0, weights=sizes)
+        deviation = stage.bound.spread / sizes.sum() * noise / np.sqrt(stage.share)
+        mean = mean + deviation * generator.standard_normal(len(mean))
+        try:
+            query = run.send(Release(mean, deviation, tuple(range(len(sizes)))))
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+
+
+def by_regression(
+    people: People, tried: Array, noise: float, generator: np.random.Generator
+) -> Array:
+    """Effects as `regression` finds them, outcome by outcome, with columns for the sites.
+
+    ``noise`` is over the sensitivity, of a release with an outcome's part of the budget.
+    """
+    algorithm, found = REGISTRY["regression"], []
+    design = people.design()
+    design[0] = 2 * design[0] - 1
+    design[1:3] = np.clip(design[1:3] / _LIMIT, -1, 1)
+    design = design[:-1]  # the last site is what is left of the constant
+    views = (("x", len(design)), ("y", 1))
+    parameters = algorithm.Parameters.model_validate(
+        {"target": "y", "bound": float(np.sqrt(len(COVARIATES) + 2))}
+    )
+    for place in tried:
+        unit = _LIMIT * people.deviation[place]
+        target = np.clip((people.outcomes[place] - people.location[place]) / unit, -1, 1)
+        site = TableData(np.vstack([design, target]), views)
+        sizes = (len(target),)
+        shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
+        (stage,) = algorithm.releases(parameters, shape)
+        run = algorithm.run(parameters, shape)
+        query = next(run)
+        mean = algorithm.statistics[query.statistic](site, query, stage.bound)
+        deviation = stage.bound.sensitivity(len(target)) * noise
+        mean = mean + deviation * generator.standard_normal(len(mean))
+        try:
+            run.send(Release(mean, deviation, (0,)))
+        except StopIteration as stop:
+            result: Result = stop.value
+            found.append(2 * unit * result.arrays["coefficients"][0, 0])
+    return np.array(found)
+
+
+def least_squares(design: Array, outcomes: Array) -> tuple[Array, Array, Array]:
+    """Effect of the first column on every row of outcomes, its standard error and p."""
+    inverse = np.linalg.pinv(design @ design.T)
+    slopes = inverse @ design @ outcomes.T
+    residual = outcomes.T - design.T @ slopes
+    freedom = design.shape[1] - np.linalg.matrix_rank(design)
+    errors = np.sqrt(inverse[0, 0] * np.square(residual).sum(axis=0) / freedom)
+    return slopes[0], errors, 2 * student.sf(np.abs(slopes[0] / errors), freedom)
+
+
+def found_by(p: Array, rate: float = 0.05) -> NDArray[np.bool_]:
+    """Discoveries at a false discovery rate."""
+    return np.asarray(false_discovery(p) <= rate)

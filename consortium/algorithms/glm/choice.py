@@ -1,0 +1,204 @@
+"""The clipping bound of `glm` and its shares of the budget, from public numbers only.
+
+Where h, the bound over what outcomes usually are, is small, more is clipped and the noise is less:
+noise rules where persons are few, and chance where they are many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
+
+CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
+"""c(h): what is left of a person, on average, after clipping to h times the usual norm."""
+WITHIN = 0.85
+"""Part of an outcome's variance that is left within sites."""
+DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
+_PRICE_OF_CLIPPING = 0.3
+_LEAST_GAP = 0.02
+_USUAL_GAP = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Declared persons by site.
+
+    Parameters
+    ----------
+    persons : array, length S
+        n_s.
+    proportions : array, length S
+        q_s, part of them in the second group.
+    """
+
+    persons: Array
+    proportions: Array
+
+    @property
+    def largest(self) -> Array:
+        """m_s, the larger of the two groups' parts."""
+        return np.asarray(np.maximum(self.proportions, 1 - self.proportions))
+
+    @property
+    def spread(self) -> Array:
+        """q_s (1 - q_s)."""
+        return np.asarray(self.proportions * (1 - self.proportions))
+
+    def weights(self, reach: float) -> Array:
+        """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
+        capped = np.minimum(1.0, reach / self.largest)
+        return np.where(self.spread > 0, capped, 0.0)
+
+    def information(self, weights: Array) -> tuple[float, float]:
+        """N_a and N_u: Σ a n q (1 - q), and the same with a²."""
+        each = self.persons * self.spread
+        return float(weights @ each), float(weights**2 @ each)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A clipping bound with all that follows from it.
+
+    Parameters
+    ----------
+    height : float
+        h.
+    clip : float
+        c(h).
+    contrast_reach : float
+        W_c, largest a_s |t̃|.
+    reach : float
+        W, largest |w| that nobody is clipped for.
+    norm : float
+        B_u, of R^-¼ u.
+    weights : array, length S
+        a_s.
+    shares : mapping of T, G, A and M to float
+    error : float
+        Forecast standard error.
+    parts : tuple of float
+        Sampling, privacy and leak in its square.
+    """
+
+    height: float
+    clip: float
+    contrast_reach: float
+    reach: float
+    norm: float
+    weights: Array
+    shares: dict[str, float]
+    error: float
+    parts: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Public numbers that a clipping bound is chosen by.
+
+    Parameters
+    ----------
+    outcomes : int
+        V.
+    covariates : int
+        p.
+    groups : Groups
+    noise : float
+        Standard deviation over sensitivity of a release with the whole budget.
+    correlation : float
+        Of two outcomes.
+    gap, explained : float
+        As in `GlmParameters`.
+    """
+
+    outcomes: int
+    covariates: int
+    groups: Groups
+    noise: float
+    correlation: float
+    gap: float
+    explained: float
+
+    @property
+    def covariate_reach(self) -> float:
+        """B_x, norm that a person's covariates together are clipped to."""
+        return math.sqrt(2 * self.covariates)
+
+    @property
+    def root(self) -> float:
+        """g, trace of R^½ over V."""
+        return root_diagonal(self.outcomes, self.correlation)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The clipping bound with the least error, clipping itself being an error too."""
+        tried = [self._with_height(height) for height in CLIPPED]
+        return min(tried, key=lambda c: c.error**2 + (_PRICE_OF_CLIPPING * (1 - c.clip)) ** 2)
+
+    def _with_height(self, height: float) -> Choice:
+        clip, noise, groups = CLIPPED[height], self.noise, self.groups
+        norm = height * math.sqrt(self.outcomes * self.root)
+        limit = self._contrast_reach(norm, clip)
+        weights = groups.weights(limit)
+        costs = self._costs(norm, limit, weights)
+        roots = {name: math.sqrt(cost) for name, cost in costs.items()}
+        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE
+        shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
+        reach = limit
+        if self.covariates:
+            doubt = 2 * limit * self.covariate_reach * noise / math.sqrt(shares["contrast"])
+            doubt /= float(groups.persons.sum())
+            reach += math.sqrt(self._slope**2 + self.covariates * doubt**2)
+        information, squares = groups.information(weights)
+        privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
+        leak = noise**2 * sum(c / shares[n] for n, c in costs.items() if n != "effects")
+        parts = WITHIN * clip**2 * squares, privacy, leak
+        divisor = 0.97 * clip * information * (1 - self._expected_explained)
+        return Choice(
+            *(height, clip, limit, reach, norm, weights, shares),
+            math.sqrt(sum(parts)) / divisor,
+            (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+        )
+
+    def _contrast_reach(self, norm: float, clip: float) -> float:
+        """W_c with the least error of the contrast alone."""
+        groups, noise = self.groups, self.noise
+        fair = groups.largest[groups.spread > 0]
+
+        def error(limit: float) -> float:
+            information, squares = groups.information(groups.weights(limit))
+            shared = (2 * norm * limit * noise) ** 2 * self.root / (WITHIN * clip**2)
+            return (squares + shared) / information**2
+
+        return float(min(sorted({*fair, *np.linspace(0.5, 1.0, 11)}), key=error))
+
+    def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
+        """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
+        costs = {"effects": (2 * limit * norm) ** 2 * self.root}
+        if self.covariates:
+            reach, gap, explained = self.covariate_reach, self._slope, self.explained
+            costs["contrast"] = (2 * limit * reach) ** 2 * explained
+            costs["moment"] = reach**4 * gap**2 * explained
+            sites = float(np.sum(weights**2))
+            costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
+        return costs
+
+    @property
+    def _slope(self) -> float:
+        """γ₀, of the contrast on a covariate."""
+        return max(self.gap * self._usual_spread, _LEAST_GAP)
+
+    @property
+    def _usual_spread(self) -> float:
+        return float(self.groups.persons @ self.groups.spread / self.groups.persons.sum())
+
+    @property
+    def _expected_explained(self) -> float:
+        """R² that groups as far apart as `gap` lead to, beyond what is usual."""
+        surplus = max(self.gap**2 - _USUAL_GAP**2, 0.0)
+        return min(surplus * self._usual_spread, 0.9)

@@ -1,0 +1,196 @@
+"""Where in a person's vector the formula's columns and the outcomes are, and in what unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.errors import StudyError
+from consortium.views.table import Column, TableView
+
+COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 4.0
+"""Standard deviations that covariates and outcomes are cut to."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number of a person's vector: (value in its own unit - middle) / half.
+
+    Parameters
+    ----------
+    row : int
+        Its place in the vector.
+    label : str
+    middle, half : float
+    level, levels : int
+        Which of how many levels it stands for; 0 of 0 for a column with limits.
+    """
+
+    row: int
+    label: str
+    middle: float = 0.0
+    half: float = 1.0
+    level: int = 0
+    levels: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What a query says of the entries that a site needs.
+
+    Parameters
+    ----------
+    outcomes : array, length V
+        Rows of the outcomes.
+    location, deviation : array, length V
+        Public norms, in the vector's unit.
+    covariates : array, length p
+        Rows of the covariates.
+    means, deviations : array, length p
+    group : Entry
+        Of the contrast.
+    labels : tuple of (str, str)
+        View and entry of every outcome.
+    """
+
+    outcomes: Array
+    location: Array
+    deviation: Array
+    covariates: Array
+    means: Array
+    deviations: Array
+    group: Entry
+    labels: tuple[tuple[str, str], ...]
+
+    @property
+    def threshold(self) -> float:
+        """Value of the group's entry above which a person belongs to the second group."""
+        return 0.5 if self.group.levels > 2 else 0.0
+
+
+def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
+    """Find every column of the formula and every outcome.
+
+    Raises
+    ------
+    StudyError
+        If a name is not in the study, or a column has no two groups.
+    """
+    known = {view: tuple(_entries(parameters, shape, view)) for view, _ in shape.views}
+    for view in parameters.outcome_views:
+        shape.view_slice(view, "analysis.outcomes")
+    outcomes = [(view, entry) for view in parameters.outcome_views for entry in known[view]]
+    others = [
+        e for v, entries in known.items() if v not in parameters.outcome_views for e in entries
+    ]
+    found = [_named(term, others) for term in parameters.terms]
+    group = _group(parameters, found)
+    covariates = [e for entries in found for e in entries if e.row != group.row]
+    scales = [_covariate_norm(parameters, entry) for entry in covariates]
+    location = _each(parameters.norms.location, outcomes, "location")
+    deviation = _each(parameters.norms.deviation, outcomes, "deviation")
+    middles = np.array([entry.middle for _, entry in outcomes])
+    halves = np.array([entry.half for _, entry in outcomes])
+    return Columns(
+        np.array([entry.row for _, entry in outcomes], dtype=np.float64),
+        (location - middles) / halves,
+        deviation / halves,
+        np.array([entry.row for entry in covariates], dtype=np.float64),
+        np.array([mean for mean, _ in scales]),
+        np.array([spread for _, spread in scales]),
+        group,
+        tuple((view, entry.label) for view, entry in outcomes),
+    )
+
+
+def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Entry]:
+    """Entries of a view, by the study's names or by numbers."""
+    part = shape.view_slice(name, "features")
+    view = next((v for v in parameters.views if v.name == name), None)
+    if not isinstance(view, TableView):
+        labels = getattr(view, "labels", ())
+        for number, row in enumerate(range(part.start, part.stop)):
+            own = f"{name}{number + 1}" if view is None else str(number + 1)
+            yield Entry(row, labels[number] if labels else own)
+        return
+    row = int(part.start)
+    for label, column in view.single_columns:
+        for entry in _of_column(row, label, column):
+            yield entry
+            row += 1
+
+
+def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
+    if column.low is not None and column.high is not None:
+        middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
+        yield Entry(row, name, middle, half)
+    elif len(column.levels) == 2:
+        yield Entry(row, name, level=1, levels=2)
+    else:
+        for number, label in enumerate(column.labels(name)):
+            yield Entry(row + number, label, level=number, levels=len(column.levels))
+
+
+def _named(term: str, entries: list[Entry]) -> list[Entry]:
+    """Entries of a term; of a column with more than two levels all but the first."""
+    found = [entry for entry in entries if entry.label.partition("=")[0] == term]
+    if not found:
+        known = ", ".join(dict.fromkeys(e.label.partition("=")[0] for e in entries)) or "none"
+        raise StudyError(
+            f"field 'analysis.formula': there is no column '{term}' outside the outcomes; there "
+            f"are {known[:300]}."
+        )
+    return found[1:] if found[0].levels > 2 else found
+
+
+def _group(parameters: GlmParameters, found: list[list[Entry]]) -> Entry:
+    term = parameters.contrasted
+    for entries in found:
+        for entry in entries:
+            if entry.label == term:
+                return _checked(parameters, entry)
+    raise StudyError(
+        f"field 'analysis.contrasts': '{term}' is no column of two levels and no level of one with "
+        "more (the first level is what others are compared to); name one of them."
+    )
+
+
+def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
+    given = len(next(iter(parameters.groups.values())))
+    levels = entry.levels if parameters.views else given
+    if levels == 0:
+        raise StudyError(
+            f"field 'analysis.contrasts': column '{entry.label}' has limits and no levels; name a "
+            "column of levels."
+        )
+    if given != levels:
+        raise StudyError(
+            f"field 'analysis.groups': {given} numbers a site are given, and column "
+            f"'{entry.label.partition('=')[0]}' has {levels} levels; give one for each."
+        )
+    return entry if parameters.views else Entry(entry.row, entry.label, level=1, levels=levels)
+
+
+def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, float]:
+    """Mean and standard deviation of a covariate in the vector's unit; levels become -1 and 1."""
+    if entry.levels > 2:
+        return 0.5, 0.5
+    if entry.levels == 2:
+        return 0.0, 1.0
+    norm = parameters.covariates.get(entry.label)
+    if norm is None:
+        return 0.0, 0.5
+    return (norm.mean - entry.middle) / entry.half, norm.deviation / entry.half
+
+
+def _each(value: float | tuple[float, ...], outcomes: list[tuple[str, Entry]], name: str) -> Array:
+    if isinstance(value, tuple) and len(value) != len(outcomes):
+        raise StudyError(
+            f"field 'analysis.norms.{name}': {len(value)} numbers are given for {len(outcomes)} "
+            "outcomes; give one number, or one for each."
+        )
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (len(outcomes),)).copy()

@@ -1,0 +1,185 @@
+"""What a study will see, foretold from public numbers, and whether it is worth its budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consortium.algorithms.base import Table
+from consortium.algorithms.glm.choice import WITHIN
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.errors import StudyError
+
+DETECTABLE = 3.34
+"""Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
+false discovery rate of .05."""
+RESIDUAL = 1 / 1.15
+"""Standard deviation within groups and sites over the whole one."""
+_CLOSE = 0.75
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a study will see.
+
+    Parameters
+    ----------
+    error : float
+        Expected standard error of an effect, in the outcomes' public standard deviations.
+    sampling, privacy, leak : float
+        Parts of its square: chance, noise, and noise in the adjustment.
+    alone : float
+        Standard error of the site that knows most, on its own.
+    detectable : float
+        Effect that is found with power .8, in standard deviations within groups and sites.
+    effective : float
+        Persons who in balanced groups of every site would tell as much as those there are.
+    """
+
+    error: float
+    sampling: float
+    privacy: float
+    leak: float
+    alone: float
+    detectable: float
+    effective: float
+
+
+def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
+    """Foretell a study, ``explained`` being the part R² of the contrast that covariates explain."""
+    choice, groups = plan.choice, plan.groups
+    left = 1 - explained
+    sampling, privacy, leak = (part / left**2 for part in choice.parts)
+    error = math.sqrt(sampling + privacy + leak)
+    information, squares = groups.information(choice.weights)
+    most = float(np.max(groups.persons * groups.spread))
+    return Forecast(
+        error,
+        sampling,
+        privacy,
+        leak,
+        math.sqrt(WITHIN / most),
+        DETECTABLE * error / RESIDUAL,
+        4 * information**2 / squares,
+    )
+
+
+def problem(plan: GlmPlan, found: Forecast) -> str:
+    """Say why a study is hopeless, and what would be enough; empty if it is not."""
+    asked, reasons = plan.parameters.detect, []
+    if found.detectable > asked:
+        reasons.append(
+            f"the smallest effect that it would find is {found.detectable:.2g} standard "
+            f"deviations, and analysis.detect asks for {asked:g}"
+        )
+    if found.error >= found.alone:
+        reasons.append(
+            f"its standard error is {found.error:.2g}, and the largest site alone would have "
+            f"{found.alone:.2g} without any noise"
+        )
+    if not reasons:
+        return ""
+    return f"{' and '.join(reasons)}; {remedy(plan, found)}"
+
+
+def remedy(plan: GlmPlan, found: Forecast) -> str:
+    """Say what would be enough: persons, outcomes, or a larger ε."""
+    target = min(plan.parameters.detect * RESIDUAL / DETECTABLE, 0.99 * found.alone)
+    entries, ways = plan.outcomes, []
+    factor = _needed_persons(found, target)
+    if factor is not None:
+        ways.append(f"{_round(factor * plan.groups.persons.sum())} persons in sites as these")
+    fewer = _outcomes_for(found, target, entries)
+    if fewer >= 1:
+        ways.append(f"{fewer} outcomes instead of {entries}")
+    if target**2 > found.sampling:
+        times = math.sqrt((found.privacy + found.leak) / (target**2 - found.sampling))
+        ways.append(f"{math.ceil(10 * times) / 10:g} times the ε")
+    enough = f"about {', or '.join(ways)} would do" if ways else "nothing near it would do"
+    return f"{enough}. Change the study, or set analysis.anyway: true"
+
+
+def _needed_persons(found: Forecast, target: float) -> float | None:
+    """Factor on the persons at which sampling/f + noise/f² is the target's square.
+
+    The largest site grows with the others, so that its own error falls by √f too; then only noise
+    must fall.
+    """
+    noise, square = found.privacy + found.leak, target**2
+    factor = (found.sampling + math.sqrt(found.sampling**2 + 4 * square * noise)) / (2 * square)
+    room = found.alone**2 - found.sampling
+    if room <= 0:
+        return None
+    return max(factor, 1.01 * noise / room)
+
+
+def _outcomes_for(found: Forecast, target: float, entries: int) -> int:
+    """Outcomes at which the noise, in proportion to their number, leaves the target."""
+    room = target**2 - found.sampling - found.leak
+    return int(min(entries * room / found.privacy, entries)) if found.privacy > 0 else entries
+
+
+def _round(count: float) -> str:
+    digits = max(0, int(math.log10(max(count, 1))) - 1)
+    return f"{math.ceil(count / 10**digits) * 10**digits:,}"
+
+
+def check_worth(plan: GlmPlan) -> Forecast:
+    """Foretell a study, and refuse one that is hopeless.
+
+    Raises
+    ------
+    StudyError
+        If it is hopeless and nobody said that it is to be run anyway.
+    """
+    found = forecast(plan)
+    reason = problem(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
+    if reason:
+        raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
+    return found
+
+
+def foretell(plan: GlmPlan) -> Table:
+    """Tabulate what the study will see, and what others near it would."""
+    parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
+    louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
+    plans = {
+        "as it is": plan,
+        "about half the ε": GlmPlan(parameters, louder),
+        "about twice the ε": GlmPlan(parameters, softer),
+        "a quarter of the outcomes": GlmPlan(parameters, shape, max(count // 4, 1)),
+        "means of ten groups of outcomes": GlmPlan(parameters, shape, min(count, 10)),
+    }
+    found = {name: forecast(each) for name, each in plans.items()}
+    rows = [
+        (
+            name,
+            each.error,
+            math.sqrt(each.sampling),
+            each.detectable,
+            each.alone,
+            _verdict(plan, each),
+        )
+        for name, each in found.items()
+    ]
+    return Table(
+        f"Expected errors of effects on {count} outcomes, in public standard deviations: whole, "
+        "of chance alone, and of the site that knows most, without noise. The least detectable "
+        "effect, in standard deviations within groups and sites, is found with power 0.8. "
+        f"{_effective(plan, found['as it is'])}",
+        ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
+        tuple(rows),
+    )
+
+
+def _verdict(plan: GlmPlan, found: Forecast) -> str:
+    if problem(plan, found):
+        return "no"
+    return "hardly: close to the largest site" if found.error > _CLOSE * found.alone else "yes"
+
+
+def _effective(plan: GlmPlan, found: Forecast) -> str:
+    persons = int(plan.groups.persons.sum())
+    return f"Its {persons:,} persons tell as much as {found.effective:,.0f} in balanced sites."

@@ -1,0 +1,173 @@
+"""What a study says of a regression of every outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
+
+from consortium.errors import StudyError
+from consortium.frozen_model import FrozenModel
+from consortium.views import View
+from consortium.views.base import Label, ViewName
+
+_TERM = re.compile(r"^[A-Za-z0-9_.=-]{1,129}$")
+_MOST_TERMS = 50
+MOST_CORRELATION = 0.95
+
+Term = Annotated[str, StringConstraints(pattern=_TERM.pattern)]
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
+Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
+Location = Annotated[float, Field(ge=-1e12, le=1e12)]
+
+
+class Norms(FrozenModel):
+    """What is publicly known of the outcomes, best from a norm over several scanners."""
+
+    location: Location | tuple[Location, ...] = Field(
+        default=0.0,
+        description="Usual value of the outcomes, in the view's unit (that of the column, for a "
+        "table): one number, or one for each. It need not be exact.",
+    )
+    deviation: Deviation | tuple[Deviation, ...] = Field(
+        description="Total standard deviation among persons, between and within scanners: one "
+        "number, or one for each outcome. Effects are told in this unit; a wrong one costs "
+        "precision, and one that is too small draws effects to zero.",
+    )
+    correlation: float = Field(
+        default=0.25,
+        ge=0,
+        le=MOST_CORRELATION,
+        description="Usual correlation of two outcomes. A wrong one costs precision only.",
+    )
+
+
+class CovariateNorm(FrozenModel):
+    """What is publicly known of a covariate, in the column's unit."""
+
+    mean: Location = Field(description="Usual mean among persons.")
+    deviation: Deviation = Field(description="Usual standard deviation among persons.")
+
+
+class GlmParameters(FrozenModel):
+    """Parameters of `glm`."""
+
+    outcomes: ViewName | tuple[ViewName, ...] = Field(
+        description="View, or views, whose every entry is explained."
+    )
+    formula: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
+        description="Columns that explain, with + between them, as in `diagnosis + age + sex`. A "
+        "column of several levels stands for all of them but the first. Every site has a constant "
+        "of its own."
+    )
+    contrasts: dict[Label, Term] = Field(
+        min_length=1,
+        max_length=1,
+        description="Name of the effect that is asked for, and the column that it is of: a column "
+        "of two levels (the second against the first), or `column=level` of one with more.",
+    )
+    groups: dict[str, tuple[Count, ...]] = Field(
+        description="Persons of each level of the contrast's column, in the levels' order, by "
+        "site: public, as the number of a site's persons is.",
+    )
+    norms: Norms = Field(description="Public norms of the outcomes: see below.")
+    covariates: dict[Term, CovariateNorm] = Field(
+        default_factory=dict,
+        description="Usual mean and standard deviation of columns with limits; by default the "
+        "middle of the limits and a quarter of the distance between them.",
+    )
+    gap: float = Field(
+        default=0.3,
+        ge=0,
+        le=3,
+        description="Largest difference of the groups in a covariate that is expected, in its "
+        "standard deviations.",
+    )
+    explained: float = Field(
+        default=0.15,
+        gt=0,
+        lt=1,
+        description="Part of an outcome's variance that the covariates explain, from the "
+        "literature: too small a number makes tests a little too bold where noise is large.",
+    )
+    detect: float = Field(
+        default=0.5,
+        gt=0,
+        le=10,
+        description="Smallest effect that the study must be able to find, in standard deviations "
+        "within groups and sites.",
+    )
+    anyway: bool = Field(
+        default=False,
+        description="Run the study even though it can't find what `detect` says, or one site "
+        "could do better alone.",
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the intervals.")
+    discoveries: float = Field(
+        default=0.05, gt=0, lt=0.5, description="Accepted part of false ones among discoveries."
+    )
+    seed: int = Field(
+        default=0, ge=0, lt=2**31, description="Of the public draw of pairs of persons."
+    )
+    counts: Literal["public"] = Field(
+        default="public", description="'public': `groups` is known to everybody and holds exactly."
+    )
+    _views: tuple[View, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _complete(self, info: ValidationInfo) -> GlmParameters:
+        self._views = tuple((info.context or {}).get("features") or ())
+        terms = self.terms
+        if len(terms) > _MOST_TERMS or not all(_TERM.match(term) for term in terms):
+            raise ValueError(
+                "formula: write columns with + between them, as in diagnosis + age; products of "
+                "columns are not known here"
+            )
+        if len(set(terms)) < len(terms):
+            raise ValueError("formula: a column is named twice; name each once")
+        if self.contrasted.partition("=")[0] not in terms:
+            raise ValueError(
+                f"contrasts: {self.contrasted} is not in the formula; add the column to it"
+            )
+        lengths = {len(counts) for counts in self.groups.values()}
+        if not lengths or len(lengths) > 1 or min(lengths) < 2:
+            raise ValueError("groups: give each site a number of persons for each level")
+        if any(sum(counts) < 1 for counts in self.groups.values()):
+            raise ValueError("groups: a site without persons can't take part; leave it out")
+        return self
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Columns of the formula."""
+        return tuple(term.strip() for term in self.formula.split("+"))
+
+    @property
+    def contrast(self) -> str:
+        """Name of the contrast."""
+        return next(iter(self.contrasts))
+
+    @property
+    def contrasted(self) -> str:
+        """Column (or level of one) that the contrast is of."""
+        return next(iter(self.contrasts.values()))
+
+    @property
+    def outcome_views(self) -> tuple[str, ...]:
+        """Names of the outcomes' views."""
+        return (self.outcomes,) if isinstance(self.outcomes, str) else self.outcomes
+
+    @property
+    def views(self) -> tuple[Any, ...]:
+        """The study's views; none where parameters were made without a study."""
+        return self._views
+
+    def check_sites(self, sites: Sequence[str]) -> None:
+        """Raise StudyError if the groups are not those of the study's sites."""
+        if set(sites) != set(self.groups):
+            missing = sorted(set(sites) ^ set(self.groups))
+            raise StudyError(
+                f"field 'analysis.groups': {', '.join(missing)}: give the numbers of persons of "
+                "every site of the study, and of no other."
+            )

@@ -1,0 +1,172 @@
+"""From the estimates to tables, numbers and the loadings that reports and maps are drawn from."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
+from consortium.algorithms.findings import ImageSet
+from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.contrast_regression import Effects
+from consortium.views.fmri import FmriView
+
+_MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
+_HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high", "found")
+_MEANING = (
+    "Difference of the second group from the first, in the outcome's public standard deviation."
+)
+
+
+def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float) -> Result:
+    """Everything that a finished study says.
+
+    Parameters
+    ----------
+    plan : GlmPlan
+    found : Effects
+    explained : float
+        R², part of the contrast that covariates explain.
+    whole : float
+        N_a (1 - R²): what the divisor is if nobody is clipped.
+    """
+    parameters = plan.parameters
+    half = student.ppf((1 + parameters.confidence) / 2, found.freedom) * found.widths
+    significant = found.q <= parameters.discoveries
+    arrays = {
+        "loadings": _loadings(plan, found.effects),
+        "effect": found.effects,
+        "error": found.errors,
+        "t": found.statistics,
+        "p": found.p,
+        "q": found.q,
+        "low": found.effects - half,
+        "high": found.effects + half,
+    }
+    clipped = float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
+    error = float(np.sqrt(np.mean(found.errors**2)))
+    numbers: dict[str, float | int | str] = {
+        "outcomes": plan.outcomes,
+        "discoveries": int(significant.sum()),
+        "mean_error": error,
+        "forecast_error": forecast(plan, explained).error,
+        "detectable": DETECTABLE * error / RESIDUAL,
+        "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
+        "explained_by_covariates": explained,
+        "clipped": clipped,
+        "advice": _advice(clipped, found),
+    }
+    table = _table(plan, arrays, significant)
+    return Result(
+        arrays,
+        numbers,
+        loadings="loadings",
+        tables={f"contrast-{parameters.contrast}": table},
+        captions=Captions(
+            "contrast",
+            _headline(plan, significant, error),
+            _MEANING,
+            found=bool(significant.any()),
+        ),
+        images=_images(plan, arrays, significant),
+    )
+
+
+def stopped_result(plan: GlmPlan, explained: float, reason: str) -> Result:
+    """A study that ends after its first round: its second would tell nothing and is not asked."""
+    numbers: dict[str, float | int | str] = {
+        "explained_by_covariates": explained,
+        "stopped": reason,
+    }
+    headline = f"Stopped after the covariates, with most of the budget unspent: {reason}."
+    captions = Captions("contrast", headline, _MEANING)
+    arrays = {"loadings": _loadings(plan, np.zeros(plan.outcomes))}
+    return Result(arrays, numbers, loadings="loadings", captions=captions)
+
+
+def _loadings(plan: GlmPlan, effects: Array) -> Array:
+    """Effects in the rows of the outcomes, 0 elsewhere."""
+    found = np.zeros((plan.shape.features, 1))
+    found[plan.columns.outcomes.astype(np.int64), 0] = effects
+    return found
+
+
+def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
+    """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
+    name, maps = plan.parameters.contrast, _maps(arrays)
+    owners = np.array([view for view, _ in plan.columns.labels])
+    images = [view.name for view in plan.parameters.views if isinstance(view, FmriView)]
+    found = {}
+    for view in (each for each in plan.parameters.outcome_views if each in images):
+        rows = owners == view
+        hidden = np.where(significant[rows], 0.0, np.inf)[:, None]
+        for stat, (values, caption) in maps.items():
+            found[f"{view}_contrast-{name}_stat-{stat}"] = ImageSet(
+                values[rows][:, None],
+                caption,
+                (name,),
+                {"contrast": name, "stat": stat},
+                units=stat if stat in ("t", "z") else "arbitrary",
+                view=view,
+                found=(bool(significant[rows].any()),),
+                drawn=stat == "t",
+                threshold=hidden if stat == "t" else 0.0,
+            )
+    return found
+
+
+def _maps(arrays: dict[str, Array]) -> dict[str, tuple[Array, str]]:
+    signs = np.sign(arrays["effect"])
+    return {
+        "effect": (arrays["effect"], _MEANING),
+        "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
+        "t": (arrays["t"], "Effect over its standard error, which counts chance and noise."),
+        "z": (signs * norm.isf(arrays["p"] / 2), "Normal deviate with the same p."),
+        "p": (arrays["p"], "Two-sided p of no effect."),
+        "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
+    }
+
+
+def _advice(clipped: float, found: Effects) -> str:
+    if clipped > _MUCH_CLIPPED:
+        return "much is clipped; raise analysis.norms.deviation"
+    if clipped < _LITTLE_CLIPPED and found.privacy > found.sampling:
+        return "nearly nothing is clipped; lower analysis.norms.deviation"
+    return "effects that all outcomes share are up to 8 % too small, as clipping takes from them"
+
+
+def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
+    name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
+    count = int(significant.sum())
+    return (
+        f"{count} of {plan.outcomes} outcomes differ by '{name}' at a false discovery rate of "
+        f"{rate:g} %; effects are known to {error:.2f} standard deviations (standard error, noise "
+        "of privacy and chance together)."
+    )
+
+
+def _table(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> Table:
+    """One row for each outcome; of more than a thousand, those with the smallest p."""
+    order = np.arange(plan.outcomes)
+    if plan.outcomes > MOST_ROWS:
+        order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
+    columns = [arrays[name] for name in _HEADINGS[2:-1]]
+    rows = [
+        (
+            *plan.columns.labels[v],
+            *(float(c[v]) for c in columns),
+            "yes" if significant[v] else "no",
+        )
+        for v in order
+    ]
+    percent = f"{100 * plan.parameters.confidence:g}"
+    return Table(
+        f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
+        f"other columns of the formula, in public standard deviations, with {percent} % intervals. "
+        "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
+        "(Benjamini-Hochberg).",
+        _HEADINGS,
+        tuple(rows),
+    )

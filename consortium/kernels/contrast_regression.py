@@ -1,0 +1,277 @@
+"""Released sums of a contrast and its covariates, turned into effects and how sure they are.
+
+Everything here is arithmetic on what is public or released. Symbols: T_v the weighted sum of
+outcome v, D what it is divided by, G, A and M the covariates' sums with the contrast, with each
+other and by site, Q the sums of squared differences of pairs, σ_j the noise in an entry of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+Array = NDArray[Any]
+
+SITE_VARIANCE = 0.25
+"""τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
+_PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
+_MOST_EXPLAINED = 0.9
+_LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
+
+
+def correlation_power(columns: Array, correlation: float, power: float) -> Array:
+    """R to a power times each column, for R with ones on its diagonal and ρ everywhere else.
+
+    Parameters
+    ----------
+    columns : array, V x N, or a vector of V
+    correlation : float
+        ρ, from 0 to below 1.
+    power : float
+    """
+    mean = columns.mean(axis=0)
+    own, shared = (1 - correlation) ** power, (1 + (len(columns) - 1) * correlation) ** power
+    raised: Array = own * (columns - mean) + shared * mean
+    return raised
+
+
+def root_diagonal(entries: int, correlation: float) -> float:
+    """g: every entry on the diagonal of R^½, which is its trace over V."""
+    own, shared = np.sqrt(1 - correlation), np.sqrt(1 + (entries - 1) * correlation)
+    return float(own + (shared - own) / entries)
+
+
+@dataclass(frozen=True, eq=False)
+class Adjustment:
+    """How the covariates are taken out of the contrast.
+
+    Parameters
+    ----------
+    slopes : array, length p
+        γ, of the contrast on the covariates within sites.
+    centres : array, S x p
+        x̂_s, the covariates' means by site, drawn to zero as far as they are noise.
+    explained : float
+        R², part of the contrast that the covariates explain.
+    offsets : float
+        Σ a_s² v_s: what of the sites' means the noise hides, times their persons squared.
+    """
+
+    slopes: Array
+    centres: Array
+    explained: float
+    offsets: float
+
+
+@dataclass(frozen=True, eq=False)
+class CovariateSums:
+    """Released sums of the first round.
+
+    Parameters
+    ----------
+    contrast : array, length p
+        G.
+    moment : array, p x p
+        A.
+    means : array, S x p
+        M.
+    noise : mapping of G, A and M to float
+        σ_j.
+    """
+
+    contrast: Array
+    moment: Array
+    means: Array
+    noise: dict[str, float]
+
+
+def adjust(sums: CovariateSums, persons: Array, weights: Array, information: float) -> Adjustment:
+    """Fit the contrast on the covariates within sites.
+
+    Parameters
+    ----------
+    sums : CovariateSums
+    persons : array, length S
+        n_s, 0 for sites that are missing.
+    weights : array, length S
+        a_s.
+    information : float
+        N_a, Σ a n q (1 - q).
+    """
+    centres, offsets = _site_means(sums.means, persons, weights, sums.noise["means"])
+    whole = float(weights @ persons)
+    within = sums.moment - (centres * (weights * persons)[:, None]).T @ centres
+    doubt = sums.noise["moment"] / (0.3 * whole)
+    trust = 1.0 / (1.0 + doubt**2)
+    mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
+    values, vectors = np.linalg.eigh((mixed + mixed.T) / 2)
+    inverse = (vectors / np.maximum(values, whole / 4)) @ vectors.T
+    slopes = inverse @ sums.contrast
+    noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
+    explained = float(np.clip((slopes @ sums.contrast - noise) / information, 0, _MOST_EXPLAINED))
+    return Adjustment(slopes, centres, explained, offsets)
+
+
+def _site_means(means: Array, persons: Array, weights: Array, noise: float) -> tuple[Array, float]:
+    """Shrink the sites' means by the noise that is known to be in them."""
+    total, there = persons.sum(), persons > 0
+    count = np.where(there, persons, 1.0)
+    raw = np.where(there[:, None], means / count[:, None], 0.0)
+    found = float(np.sum(persons[:, None] * raw**2) / (total * raw.shape[1]))
+    between = float(np.clip(found - noise**2 * np.sum(there / count) / total, 0.01, 0.3))
+    kept = np.where(there, between / (between + noise**2 / count**2), 0.0)
+    left = between * (1 - kept) * persons**2
+    return kept[:, None] * raw, float(weights**2 @ left)
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastSums:
+    """Released sums of the second round.
+
+    Parameters
+    ----------
+    effects : array, length V
+        T, after R^¼.
+    divisor : float
+        D.
+    squares : array, length V
+        Q, scaled up from pairs to persons and by 2 W².
+    spread : float
+        E over the number of persons: mean squared clipped outcome.
+    noise : mapping of T, D, Q and E to float
+        σ_j, scaled as the sums are; that of E over the number of persons.
+    """
+
+    effects: Array
+    divisor: float
+    squares: Array
+    spread: float
+    noise: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of the second round before it is asked for.
+
+    Parameters
+    ----------
+    divisor : float
+        c N_a (1 - R²).
+    squares : float
+        N_u.
+    clip : float
+        c, part of a person that is left after clipping.
+    persons : float
+    explained : float
+        β².
+    root : float
+        g.
+    adjustment_noise : float
+        σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums.
+    offset_noise : float
+        ‖γ‖² Σ a_s² v_s, and Σ a_s² σ_C² if counts are released.
+    """
+
+    divisor: float
+    squares: float
+    clip: float
+    persons: float
+    explained: float
+    root: float
+    adjustment_noise: float
+    offset_noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Estimates of every outcome, in its public standard deviation.
+
+    Parameters
+    ----------
+    effects, errors, statistics, freedom, p, q, widths : array, length V
+        Estimate, standard error, t and its degrees of freedom, p and Benjamini-Hochberg's q, and
+        the standard error that intervals have, which knows the divisor's noise.
+    divisor : float
+        D̂.
+    sampling, privacy, leak : float
+        Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
+        lets through.
+    """
+
+    effects: Array
+    errors: Array
+    statistics: Array
+    freedom: Array
+    p: Array
+    q: Array
+    widths: Array
+    divisor: float
+    sampling: float
+    privacy: float
+    leak: float
+
+
+def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
+    """Divide, and add up every source of error."""
+    divisor, doubt = posterior(
+        sums.divisor, sums.noise["divisor"], expected.divisor, _PRIOR_WIDTH * expected.divisor
+    )
+    divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
+    sampling = shrink_squares(sums, expected)
+    privacy = sums.noise["effects"] ** 2 * expected.root
+    sites = _site_variance(sums, expected)
+    leak = expected.explained * expected.adjustment_noise + sites * expected.offset_noise
+    total = sampling + privacy + leak
+    effects, errors = sums.effects / divisor, np.sqrt(total) / divisor
+    statistics = effects / errors
+    freedom = total**2 / (sampling**2 / (expected.persons / 3))
+    p = 2 * student.sf(np.abs(statistics), freedom)
+    widths = np.sqrt(errors**2 + effects**2 * doubt / divisor**2)
+    parts = float(sampling.mean()), privacy, leak
+    return Effects(
+        effects, errors, statistics, freedom, p, false_discovery(p), widths, divisor, *parts
+    )
+
+
+def posterior(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
+    """Mean and variance of a number that was found with noise, given what was expected of it."""
+    if noise == 0:
+        return found, 0.0
+    precision = 1 / noise**2 + 1 / width**2
+    return (found / noise**2 + centre / width**2) / precision, 1 / precision
+
+
+def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
+    """V̂: sampling variance of every T_v, drawn to the outcomes' mean as far as it is noise."""
+    mean = max(float(sums.squares.mean()), 0.15 * expected.clip**2 * expected.squares)
+    chance = sums.noise["squares"] ** 2 + 5 * mean**2 / expected.persons
+    spread = float(sums.squares.var()) if len(sums.squares) > 1 else np.inf
+    real = max(0.0, spread - chance)
+    kept = 1.0 if np.isinf(real) else real / (real + chance)
+    shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), 0.3 * mean)
+    return shrunk
+
+
+def _site_variance(sums: ContrastSums, expected: Expected) -> float:
+    """τ̂²: outcomes' whole variance less that within sites, between its prior and what was found."""
+    within = float(sums.squares.mean()) / expected.squares
+    noise = np.hypot(
+        sums.noise["spread"],
+        sums.noise["squares"] / np.sqrt(len(sums.squares)) / expected.squares,
+    )
+    found, _ = posterior(sums.spread - within, float(noise), SITE_VARIANCE, _PRIOR_WIDTH)
+    return max(found, 0.05)
+
+
+def false_discovery(p: Array) -> Array:
+    """Benjamini-Hochberg: the smallest rate of false discoveries at which each would be one."""
+    order = np.argsort(p)
+    ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
+    least = np.minimum.accumulate(ranked[::-1])[::-1]
+    q = np.empty_like(p)
+    q[order] = np.minimum(least, 1.0)
+    return q

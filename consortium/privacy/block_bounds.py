@@ -1,0 +1,119 @@
+"""One release of several blocks, each clipped by itself and with its own part of the loss.
+
+Blocks of sensitivity Δ_j that have parts r_j of μ² (adding up to one) need noise of Δ_j/(μ √r_j)
+each. Multiplied by √r_j/Δ_j they need the same noise, 1/μ, and as one vector they have the
+sensitivity √(Σ r_j) = 1: one message costs exactly what releases of their own would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import PrivacyError, RangeError
+from consortium.privacy.bounds import Bound
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a release.
+
+    Parameters
+    ----------
+    name : str
+    entries : int
+    norm : float
+        B, Euclidean norm that a unit's contribution to the block is clipped to.
+    spread : float
+        Δ, largest distance between two units' contributions: 2 B, or √2 B in a cone.
+    share : float
+        r, part of the release's μ²; the shares of a release add up to one.
+    """
+
+    name: str
+    entries: int
+    norm: float
+    spread: float
+    share: float
+
+    @property
+    def factor(self) -> float:
+        """What the block is multiplied by in the release: √r/Δ."""
+        return math.sqrt(self.share) / self.spread
+
+
+@dataclass(frozen=True)
+class BlocksBound(Bound):
+    """A clipping bound that holds for every block of the vector by itself.
+
+    Parameters
+    ----------
+    norm, cone, influence
+        As in `Bound`: the largest norm of the scaled blocks together, and their sensitivity.
+    blocks : tuple of Block
+        In the order of the vector.
+    """
+
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def entries(self) -> int:
+        """Numbers in a release."""
+        return sum(block.entries for block in self.blocks)
+
+    def block(self, name: str) -> Block:
+        """Look a block up by name.
+
+        Raises
+        ------
+        PrivacyError
+            If the release has none of that name.
+        """
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise PrivacyError(f"The release has no block '{name}'; an unplanned number is refused.")
+
+    def join(self, parts: Mapping[str, Array]) -> Array:
+        """Scale the blocks' means and put them one behind the other.
+
+        Raises
+        ------
+        RangeError
+            If a block has another number of entries than planned.
+        """
+        rows = []
+        for block in self.blocks:
+            values = np.asarray(parts[block.name], dtype=np.float64).ravel()
+            if len(values) != block.entries:
+                raise RangeError(
+                    f"Block '{block.name}' has {len(values)} numbers where {block.entries} are "
+                    "planned; look at the shapes of the query's arguments."
+                )
+            rows.append(block.factor * values)
+        return np.concatenate(rows)
+
+    def split(self, values: Array) -> dict[str, Array]:
+        """Inverse of `join`."""
+        stops = np.cumsum([block.entries for block in self.blocks])[:-1]
+        parts = np.split(np.asarray(values, dtype=np.float64), stops)
+        return {b.name: part / b.factor for b, part in zip(self.blocks, parts, strict=True)}
+
+    def deviations(self, deviation: float) -> dict[str, float]:
+        """Noise in an entry of each block, as `split` returns it, for that of the release."""
+        return {block.name: deviation / block.factor for block in self.blocks}
+
+
+def bound_blocks(blocks: Sequence[Block]) -> BlocksBound:
+    """Bound of blocks whose shares are made to add up to one."""
+    whole = math.fsum(block.share for block in blocks)
+    scaled = tuple(Block(b.name, b.entries, b.norm, b.spread, b.share / whole) for b in blocks)
+    norm = math.sqrt(math.fsum((b.factor * b.norm) ** 2 for b in scaled))
+    return BlocksBound(norm, influence=1.0, blocks=scaled)

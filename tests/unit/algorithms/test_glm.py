@@ -1,0 +1,322 @@
+"""The mega-analysis: least squares without noise, and honest errors with it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from benchmarks.glm_data import make_people
+from benchmarks.glm_runs import found_by, least_squares, make_trial, noise_of, run_trial
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Release, Shape
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.errors import StudyError
+from consortium.simulation.simulation import Simulation
+from consortium.study.plan import make_plan
+from consortium.study.spec import Study
+from tests.support.cases import sites_of
+
+GLM = REGISTRY["glm"]
+SITES = ("north", "east", "south", "west")
+
+
+def calm_people(seed=0, persons=200, entries=5):
+    """Persons whom nobody clips: no heavy tails, no scanner effects beyond the limits."""
+    people = make_people(persons, entries, 4, np.random.default_rng(seed))
+    return replace(
+        people,
+        outcomes=np.clip(people.outcomes, -3, 3) / 3,
+        covariates=np.clip(people.covariates, -1, 1),
+        deviation=np.full(entries, 1.0),
+        location=np.zeros(entries),
+    )
+
+
+def test_without_noise_it_is_least_squares_with_a_constant_for_every_site():
+    people = calm_people()
+    # Groups that are expected far apart have room for all weights.
+    result = run_trial(make_trial(people, gap=2), 0.0, np.random.default_rng(0))
+    effects, errors, _ = least_squares(people.design(), people.outcomes)
+    assert result.arrays["effect"] == pytest.approx(effects, abs=1e-10)
+    assert result.numbers["clipped"] == pytest.approx(0.0, abs=1e-10)
+    # Pairs know the variance of the outcomes within sites, of which covariates explain a part.
+    assert result.arrays["error"] == pytest.approx(errors, rel=0.35)
+
+
+def test_without_covariates_one_release_compares_the_groups_within_sites():
+    people = calm_people()
+    trial = make_trial(people, formula="dx1", covariates={})
+    assert [r.stage for r in GLM.releases(trial.parameters, trial.shape)] == ["contrast"]
+    result = run_trial(trial, 0.0, np.random.default_rng(0))
+    design = np.delete(people.design(), [1, 2, 3], axis=0)
+    assert result.arrays["effect"] == pytest.approx(
+        least_squares(design, people.outcomes)[0], abs=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "persons", "entries", "sites"), [(2, 400, 20, 4), (8, 700, 30, 9)]
+)
+def test_intervals_cover_and_false_positives_are_as_rare_as_promised(
+    epsilon, persons, entries, sites
+):
+    covered, false, squared, errors, forecast = [], [], [], [], []
+    for seed in range(60):
+        generator = np.random.default_rng((seed, sites))
+        people = make_people(persons, entries, sites, generator)
+        result = run_trial(make_trial(people), noise_of(epsilon, sites), generator)
+        truth, found = people.truth / people.deviation, result.arrays
+        covered.append(np.mean((found["low"] <= truth) & (truth <= found["high"])))
+        false.append(np.mean(found["p"][truth == 0] < 0.05))
+        squared.append(np.mean(np.square(found["effect"] - truth)))
+        errors.append(np.mean(np.square(found["error"])))
+        forecast.append(result.numbers["forecast_error"])
+    assert 0.935 < np.mean(covered) < 0.985
+    assert 0.02 < np.mean(false) < 0.065
+    assert 0.95 < np.sqrt(np.mean(errors) / np.mean(squared)) < 1.2
+    assert 0.9 < np.mean(forecast) / np.sqrt(np.mean(errors)) < 1.12
+
+
+def test_with_no_effect_anywhere_hardly_anything_is_discovered():
+    discovered = []
+    for seed in range(40):
+        generator = np.random.default_rng((seed, 1))
+        people = make_people(500, 20, 4, generator, effect=0.0)
+        result = run_trial(make_trial(people), noise_of(4, 4), generator)
+        discovered.append(found_by(result.arrays["p"]).any())
+    assert np.mean(discovered) <= 0.15
+
+
+def test_the_same_seed_leads_to_the_same_result_to_the_last_digit():
+    trial = make_trial(calm_people())
+    one, other = (run_trial(trial, 0.3, np.random.default_rng(5)) for _ in range(2))
+    assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
+
+
+def test_a_site_that_misses_a_round_leaves_the_others_estimate():
+    people = calm_people()
+    trial = make_trial(people, formula="dx1", covariates={})
+    (stage,) = GLM.releases(trial.parameters, trial.shape)
+    run = GLM.run(trial.parameters, trial.shape)
+    query, present = next(run), (0, 2, 3)
+    means = [
+        GLM.statistics[query.statistic](trial.sites[n], replace(query, site=n), stage.bound)
+        for n in present
+    ]
+    sizes = [trial.shape.subjects[n] for n in present]
+    with pytest.raises(StopIteration) as stop:
+        run.send(Release(np.average(means, axis=0, weights=sizes), 0.0, present))
+    there = np.isin(people.site, present)
+    design = np.delete(people.design(there), [1, 2, 3], axis=0)
+    expected = least_squares(design, people.outcomes[:, there])[0]
+    assert stop.value.value.arrays["effect"] == pytest.approx(expected, abs=1e-10)
+
+
+# -- the plan ------------------------------------------------------------------------------
+
+
+def plan_for(persons, entries, epsilon, sites=8, **analysis):
+    """A plan for balanced groups in equal sites."""
+    each = persons // sites // 2
+    values = {
+        "outcomes": "brain",
+        "formula": "dx1 + age1 + icv1 + sex1",
+        "contrasts": {"patients": "dx1"},
+        "groups": {f"s{n}": [each, each] for n in range(sites)},
+        "norms": {"deviation": 1.0},
+        **analysis,
+    }
+    views = (("brain", entries), ("dx", 1), ("age", 1), ("icv", 1), ("sex", 1))
+    sizes = (2 * each,) * sites
+    noise = noise_of(epsilon, sites)
+    shape = Shape(entries + 4, sizes, sizes, "subject", 0, views, tuple(values["groups"]), noise)
+    return GLM.Parameters.model_validate(values), shape
+
+
+def test_the_shares_of_a_study_of_regions_are_those_that_were_worked_out():
+    # Published for 152 and 20 outcomes: T .84 and .72, G .08 and .16, A .01 and .02, M .02 and .05.
+    for entries, expected in ((152, (0.84, 0.08, 0.01, 0.02)), (20, (0.72, 0.16, 0.02, 0.05))):
+        shares = GlmPlan(*plan_for(1000, entries, 4)).choice.shares
+        found = [shares[name] for name in ("effects", "contrast", "moment", "means")]
+        assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_noise_asks_for_a_lower_clip_and_chance_for_a_higher_one():
+    assert GlmPlan(*plan_for(400, 400, 1)).choice.height == 0.85
+    assert GlmPlan(*plan_for(8000, 20, 8)).choice.height == 1.5
+
+
+@pytest.mark.parametrize(
+    ("entries", "epsilon", "enough"), [(20, 4, 470), (152, 4, 860), (400, 8, 750)]
+)
+def test_a_study_is_refused_below_about_the_persons_that_power_needs(entries, epsilon, enough):
+    GLM.releases(*plan_for(int(1.15 * enough), entries, epsilon))
+    with pytest.raises(StudyError, match=r"hopeless.*smallest effect.*asks for 0\.5"):
+        GLM.releases(*plan_for(int(0.7 * enough), entries, epsilon))
+
+
+def test_a_refusal_says_what_would_be_enough_and_that_is():
+    parameters, shape = plan_for(600, 152, 4)
+    with pytest.raises(StudyError, match=r"persons in sites as these.*outcomes instead of 152"):
+        GLM.releases(parameters, shape)
+    assert GLM.releases(parameters.model_copy(update={"anyway": True}), shape)
+    GLM.releases(*plan_for(1000, 152, 4))
+
+
+def test_a_large_site_that_would_do_better_alone_is_told_so():
+    groups = {"big": [200, 200], **{f"s{n}": [10, 10] for n in range(5)}}
+    parameters, shape = plan_for(600, 152, 2, sites=6, groups=groups, detect=5)
+    sizes = tuple(sum(counts) for counts in groups.values())
+    shape = replace(shape, subjects=sizes, samples=sizes, sites=tuple(groups))
+    with pytest.raises(StudyError, match="the largest site alone would have"):
+        GLM.releases(parameters, shape)
+
+
+def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspent():
+    generator = np.random.default_rng(0)
+    people = make_people(1200, 20, 7, generator)
+    apart = people.covariates.copy()
+    apart[0] = 2.0 * people.group - 1 + 0.15 * generator.standard_normal(1200)
+    trial = make_trial(replace(people, covariates=apart), anyway=False, detect=0.5)
+    result = run_trial(trial, noise_of(8, 7), generator)
+    assert result.numbers["explained_by_covariates"] > 0.8
+    assert "smallest effect" in result.numbers["stopped"]
+    assert result.captions.headline.startswith("Stopped")
+    assert not result.arrays["loadings"].any()
+
+
+# -- the study file -------------------------------------------------------------------------
+
+
+def study_of(scheme="none", **analysis):
+    """A study with columns by name, in their own units."""
+    values = {
+        "outcomes": "brain",
+        "formula": "diagnosis + age + ward",
+        "contrasts": {"patients": "diagnosis"},
+        "groups": {site: [20, 30] for site in SITES},
+        "norms": {"location": 2.5, "deviation": 0.6},
+        "covariates": {"age": {"mean": 50, "deviation": 10}},
+        "gap": 2,
+        **analysis,
+    }
+    return Study.model_validate(
+        {
+            "study": "regions",
+            "sites": list(SITES),
+            "features": [
+                {
+                    "name": "who",
+                    "source": "table",
+                    "columns": {
+                        "age": {"low": 20, "high": 80},
+                        "ward": {"levels": ["a", "b", "c"]},
+                        "diagnosis": {"levels": ["control", "patient"]},
+                    },
+                },
+                {
+                    "name": "brain",
+                    "source": "table",
+                    "columns": {"region[1-3]": {"low": 1, "high": 4}},
+                },
+            ],
+            "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "scheme": scheme},
+            "algorithm": "glm",
+            "analysis": values,
+        }
+    )
+
+
+def wards_and_regions(seed=0):
+    """Persons in the order of their sites, as a site's tables hold them."""
+    generator = np.random.default_rng(seed)
+    group = np.tile(np.where(np.arange(50) < 20, -1.0, 1.0), 4)
+    age = generator.uniform(-0.6, 0.6, 200)
+    ward = generator.integers(3, size=200)
+    wards = (ward[None] == np.arange(3)[:, None]).astype(float)
+    brain = generator.normal(0, 0.15, (3, 200)) + 0.1 * age + 0.05 * ward
+    brain[1] += 0.1 * (group > 0)
+    return np.vstack([age, wards, group, brain])
+
+
+def test_columns_are_found_by_name_and_norms_are_in_their_units():
+    study, table = study_of(), wards_and_regions()
+    views = (("who", 5), ("brain", 3))
+    result = Simulation(study, sites_of(table, views, (50,) * 4), 0).run()
+    sites = (np.repeat(np.arange(4), 50)[None] == np.arange(4)[:, None]).astype(float)
+    design = np.vstack([table[4] > 0, table[0], table[2:4], sites])
+    effects = least_squares(design, table[5:])[0]
+    # A unit of the view is 1.5 of the column's, whose public standard deviation is 0.6.
+    assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, abs=1e-4)
+    assert result.arrays["loadings"][5:, 0] == pytest.approx(result.arrays["effect"])
+    assert not result.arrays["loadings"][:5].any()
+    table_of = result.tables["contrast-patients"]
+    assert [row[:2] for row in table_of.rows] == [("brain", f"region{n}") for n in (1, 2, 3)]
+
+
+def test_a_private_study_gives_the_same_within_its_own_error():
+    table = wards_and_regions()
+    study = study_of("cape", anyway=True)
+    result = Simulation(study, sites_of(table, (("who", 5), ("brain", 3)), (50,) * 4), 3).run()
+    plain = study_of(anyway=True)
+    exact = Simulation(plain, sites_of(table, (("who", 5), ("brain", 3)), (50,) * 4), 3).run()
+    away = np.abs(result.arrays["effect"] - exact.arrays["effect"]) / result.arrays["error"]
+    assert away.max() < 4
+    assert result.arrays["error"].min() > exact.arrays["error"].max()
+
+
+def test_the_loss_of_both_rounds_is_the_promised_one():
+    shape = Shape(8, (50,) * 4, (50,) * 4, "subject", 0, (("who", 5), ("brain", 3)))
+    plan = make_plan(study_of("cape", anyway=True), shape)
+    assert plan.rounds == 2
+    assert plan.epsilon == pytest.approx(8.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"formula": "diagnosis * age"}, "columns with \\+ between them"),
+        ({"formula": "diagnosis + age + age"}, "named twice"),
+        ({"formula": "age"}, "not in the formula"),
+        ({"groups": {"north": [20, 30]}}, "every site of the study"),
+        ({"groups": {site: [0, 0] for site in SITES}}, "without persons"),
+        ({"contrasts": {}}, "at least 1"),
+    ],
+)
+def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
+    with pytest.raises((ValidationError, StudyError), match=message):
+        study_of(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"formula": "diagnosis + hight"}, "no column 'hight'.*there are age, ward, diagnosis"),
+        ({"outcomes": "brian"}, "no view 'brian'"),
+        ({"contrasts": {"x": "age"}}, "has limits and no levels"),
+        ({"contrasts": {"x": "ward"}}, "first level"),
+        ({"contrasts": {"x": "ward=b"}}, "2 numbers a site are given.*'ward' has 3 levels"),
+        ({"groups": {site: [50, 0] for site in SITES}}, "can't be told from site"),
+        ({"norms": {"deviation": [1.0, 2.0]}}, "2 numbers are given for 3 outcomes"),
+    ],
+)
+def test_a_study_that_does_not_fit_its_views_is_not_planned(changes, message):
+    shape = Shape(8, (50,) * 4, (50,) * 4, "subject", 0, (("who", 5), ("brain", 3)))
+    with pytest.raises(StudyError, match=message):
+        make_plan(study_of(**changes), shape)
+
+
+def test_a_level_of_several_is_held_against_the_first():
+    groups = {site: [20, 20, 10] for site in SITES}
+    study = study_of(contrasts={"b": "ward=b"}, groups=groups)
+    table = wards_and_regions()
+    sizes = np.repeat([0, 1, 2], [20, 20, 10])
+    ward = np.hstack([np.random.default_rng(n).permutation(sizes) for n in range(4)])
+    table[1:4] = ward[None] == np.arange(3)[:, None]
+    result = Simulation(study, sites_of(table, (("who", 5), ("brain", 3)), (50,) * 4), 0).run()
+    sites = (np.repeat(np.arange(4), 50)[None] == np.arange(4)[:, None]).astype(float)
+    design = np.vstack([table[2], table[0], table[3], table[4], sites])
+    effects = least_squares(design, table[5:])[0]
+    # Whose product w t̃ is negative counts as 0 in the divisor, of which there are more with levels.
+    assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, rel=0.01)

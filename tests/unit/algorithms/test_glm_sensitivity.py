@@ -1,0 +1,165 @@
+"""Nobody who is replaced moves a block of `glm` further than its plan says, whatever is asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.glm_data import make_people
+from benchmarks.glm_runs import make_trial
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.simulation.array_data import ArrayData
+
+GLM = REGISTRY["glm"]
+PERSONS = 12
+TRIAL = make_trial(make_people(60, 6, 3, np.random.default_rng(0)))
+SHAPE = replace(TRIAL.shape, noise=0.4)
+PLAN = GlmPlan(TRIAL.parameters, SHAPE)
+BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
+ROWS = SHAPE.features
+
+
+def site_of(table):
+    return ArrayData([person[:, None] for person in table.T], views=SHAPE.views)
+
+
+def honest(statistic, site=0):
+    """The question of an honest run, with slopes and centres of ordinary size."""
+    if statistic == "glm_covariates":
+        return Query("covariates", statistic, PLAN.covariate_arguments, site=site)
+    generator = np.random.default_rng(1)
+    released = {
+        "slopes": 0.2 * generator.standard_normal(3),
+        "centres": 0.4 * generator.standard_normal((3, 3)),
+    }
+    return Query("contrast", statistic, PLAN.contrast_arguments | released, site=site)
+
+
+def person(generator):
+    """Ordinary, far out, at the far end of the clip, or no numbers at all."""
+    values = generator.standard_normal(ROWS)
+    values[6] = generator.choice([-1.0, 1.0])
+    kind = generator.integers(6)
+    if kind == 0:
+        values *= 100
+    elif kind == 1:
+        values *= 10.0 ** generator.uniform(-300, 300, ROWS)
+    elif kind == 2:
+        values[:6] = 100 * generator.choice([-1.0, 1.0])
+    elif kind == 3:
+        values[generator.integers(ROWS)] = generator.choice([np.nan, np.inf, -np.inf])
+    elif kind == 4:
+        values[7:] = 100 * np.sign(values[7:])
+    return values
+
+
+def released(query, table):
+    with np.errstate(all="ignore"):
+        return GLM.statistics[query.statistic](site_of(table), query, BOUNDS[query.statistic])
+
+
+def ratios(query, table, other):
+    """How far each block, and all of them together, moved over what they may."""
+    bound = BOUNDS[query.statistic]
+    moved = len(table.T) * (released(query, other) - released(query, table))
+    parts = bound.split(moved)
+    each = {b.name: np.linalg.norm(parts[b.name]) / b.spread for b in bound.blocks}
+    return each | {"all": np.linalg.norm(moved)}
+
+
+def hostile(query, generator):
+    """The question with slopes and centres of any size, or arguments that only a plan may set."""
+    arguments = dict(query.arguments)
+    for name in generator.choice(sorted(arguments), 3, replace=False):
+        value = arguments[name]
+        if name in ("covariates", "outcomes", "group", "seed"):
+            continue
+        scale = 10.0 ** generator.uniform(-300, 300, np.shape(value))
+        changed = np.abs(value) * scale * generator.choice([0, 1, 1, 1], np.shape(value))
+        if name == "correlation":
+            changed = np.clip(changed, 0, 0.999)
+        signs = 1 if isinstance(value, float) else generator.choice([-1, 1], np.shape(value))
+        arguments[name] = float(changed) if isinstance(value, float) else changed * signs
+    return replace(query, arguments=arguments)
+
+
+@pytest.mark.parametrize("statistic", sorted(BOUNDS))
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), asked=st.sampled_from(["honest", "slopes", "anything"]))
+def test_no_replacement_moves_a_block_further_than_planned(statistic, seed, asked):
+    generator = np.random.default_rng(seed)
+    query = honest(statistic, int(generator.integers(3)))
+    if asked == "slopes" and statistic == "glm_contrast":
+        slopes = 3 * generator.standard_normal(3)
+        query = replace(query, arguments=dict(query.arguments) | {"slopes": slopes})
+    elif asked == "anything":
+        query = hostile(query, generator)
+    table = np.stack([person(generator) for _ in range(PERSONS)], axis=1)
+    other = table.copy()
+    other[:, generator.integers(PERSONS)] = person(generator)
+    assert max(ratios(query, table, other).values()) <= 1 + 1e-9
+
+
+def opposite(sign, group=1.0):
+    values = np.zeros(ROWS)
+    values[:6] = 100.0 * sign
+    values[6] = group
+    return values
+
+
+def test_some_replacement_reaches_the_bound_of_the_outcomes_sums():
+    # Groups of one person against all others, so that w is as large as it may be.
+    arguments = {**honest("glm_contrast").arguments, "slopes": np.zeros(3)}
+    arguments["weights"] = np.full(3, PLAN.choice.reach / 0.75)
+    arguments["proportions"] = np.full(3, 0.25)
+    query = replace(honest("glm_contrast"), arguments=arguments)
+    table = np.zeros((ROWS, PERSONS))
+    table[:, 0], other = opposite(1.0), table.copy()
+    other[:, 0] = opposite(-1.0)
+    assert 0.999 <= ratios(query, table, other)["effects"] <= 1 + 1e-9
+
+
+def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():
+    generator = np.random.default_rng(3)
+    table = np.stack([generator.standard_normal(ROWS) for _ in range(PERSONS)], axis=1)
+    other = table.copy()
+    other[:, 4] *= 30.0
+    query = honest("glm_contrast")
+    squares = [BOUNDS["glm_contrast"].split(released(query, t))["squares"] for t in (table, other)]
+    # Without that person's pair both sites have the same sum: pairs follow places, not values.
+    order = np.random.default_rng((0, 0)).permutation(PERSONS)
+    half = PERSONS // 2
+    place = int(np.flatnonzero(order == 4)[0])
+    partner = order[(place + half) % PERSONS]
+    gone = [t.copy() for t in (table, other)]
+    for t in gone:
+        t[6:, [4, partner]] = np.nan
+    left = [BOUNDS["glm_contrast"].split(released(query, t))["squares"] for t in gone]
+    assert left[0] == pytest.approx(left[1], rel=1e-12)
+    assert squares[0] != pytest.approx(squares[1])
+
+
+@pytest.mark.parametrize("statistic", sorted(BOUNDS))
+def test_a_site_answers_whatever_one_person_is(statistic):
+    query = honest(statistic)
+    for value in (np.nan, np.inf, -np.inf, 1e308, 5e-324):
+        table = np.zeros((ROWS, PERSONS))
+        table[:, 3] = value
+        assert np.isfinite(released(query, table)).all()
+
+
+def test_persons_without_group_or_covariates_or_most_outcomes_add_nothing():
+    generator = np.random.default_rng(2)
+    table = np.stack([generator.standard_normal(ROWS) for _ in range(4)], axis=1)
+    query = honest("glm_contrast")
+    gone = table.copy()
+    gone[[6, 7, 0], [0, 1, 2]] = np.nan  # group, a covariate, and one outcome of six
+    gone[1, 2] = np.nan  # and a second one
+    only = table.copy()
+    only[:, :3] = np.nan
+    spread = [BOUNDS["glm_contrast"].split(released(query, t))["effects"] for t in (gone, only)]
+    assert spread[0] == pytest.approx(spread[1])

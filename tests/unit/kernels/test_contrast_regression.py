@@ -1,0 +1,127 @@
+"""The arithmetic of a contrast: roots of correlations, false discoveries, shrinkage."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import fractional_matrix_power
+from scipy.stats import false_discovery_control
+
+from consortium.kernels.contrast_regression import (
+    ContrastSums,
+    CovariateSums,
+    Expected,
+    adjust,
+    correlation_power,
+    estimate_effects,
+    false_discovery,
+    posterior,
+    root_diagonal,
+    shrink_squares,
+)
+
+
+def exchangeable(entries, correlation):
+    return (1 - correlation) * np.eye(entries) + correlation
+
+
+@pytest.mark.parametrize("power", [-0.25, 0.25, 0.5])
+@pytest.mark.parametrize(("entries", "correlation"), [(1, 0.3), (5, 0.0), (5, 0.25), (40, 0.9)])
+def test_powers_of_the_correlation_are_those_of_the_matrix(power, entries, correlation):
+    columns = np.random.default_rng(0).standard_normal((entries, 3))
+    matrix = fractional_matrix_power(exchangeable(entries, correlation), power)
+    assert correlation_power(columns, correlation, power) == pytest.approx(matrix @ columns)
+
+
+@pytest.mark.parametrize(("entries", "correlation"), [(1, 0.3), (20, 0.25), (400, 0.25)])
+def test_the_diagonal_of_the_root_is_its(entries, correlation):
+    root = fractional_matrix_power(exchangeable(entries, correlation), 0.5)
+    assert np.diag(root) == pytest.approx(root_diagonal(entries, correlation))
+
+
+def test_effective_numbers_of_outcomes_are_those_of_the_published_table():
+    expected = {20: 18, 68: 57, 152: 124, 400: 316, 1000: 776}
+    found = {entries: entries * root_diagonal(entries, 0.25) ** 2 for entries in expected}
+    assert found == pytest.approx(expected, abs=0.6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_false_discovery_rates_are_those_of_scipy(p):
+    assert false_discovery(np.array(p)) == pytest.approx(false_discovery_control(p))
+
+
+def test_a_posterior_lies_where_precision_says():
+    assert posterior(4.0, 0.0, 1.0, 1.0) == (4.0, 0.0)
+    mean, variance = posterior(4.0, 1.0, 1.0, 0.5)
+    assert mean == pytest.approx((4 + 4 * 1) / 5)
+    assert variance == pytest.approx(1 / 5)
+
+
+def within_sites(seed=0, sites=3, covariates=2, persons=40):
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((sites, covariates, persons)) + generator.standard_normal(
+        (sites, covariates, 1)
+    )
+    group = (np.arange(persons) < persons // 2) - 0.5
+    x[:, 0] += 0.6 * group
+    return x, group
+
+
+def test_without_noise_the_adjustment_is_least_squares_with_site_constants():
+    x, group = within_sites()
+    sites, _, persons = x.shape
+    sums = CovariateSums(
+        np.einsum("n,spn->p", group, x),
+        np.einsum("spn,sqn->pq", x, x),
+        x.sum(axis=2),
+        {"contrast": 0.0, "moment": 0.0, "means": 0.0},
+    )
+    found = adjust(sums, np.full(sites, float(persons)), np.ones(sites), sites * persons / 4)
+    centred = np.hstack(list(x - x.mean(axis=2, keepdims=True)))
+    target = np.tile(group, sites)
+    slopes = np.linalg.lstsq(centred.T, target, rcond=None)[0]
+    assert found.slopes == pytest.approx(slopes)
+    assert found.centres == pytest.approx(x.mean(axis=2))
+    assert found.explained == pytest.approx(slopes @ centred @ target / (target @ target))
+    assert found.offsets == 0.0
+
+
+def test_noise_draws_means_to_zero_and_a_missing_site_has_none():
+    x, group = within_sites()
+    means = x.sum(axis=2)
+    means[2] = 0.0
+    noise = {"contrast": 1.0, "moment": 1.0, "means": 20.0}
+    moment = np.einsum("spn,sqn->pq", x[:2], x[:2])
+    contrast = np.einsum("n,spn->p", group, x[:2])
+    persons = np.array([40.0, 40.0, 0.0])
+    found = adjust(CovariateSums(contrast, moment, means, noise), persons, np.ones(3), 20.0)
+    assert not found.centres[2].any()
+    assert (np.abs(found.centres[:2]) < np.abs(x.mean(axis=2)[:2])).all()
+    assert found.offsets > 0
+
+
+EXPECTED = Expected(25.0, 25.0, 1.0, 100.0, 0.15, 0.9, 4.0, 9.0)
+
+
+def sums_of(effects, squares, /, **noise):
+    known = {"effects": 0.0, "divisor": 0.0, "squares": 0.0, "spread": 0.0, **noise}
+    return ContrastSums(np.array(effects), 25.0, np.array(squares), 1.25, known)
+
+
+def test_every_source_of_error_is_in_the_standard_error():
+    quiet = estimate_effects(sums_of([5.0] * 4, [25.0] * 4, effects=3.0, spread=1e-9), EXPECTED)
+    assert quiet.effects == pytest.approx(0.2)
+    # Chance 25, noise 9 g, and what the adjustment lets through: β² 4 + τ² 9 with τ² = 1.25 - 1.
+    assert quiet.errors * 25 == pytest.approx(np.sqrt(25 + 9 * 0.9 + 0.15 * 4 + 0.25 * 9))
+    assert quiet.widths == pytest.approx(quiet.errors)
+    doubtful = estimate_effects(sums_of([5.0] * 4, [25.0] * 4, divisor=5.0), EXPECTED)
+    assert (doubtful.widths > doubtful.errors).all()
+
+
+def test_squares_are_drawn_to_their_mean_as_far_as_they_are_noise():
+    values = [10.0, 20.0, 30.0, 40.0]
+    loud = shrink_squares(sums_of([0.0] * 4, values, squares=100.0), EXPECTED)
+    assert loud == pytest.approx(25.0)
+    many = Expected(25.0, 25.0, 1.0, 1e9, 0.15, 0.9, 4.0, 9.0)
+    assert shrink_squares(sums_of([0.0] * 4, values), many) == pytest.approx(values, rel=1e-4)
+    assert (shrink_squares(sums_of([0.0] * 4, [-50.0] * 4), EXPECTED) > 0).all()
