@@ -16,6 +16,7 @@ from consortium.report.accounting import account
 from consortium.report.bids import noise_in_maps, write_derivatives
 from consortium.report.components import tidy_components
 from consortium.report.feature_page import write_feature_page
+from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
 from consortium.report.privacy_report import PrivacyReport, write_privacy_report
 from consortium.report.tables import write_results
@@ -47,6 +48,7 @@ class Publisher:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         write_privacy_report(self.folder / "privacy_report.json", report)
+        write_image_sets(self.folder, self.study, self.space, result)
         if self.study.features:
             self._publish_features(result, report)
         elif result.maps:

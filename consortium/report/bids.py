@@ -34,6 +34,7 @@ NOT_IN_BIDS = (
     "*_noise.*",
     "*_loadings.*",
     "*_results.*",
+    "*_statmap.*",
     "privacy_report.json",
     "report.html",
     "run.json",
