@@ -460,6 +460,17 @@ class Foretells(Protocol):
         """What to expect of the study, and of the nearest others."""
 
 
+@runtime_checkable
+class Compares(Protocol):
+    """An algorithm whose study states public numbers that a site's own data may contradict."""
+
+    def compare(self, parameters: Any, shape: Shape, site: int, data: SiteData) -> tuple[str, ...]:
+        """What differs, a sentence each, for the site's own people before they say yes.
+
+        Nothing that the site sends may depend on it: a refusal would tell of single persons.
+        """
+
+
 class Algorithm(Protocol):
     """A whole algorithm; `REGISTRY` maps its name to one of these."""
 

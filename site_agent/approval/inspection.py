@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Compares, SiteData
 from consortium.errors import ConsortiumError, DataError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
@@ -57,6 +59,8 @@ class Inspection:
         μ against outsiders: what the ledger holds, and one run.
     problems : tuple of str
         Why the site would refuse; none if it would not.
+    notes : tuple of str
+        What the study states of the site and its data contradict; the site answers all the same.
     """
 
     signed: SignedStudy
@@ -68,6 +72,7 @@ class Inspection:
     price: float
     outsiders: tuple[float, float]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
@@ -80,6 +85,8 @@ class Inspection:
         if self.plan is not None:
             self._show_releases(self.plan, out)
             self._show_price(self.plan, out)
+        for note in self.notes:
+            out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
         if not self.problems:
@@ -186,7 +193,17 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),
+        notes=_compare(plan, config.name, data) if plan and not problems else (),
     )
+
+
+def _compare(plan: Plan, site: str, data: SiteData) -> tuple[str, ...]:
+    """What differs between the site's data and what the study states of them."""
+    algorithm = REGISTRY[plan.study.algorithm]
+    if not isinstance(algorithm, Compares):
+        return ()
+    index = plan.study.sites.index(site)
+    return algorithm.compare(plan.study.analysis, plan.shape, index, data)
 
 
 def say_yes(

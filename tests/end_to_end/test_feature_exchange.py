@@ -22,6 +22,15 @@ VIEWS = [
     {"name": "scales", "source": "table", "columns": SCALES},
     {"name": "group", "source": "table", "columns": {"group": {"levels": ["control", "patient"]}}},
 ]
+FEATURES = {
+    "glm": [
+        {**VIEWS[0], "columns": {"s[0-1]": {"low": -2, "high": 2}}},
+        {"name": "more", "source": "table", "columns": {"s2": {"low": -2, "high": 2}}},
+        VIEWS[1],
+    ],
+    "tensor": VIEWS[:1],
+}
+"""Views of analyses that take others."""
 EDGES = [SITES[0:2], SITES[1:3], SITES[2:4], (SITES[3], SITES[1])]
 ANALYSES = {
     "admm": {
@@ -33,6 +42,13 @@ ANALYSES = {
     },
     "cca": {"pairs": 1},
     "coordinate": {"target": "group", "levels": {"scales": 8.0}, "dependence": 0.1},
+    "glm": {
+        "outcomes": "scales",
+        "formula": "group + s2",
+        "contrasts": {"patients": "group"},
+        "groups": {name: [220, 180] for name in SITES},
+        "norms": {"deviation": 1.0},
+    },
     "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
     "summarize": {"target": "north", "frequencies": 10, "points": 3},
@@ -61,7 +77,7 @@ def place_of(root: Path, algorithm: str, **privacy: object) -> DemoFolders:
     study = {
         "study": "small",
         "sites": list(SITES),
-        "features": VIEWS[:1] if algorithm == "tensor" else VIEWS,
+        "features": FEATURES.get(algorithm, VIEWS),
         "privacy": {**PRIVACY, **privacy},
         "algorithm": algorithm,
         "analysis": ANALYSES[algorithm],
@@ -85,6 +101,11 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         coefficients = arrays["coefficients"]
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
+    if algorithm == "glm":  # patients have more of s0 and, s2 being equal, less of s1
+        effect, error = arrays["effect"], arrays["error"]
+        assert effect[0] > 10 * error[0]
+        assert effect[1] < -5 * error[1]
+        assert error.max() < 0.1
     if algorithm == "coordinate":
         assert arrays["coefficients"][0] > max(arrays["coefficients"][1:])
     if algorithm == "cca":  # persons around the first centre are mostly patients

@@ -47,6 +47,7 @@ class Gossip(Average):
 
     def _gossip(self, data: SiteData, query: Query, bound: Bound) -> Array:
         assert query.neighbour_answers is not None
+        assert query.site == query.neighbour_answers.site
         self.heard.append(query.neighbour_answers)
         mean = _mean_volume(data, query, bound)
         if len(query.neighbour_answers.answers):

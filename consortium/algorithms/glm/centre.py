@@ -22,6 +22,7 @@ from consortium.algorithms.base import (
     Release,
     Run,
     Shape,
+    SiteData,
     Table,
     Takes,
 )
@@ -30,7 +31,7 @@ from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, 
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.result import effects_result, stopped_result
-from consortium.algorithms.glm.site import glm_contrast, glm_covariates
+from consortium.algorithms.glm.site import compare_groups, glm_contrast, glm_covariates
 from consortium.kernels.contrast_regression import (
     Adjustment,
     ContrastSums,
@@ -79,6 +80,13 @@ class Glm:
     def foretell(self, parameters: GlmParameters, shape: Shape) -> Table:
         """Expected errors of the study, of half and twice the ε, and of fewer outcomes."""
         return foretell(GlmPlan(parameters, shape))
+
+    def compare(
+        self, parameters: GlmParameters, shape: Shape, site: int, data: SiteData
+    ) -> tuple[str, ...]:
+        """Hold the stated numbers of persons in each group against a site's own data."""
+        plan = GlmPlan(parameters, shape)
+        return compare_groups(plan.columns, plan.groups.counts(site), data)
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Adjust, stop if that leaves too little, and estimate."""

@@ -50,6 +50,11 @@ class Groups:
         """q_s (1 - q_s)."""
         return np.asarray(self.proportions * (1 - self.proportions))
 
+    def counts(self, site: int) -> tuple[int, int]:
+        """Stated persons of a site, and those of its second group."""
+        persons, part = float(self.persons[site]), float(self.proportions[site])
+        return round(persons), round(persons * part)
+
     def weights(self, reach: float) -> Array:
         """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
         capped = np.minimum(1.0, reach / self.largest)

@@ -56,6 +56,7 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": explained,
         "clipped": clipped,
+        "persons_not_as_stated": _surplus(plan),
         "advice": _advice(clipped, found),
     }
     table = _table(plan, arrays, significant)
@@ -84,6 +85,11 @@ def stopped_result(plan: GlmPlan, explained: float, reason: str) -> Result:
     captions = Captions("contrast", headline, _MEANING)
     arrays = {"loadings": _loadings(plan, np.zeros(plan.outcomes))}
     return Result(arrays, numbers, loadings="loadings", captions=captions)
+
+
+def _surplus(plan: GlmPlan) -> int:
+    """Persons by which the sites' sizes, which are public, are off what `groups` states."""
+    return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
 
 
 def _loadings(plan: GlmPlan, effects: Array) -> Array:

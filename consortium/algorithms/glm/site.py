@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, Columns
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.kernels.contrast_regression import correlation_power
@@ -103,6 +103,21 @@ def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
             ).sum(),
         }
         return blocks.join({name: part / len(weights) for name, part in parts.items()})
+
+
+def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) -> tuple[str, ...]:
+    """Say where a site's persons are not those that the study states: all, and the second group."""
+    group = data.table()[columns.group.row]
+    own = len(group), int(np.sum(group > columns.threshold))
+    if own == stated:
+        return ()
+    return (
+        (
+            f"the study states {stated[1]} of {stated[0]} persons in the group "
+            f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}; effects are a "
+            "little off unless analysis.groups is corrected."
+        ),
+    )
 
 
 def _blocks(bound: Bound) -> BlocksBound:

@@ -12,6 +12,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
+from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
 from consortium.study.spec import Study
@@ -171,6 +172,53 @@ def test_a_large_site_that_would_do_better_alone_is_told_so():
     shape = replace(shape, subjects=sizes, samples=sizes, sites=tuple(groups))
     with pytest.raises(StudyError, match="the largest site alone would have"):
         GLM.releases(parameters, shape)
+
+
+def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
+    parameters, shape = plan_for(1000, 152, 4)
+    table = GLM.foretell(parameters, shape)
+    errors = {row[0]: row[1] for row in table.rows}
+    assert errors["about half the ε"] > errors["as it is"] > errors["about twice the ε"]
+    assert errors["as it is"] > errors["a quarter of the outcomes"]
+    assert errors["as it is"] > errors["means of ten groups of outcomes"]
+    # By hand: noise 7.5 √V_e / (n μ_c), chance 2 / √n.
+    by_hand = np.hypot(7.5 * np.sqrt(124) / 1000 * noise_of(4, 8), 2 / np.sqrt(1000))
+    assert errors["as it is"] == pytest.approx(by_hand, rel=0.2)
+    assert "Its 992 persons tell as much as 992 in balanced sites" in table.caption
+    assert {row[0]: row[-1] for row in table.rows}["about half the ε"] == "no"
+
+
+def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
+    people = calm_people()
+    trial = make_trial(people)
+    compare = GLM.compare
+    for number, site in enumerate(trial.sites):
+        assert compare(trial.parameters, trial.shape, number, site) == ()
+    changed = trial.sites[1].table().copy()
+    changed[5, 0] *= -1
+    (note,) = compare(trial.parameters, trial.shape, 1, ArrayData(list(changed.T[:, :, None])))
+    assert "'dx1'" in note
+    assert "effects are a little off" in note
+
+
+def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
+    image = {"name": "faces", "source": "fmri", "measure": "image", "image": "faces"}
+    values = study_of().model_dump(mode="json")
+    values["features"] = [values["features"][0], image]
+    values["analysis"] |= {"outcomes": "faces", "norms": {"deviation": 0.3}}
+    study = Study.model_validate(values)
+    table = wards_and_regions()
+    table[6] += 0.3 * (table[4] > 0)
+    data = sites_of(table, (("who", 5), ("faces", 3)), (50,) * 4)
+    result = Simulation(study, data, 0).run()
+    assert {name.rpartition("-")[2] for name in result.images} == {
+        *("effect", "variance", "t", "z", "p", "q")
+    }
+    shown = result.images["faces_contrast-patients_stat-t"]
+    assert shown.entities == {"contrast": "patients", "stat": "t"}
+    assert shown.view == "faces"
+    assert np.array_equal(shown.coloured()[:, 0] != 0, result.arrays["q"] <= 0.05)
+    assert shown.coloured()[1, 0] == result.arrays["t"][1] > 0
 
 
 def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspent():
