@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from consortium.algorithms.findings import Cell, ImageSet
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound, Unit
 
@@ -287,12 +288,12 @@ class Table:
     columns : tuple of str
         Headings.
     rows : tuple of tuple
-        Numbers and words.
+        Numbers, words, and findings, which may stay untold.
     """
 
     caption: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[float | int | str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -304,17 +305,20 @@ class Captions:
     column : str
         One column of the loadings: component, pair, mean.
     headline : str
-        The finding in one sentence, or empty.
+        The finding in one sentence, or empty; it leads the page.
     meaning : str
         What a number of the loadings is, in one sentence.
     sign : bool
         Whether a column may as well be turned around in all views.
+    found : bool
+        Whether anything stands out of noise and chance; if not, the page says so first.
     """
 
     column: str = "component"
     headline: str = ""
     meaning: str = "Weight of each feature in a component."
     sign: bool = False
+    found: bool = True
 
 
 @dataclass(frozen=True)
@@ -334,6 +338,8 @@ class Result:
     """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
     tells about the column of the loadings with that number."""
     captions: Captions = field(default_factory=Captions)
+    images: Mapping[str, ImageSet] = field(default_factory=dict)
+    """Named sets of maps, each written as one image file, with what is known of each map."""
 
 
 @runtime_checkable

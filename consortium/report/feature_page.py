@@ -15,8 +15,8 @@ from PIL import Image
 
 from consortium.algorithms.base import Result, Table
 from consortium.files.atomic import write_text
-from consortium.formatting import number
 from consortium.report.brain_figures import draw, template_background
+from consortium.report.cells import cell_text
 from consortium.report.components import robust_z
 from consortium.report.entry_figures import Picture, draw_entries
 from consortium.report.feature_prose import (
@@ -130,9 +130,9 @@ def _parameters(study: Study) -> dict[str, str]:
     """Parameters of the analysis that are set, with what belongs to views written out."""
     given = study.analysis.model_dump(mode="json", exclude_none=True)
     return {
-        name: ", ".join(f"{view} {_cell(each)}" for view, each in value.items())
+        name: ", ".join(f"{view} {cell_text(each)}" for view, each in value.items())
         if isinstance(value, dict)
-        else _cell(value)
+        else cell_text(value)
         for name, value in given.items()
         if value != {}
     }
@@ -167,7 +167,7 @@ def _facts(result: Result, column: int) -> tuple[tuple[str, str], ...]:
         if table.columns[0] == result.captions.column:
             rows = [row for row in table.rows if row[0] == column]
             if len(rows) == 1:
-                found += zip(table.columns[1:], map(_cell, rows[0][1:]), strict=True)
+                found += zip(table.columns[1:], map(cell_text, rows[0][1:]), strict=True)
     return tuple(found)
 
 
@@ -192,14 +192,10 @@ def _shown(picture: Picture) -> ShownPicture:
 
 
 def _shown_table(table: Table) -> ShownTable:
-    rows = tuple(tuple(_cell(cell) for cell in row) for row in table.rows)
+    rows = tuple(tuple(cell_text(cell) for cell in row) for row in table.rows)
     numeric = tuple(
         k
         for k in range(len(table.columns))
         if k and all(not isinstance(row[k], str) for row in table.rows)
     )
     return ShownTable(table.caption, table.columns, rows, numeric)
-
-
-def _cell(value: float | int | str) -> str:
-    return number(value).replace("-", "−") if isinstance(value, float) else str(value)

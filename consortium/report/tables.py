@@ -25,6 +25,7 @@ from consortium.report.bids import (
     voxel_text,
     write_image,
 )
+from consortium.report.cells import plain_table
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.eeg import EegView
@@ -153,6 +154,7 @@ def _about(study: Study, view: ViewSpace, result: Result) -> Mapping[str, Any]:
 def _tsv(path: Path, table: Table) -> Path:
     text = io.StringIO()
     lines = writer(text, delimiter="\t", lineterminator="\n")
-    lines.writerow(table.columns)
-    lines.writerows(table.rows)
+    plain = plain_table(table)
+    lines.writerow(plain.columns)
+    lines.writerows(plain.rows)
     return write_text(path, text.getvalue())

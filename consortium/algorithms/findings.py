@@ -1,0 +1,133 @@
+"""What an analysis found, with how sure it is: numbers that may stay untold, and sets of maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+State = Literal["found", "not found", "not told"]
+NOT_TOLD = "not told"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A number with its interval, or that there is none that could be told.
+
+    What is not told holds no number: ``value``, ``low`` and ``high`` are then NaN, whatever was
+    given, and so they are, with the state 'not told', if ``value`` is not finite. Page, TSV and
+    JSON write the words "not told" in its place.
+
+    Parameters
+    ----------
+    value : float
+    low, high : float
+        Ends of its interval; NaN for both if it has none.
+    state : {'found', 'not found', 'not told'}
+        'found' stands out of noise and chance. 'not found' does not; its number is told with its
+        interval, since it may be pooled with others. 'not told': the noise leaves no number.
+    """
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    state: State = "found"
+
+    def __post_init__(self) -> None:
+        if self.state == NOT_TOLD or not math.isfinite(self.value):
+            for name in ("value", "low", "high"):
+                object.__setattr__(self, name, math.nan)
+            object.__setattr__(self, "state", NOT_TOLD)
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a number."""
+        return self.state != NOT_TOLD
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it has an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+Cell = float | int | str | Finding
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Maps that go into one image file, with what is known of each.
+
+    Parameters
+    ----------
+    values : array, shape (D, K)
+        A row for each analysed feature; of a study of feature vectors for each entry of ``view``.
+        V rows if `fine`. A file of one map has three dimensions, of more maps four.
+    caption : str
+        What a value is, in one sentence.
+    labels : tuple of str
+        Name of each of the K maps, for people.
+    entities : mapping
+        Entities of the file's name, as ``{"contrast": "age", "stat": "t"}``, in their order.
+    suffix : str
+        End of the file's name: statmap, components.
+    units : str
+        Of the values: t, z, arbitrary.
+    view : str
+        The view whose entries the rows are; empty for the features of a study of images.
+    fine : bool
+        Whether the rows are the voxels of full-resolution maps.
+    found : tuple of bool
+        Whether each map stands out of its noise; a map that does not is listed, but not drawn.
+        Empty: all do.
+    accuracy : tuple of Finding
+        Of each map, what `accuracy_caption` says, with its interval; may be empty.
+    accuracy_caption : str
+    drawn : bool
+        Whether the page draws the maps; it names the file of others only.
+    threshold : float or array, shape (D, K) or (D, 1)
+        Least size of a value that is coloured, in the values' units; as an array for each value,
+        such as a multiple of its standard error.
+
+    Raises
+    ------
+    ValueError
+        If ``labels``, ``found`` or ``accuracy`` don't fit the K maps.
+    """
+
+    values: Array
+    caption: str
+    labels: tuple[str, ...]
+    entities: Mapping[str, str] = field(default_factory=dict)
+    suffix: str = "statmap"
+    units: str = "arbitrary"
+    view: str = ""
+    fine: bool = False
+    found: tuple[bool, ...] = ()
+    accuracy: tuple[Finding, ...] = ()
+    accuracy_caption: str = "Expected correlation with the truth"
+    drawn: bool = True
+    threshold: float | Array = 0.0
+
+    def __post_init__(self) -> None:
+        many = self.values.shape[1] if self.values.ndim == 2 else -1
+        if len(self.labels) != many:
+            raise ValueError(
+                f"{len(self.labels)} labels don't fit values of shape {self.values.shape}; give "
+                "D x K values with a label for each of K maps"
+            )
+        for name, given in (("found", self.found), ("accuracy", self.accuracy)):
+            if given and len(given) != many:
+                raise ValueError(f"{name} has {len(given)} entries for {many} maps; correct it")
+
+    def is_found(self, number: int) -> bool:
+        """Whether map ``number``, counted from 0, stands out of its noise."""
+        return self.found[number] if self.found else True
+
+    def coloured(self) -> Array:
+        """Return the values, with 0 for what is below the threshold: D x K."""
+        return np.where(np.abs(self.values) >= self.threshold, self.values, 0.0)
