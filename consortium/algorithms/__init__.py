@@ -10,6 +10,7 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.coordinate.centre import Coordinate
+from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.network import Network
 from consortium.algorithms.pca.centre import Pca
@@ -23,6 +24,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
         "average": Average(),
         "cca": Cca(),
         "coordinate": Coordinate(),
+        "group_ica": GroupIca(),
         "ica": Ica(),
         "network": Network(),
         "pca": Pca(),

@@ -11,6 +11,7 @@ from consortium.simulation.array_data import ArrayData
 from tests.support.feature_cases import FEATURE_CASES
 from tests.support.series_cases import (
     CASES,
+    SUBJECT_ONLY,
     check_fixed,
     check_replay,
     check_sizes_and_bounds,
@@ -41,7 +42,8 @@ def test_the_cases_cover_the_registry():
                 queries, _, _ = drive(*prepared(name, analysis, unit))
                 asked |= {query.statistic for query in queries}
         assert asked == set(algorithm.statistics)
-        units = {"subject"} if algorithm.takes == "features" else {"subject", "timepoint"}
+        alone = algorithm.takes == "features" or name in SUBJECT_ONLY
+        units = {"subject"} if alone else {"subject", "timepoint"}
         assert {unit for case, _, unit in CASES if case == name} == units
 
 
@@ -80,7 +82,9 @@ def test_only_what_is_planned_is_asked(name, analysis, unit, noisy):
         assert query.statistic == planned[query.stage].statistic
         assert form(query) == planned[query.stage].arguments
         check_fixed(planned[query.stage], query)
-    assert result.arrays[result.maps or result.loadings].shape[0] == sites[0].features
+    shown = [result.arrays[name] for name in (result.maps or result.loadings,) if name]
+    for array in [*shown, *(images.values for images in result.images.values())]:
+        assert array.shape[0] == sites[0].features
     assert all(np.isfinite(array).all() for array in result.arrays.values())
 
 

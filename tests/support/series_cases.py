@@ -33,12 +33,16 @@ CASES = (
     ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "subject"),
     ("ica", {"components": 3, "rounds": 3, "pca_share": 0.2}, "timepoint"),
     ("ica", {"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
+    ("group_ica", {"components": 2, "replays": 10}, "subject"),
+    ("group_ica", {"directions": 3, "global_signal": "remove", "replays": 10}, "subject"),
     ("cca", {"pairs": 2}, "subject"),
     ("cca", {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, "subject"),
     ("cca", {"pairs": 1, "reduce": {"faces": 2, "age": 1}, "radii": {"age": 2.0}}, "subject"),
     ("cca", {"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, "subject"),
 )
 """Every algorithm with every statistic, in both units; a new algorithm adds its lines."""
+SUBJECT_ONLY = {"group_ica"}
+"""Algorithms of image series that refuse another unit."""
 
 
 VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
