@@ -7,6 +7,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Foretells
 from consortium.coordinator.status import Standing
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
@@ -38,7 +40,16 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             }
             for stage in made.stages
         ],
+        "forecast": list(foretold(made)),
     }
+
+
+def foretold(made: Plan) -> tuple[str, ...]:
+    """Sentences of an analysis that says beforehand how well it will see, or none."""
+    algorithm = REGISTRY[made.study.algorithm]
+    if not isinstance(algorithm, Foretells):
+        return ()
+    return algorithm.forecast(made.study.analysis, made.shape)
 
 
 def show_plan(made: Plan, out: Console) -> None:
@@ -65,6 +76,8 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
+    for line in foretold(made):
+        out.print(line)
 
 
 def show_audit(found: list[Finding], out: Console) -> None:

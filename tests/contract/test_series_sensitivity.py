@@ -20,7 +20,7 @@ STATISTICS = {
     if algorithm.takes != "features"
     for name, local in algorithm.statistics.items()
 }
-CONES = {"second_moment", "stacked_moment", "view_moment"}
+CONES = {"projectors", "second_moment", "stacked_moment", "view_moment"}
 OF_VECTORS = {
     name for each in REGISTRY.values() if each.takes == "features" for name in each.statistics
 }
@@ -28,7 +28,7 @@ PAIRS = [
     (name, unit)
     for name in sorted(STATISTICS)
     for unit in ("subject", "timepoint")
-    if unit == "subject" or name not in OF_VECTORS
+    if unit == "subject" or name not in OF_VECTORS | {"projectors"}
 ]
 TOLERANCE = 1e-9  # floating point, in float64
 
@@ -77,6 +77,9 @@ def hostile_query(generator, name, features, size):
         "basis": whitening,
         "bias": scales[2] * generator.standard_normal(size),
         "score": str(generator.choice(["tanh", "volatility"])),
+        "directions": int(generator.integers(1, 5)),
+        "cutoff": 0.0,
+        "global_signal": str(generator.choice(["keep", "remove"])),
     }
     if name in OF_VECTORS:
         arguments |= hostile_geometry(generator, name, features, size)
@@ -129,6 +132,7 @@ def whitened_query(name, score="tanh"):
     if name == "maps":
         arguments["unmixing"] = np.diag([1.0, 0.0])  # no cone for the same reason as below
     arguments["basis"] = np.array([[1.0], [0.0]])  # no cone: it sees one feature of two
+    arguments |= {"directions": 1, "cutoff": 0.0, "global_signal": "keep"}
     if name in OF_VECTORS:
         arguments |= {"centre": np.zeros(3), "norms": np.ones(2), "factors": np.ones(2)}
         arguments |= {"view": 1, "constant": 0.6}
@@ -137,6 +141,7 @@ def whitened_query(name, score="tanh"):
 
 REACHING = {  # two blocks of one unit that lie as far apart as the clip allows, and a bound
     "mean_volume": (constant(3, 4), constant(-3, -4), 1.0),
+    "projectors": (constant(9, 0), constant(0, 9), 1.0),
     "second_moment": (constant(9, 0), constant(0, 9), 1.0),
     "maps": (constant(0.1, 1), constant(0.1, -1), 0.01),
     "power": (constant(0.1, 1), constant(0.1, -1), 0.01),
