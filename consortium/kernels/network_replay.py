@@ -25,6 +25,9 @@ Paint = Callable[[Array], Array]
 """Weights over the basis (d x R) to values of voxels (V x R)."""
 
 _REPLAY_STARTS = 2
+_SKEW = 1.5  # the law's 1, and what its median lies below its mean
+_CHANCE_DRAWS = 10
+_CHANCE_ITERATIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,9 @@ class Directions:
         Median eigenvalue: what anybody's directions have in common by chance.
     eigenvalues : array, shape (d,)
         All, descending.
+    rest : array, shape (d, d - R)
+        The other directions, each as long as the root of its eigenvalue over the least: what
+        persons' own structure looks like.
     limit : float
         An eigenvalue beyond it stands out.
     law : SymmetricNoise
@@ -50,6 +56,7 @@ class Directions:
     strengths: Array
     bulk: float
     eigenvalues: Array
+    rest: Array
     limit: float
     law: SymmetricNoise
 
@@ -65,6 +72,11 @@ class Directions:
         noisy = truth + self.law.draw(generator)
         _, vectors = eigh(noisy, subset_by_index=(size - self.count, size - 1))
         return np.asarray(vectors)
+
+    def of_chance(self, generator: np.random.Generator) -> Array:
+        """R directions without any network: Gaussian, as smooth as persons' own structure."""
+        weights = generator.standard_normal((self.rest.shape[1], self.count))
+        return np.linalg.qr(self.rest @ weights)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +94,15 @@ class Networks:
         Weights of these.
     contrast : array, shape (R,)
         How far from Gaussian each map is.
+    chance : float
+        The most that a map of directions without any network was, in some draws.
     """
 
     weights: Array
     correlations: Array
     replayed: Array
     contrast: Array
+    chance: float
 
     @property
     def expected(self) -> Array:
@@ -112,11 +127,21 @@ class Networks:
         return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
 
 
-def find_directions(matrix: Array, law: SymmetricNoise, most: int) -> Directions:
+def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0) -> Directions:
     """Directions of a d x d matrix that stand out of bulk and noise, at most ``most``.
 
     The bulk of persons without anything in common is wider than noise alone; its lower half, where
     no network is, tells how wide.
+
+    Parameters
+    ----------
+    matrix : array, shape (d, d)
+    law : SymmetricNoise
+        Of privacy and of the choice of persons.
+    most : int
+    skew : float
+        γ, dimensions over all persons' directions, d/(nK): the bulk of so few reaches further up
+        than down, to (1 + √γ)² of its mean (Marchenko and Pastur).
     """
     size = len(matrix)
     values, vectors = eigh(matrix)
@@ -124,10 +149,11 @@ def find_directions(matrix: Array, law: SymmetricNoise, most: int) -> Directions
     bulk = float(np.median(values))
     width = max(law.edge, bulk - float(values[-1]))
     # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).
-    limit = bulk + width * (1.0 + size ** (-2.0 / 3.0))
+    limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + size ** (-2.0 / 3.0))
     count = min(int(np.count_nonzero(values > limit)), most)
     strengths = law.freed(values[:count] - bulk)
-    return Directions(vectors[:, :count], strengths, bulk, values, limit, law)
+    rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
+    return Directions(vectors[:, :count], strengths, bulk, values, rest, limit, law)
 
 
 def find_networks(
@@ -142,7 +168,7 @@ def find_networks(
     Parameters
     ----------
     directions : Directions
-        One or more.
+        One or more; one that is nearly the same everywhere is no network.
     paint : callable
         To the voxels over which components are independent.
     starts, replays : int
@@ -150,13 +176,17 @@ def find_networks(
         Of starts and of noise.
     """
     parts = separate(paint(directions.vectors), starts, generator)
+    size = parts.maps.shape[1]
+    if not size:
+        none = np.zeros((0, len(directions.vectors), 0))
+        return Networks(directions.vectors @ parts.unmixing, none[:, 0], none, parts.contrast, 0.0)
     skews = np.mean(parts.maps**3, axis=0)
     signs = np.where(skews < 0, -1.0, 1.0)
     maps, weights = parts.maps * signs, (directions.vectors @ parts.unmixing) * signs
     correlations, replayed = [], []
     for _ in range(replays):
         vectors = directions.again(generator)
-        other = separate(paint(vectors), _REPLAY_STARTS, generator)
+        other = separate(paint(vectors), _REPLAY_STARTS, generator, size)
         cosines = maps.T @ other.maps / len(maps)
         _, order = linear_sum_assignment(-np.abs(cosines))
         matched = np.take_along_axis(cosines, order[:, None], axis=1)[:, 0]
@@ -168,4 +198,19 @@ def find_networks(
         np.array(correlations)[:, order],
         np.array(replayed)[:, :, order],
         parts.contrast[order],
+        _chance(directions, paint, size, generator),
+    )
+
+
+def _chance(
+    directions: Directions, paint: Paint, size: int, generator: np.random.Generator
+) -> float:
+    """Largest contrast of ``size`` components of directions without any network."""
+    return max(
+        float(
+            separate(
+                paint(directions.of_chance(generator)), 1, generator, size, _CHANCE_ITERATIONS
+            ).contrast.max()
+        )
+        for _ in range(_CHANCE_DRAWS)
     )

@@ -18,6 +18,8 @@ Array = NDArray[Any]
 ITERATIONS = 300
 TOLERANCE = 1e-5
 """Of the cosine between an axis and itself an iteration before."""
+_FLAT = 0.25
+"""Part of a map's mean square below which its variance makes it nearly constant."""
 GAUSSIAN = 0.3745672075
 """E[log cosh x] of a standard Gaussian variable."""
 
@@ -28,11 +30,11 @@ class Separation:
 
     Parameters
     ----------
-    maps : array, shape (V, R)
+    maps : array, shape (V, R')
         Mean 0 and variance 1 over the voxels, in any order and sign.
-    unmixing : array, shape (R, R)
+    unmixing : array, shape (R, R')
         ``maps`` is the centred maps that came in, times ``unmixing``.
-    contrast : array, shape (R,)
+    contrast : array, shape (R',)
         |E log cosh - Gaussian's| of each map: 0 for a Gaussian one.
     """
 
@@ -41,13 +43,30 @@ class Separation:
     contrast: Array
 
 
-def whiten(maps: Array) -> tuple[Array, Array]:
-    """Centre maps (V x R) and make them white; returns them and the R x R matrix that does it."""
-    centred = maps - maps.mean(axis=0)
-    values, vectors = eigh(centred.T @ centred / len(maps))
-    floor = max(float(values[-1]) * 1e-12, np.finfo(np.float64).tiny)
-    whitening = vectors / np.sqrt(np.maximum(values, floor))
-    return centred @ whitening, whitening
+def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
+    """Centre maps (V x R) and make them white.
+
+    Parameters
+    ----------
+    maps : array, shape (V, R)
+    keep : int, optional
+        R', dimensions to keep; by default all but those that are nearly the same everywhere, of
+        which centring leaves next to nothing.
+
+    Returns
+    -------
+    white : array, shape (V, R')
+    whitening : array, shape (R, R')
+        ``white`` is the centred maps times this.
+    """
+    mean, second = maps.mean(axis=0), maps.T @ maps / len(maps)
+    second[np.diag_indices_from(second)] += 1e-12 * np.trace(second) + np.finfo(np.float64).tiny
+    # Part of each direction's mean square that is variance: from 0 to 1.
+    values, vectors = eigh(second - np.outer(mean, mean), second)
+    many = int(np.count_nonzero(values > _FLAT)) if keep is None else keep
+    kept = slice(len(values) - many, None)
+    whitening = vectors[:, kept] / np.sqrt(np.maximum(values[kept], 1e-12))
+    return (maps - mean) @ whitening, whitening
 
 
 def fast_ica(
@@ -81,7 +100,13 @@ def fast_ica(
     return rotation
 
 
-def separate(maps: Array, starts: int, generator: np.random.Generator) -> Separation:
+def separate(
+    maps: Array,
+    starts: int,
+    generator: np.random.Generator,
+    keep: int | None = None,
+    iterations: int = ITERATIONS,
+) -> Separation:
     """Independent maps from the best of several starts.
 
     Parameters
@@ -91,12 +116,17 @@ def separate(maps: Array, starts: int, generator: np.random.Generator) -> Separa
     starts : int
     generator : numpy.random.Generator
         Of the starts.
+    keep : int, optional
+        Number of components, at most R; by default as `whiten`.
+    iterations : int
     """
-    white, whitening = whiten(maps)
-    size = maps.shape[1]
+    white, whitening = whiten(maps, keep)
+    size = white.shape[1]
+    if not size:
+        return Separation(white, whitening, np.zeros(0))
     best: tuple[float, Array, Array] | None = None
     for _ in range(starts):
-        rotation = fast_ica(white, generator.standard_normal((size, size)))
+        rotation = fast_ica(white, generator.standard_normal((size, size)), iterations)
         contrast = contrasts(white @ rotation.T)
         total = float(np.square(contrast).sum())
         if best is None or total > best[0]:

@@ -13,6 +13,7 @@ from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.formatting import count
 from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.network_forecast import resolved
 from consortium.kernels.network_replay import (
     Directions,
     Networks,
@@ -41,12 +42,15 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
     """
     matrix = unpack_symmetric(release.values)
     law = SymmetricNoise(len(matrix), _deviation(matrix, release, parameters, shape))
-    directions = find_directions(matrix, law, parameters.most)
+    skew = len(matrix) / (parameters.kept * sum(shape.units))
+    directions = find_directions(matrix, law, parameters.most, skew)
     coarse, fine = _paints(parameters, shape)
     if not directions.count:
         return _nothing(directions, parameters, shape)
     generator = np.random.default_rng(parameters.seed)
     networks = find_networks(directions, coarse, parameters.starts, parameters.replays, generator)
+    if not networks.weights.shape[1]:
+        return _nothing(directions, parameters, shape)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
     found = _findings(networks, parameters.least)
@@ -62,9 +66,7 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         _numbers(directions, parameters, shape) | {"found": sum(told)},
         images=_images(maps, errors, found, shape.places is not None and fine is not coarse),
         tables={"components": _table(found, parameters.least)},
-        captions=Captions(
-            headline=_headline(sum(told), directions.count), found=any(told), sign=True
-        ),
+        captions=Captions(headline=_headline(sum(told), len(told)), found=any(told), sign=True),
     )
 
 
@@ -98,11 +100,18 @@ def _as_they_are(weights: Array) -> Array:
 
 
 def _findings(networks: Networks, least: float) -> tuple[Finding, ...]:
-    """Expected correlation of each component, with the range over the replays."""
+    """Expected correlation of each component, with the range over the replays.
+
+    One is found if it is expected to agree with the truth, and is further from Gaussian than
+    what ICA makes of smooth noise: it would find that again and again, too. Of one that is not
+    found no number is told, since there the replays' is too large.
+    """
     low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
     return tuple(
-        Finding(float(e), float(a), float(b), "found" if e >= least else "not found")
-        for e, a, b in zip(networks.expected, low, high, strict=True)
+        Finding(float(e), float(a), float(b), "found" if e >= least and c else "not told")
+        for e, a, b, c in zip(
+            networks.expected, low, high, networks.contrast > networks.chance, strict=True
+        )
     )
 
 
@@ -149,10 +158,14 @@ def _images(
 
 
 def _table(found: tuple[Finding, ...], least: float) -> Table:
-    rows = [(number, each, each.state) for number, each in enumerate(found, start=1)]
+    rows = [
+        (number, each, "found" if each.told else "not found")
+        for number, each in enumerate(found, start=1)
+    ]
     return Table(
         "How well each component is expected to agree with what there would be without noise, at "
-        f"the basis's resolution; one below {least:g} is not found.",
+        f"the basis's resolution; one below {least:g}, or that smooth noise might make, is not "
+        "found, and its number not told.",
         ("component", "expected correlation", "state"),
         tuple(rows),
     )
@@ -165,6 +178,7 @@ def _numbers(
     return {
         "dimensions": size,
         "cutoff": cutoff_planned(parameters, shape),
+        "resolved": resolved(cutoff_planned(parameters, shape)),
         "chance": parameters.kept / size,
         "noise_edge": directions.law.edge,
         "limit": directions.limit,
@@ -193,7 +207,7 @@ def _nothing(directions: Directions, parameters: GroupIcaParameters, shape: Shap
         {
             "maps": none,
             "errors": none,
-            "weights": directions.vectors,
+            "weights": np.zeros((len(directions.vectors), 0)),
             "expected": np.zeros(0),
             "eigenvalues": directions.eigenvalues,
         },

@@ -1,14 +1,17 @@
 """Group ICA: networks are found where there are some, and only there."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.coordinator.console_tables import plan_numbers, show_plan
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound
@@ -255,3 +258,31 @@ def test_a_question_that_nobody_asks_is_refused(brains, change):
         GROUP_ICA.statistics["projectors"](
             brains[0], Query("networks", "projectors", arguments), Bound(1.5, cone=True)
         )
+
+
+def test_a_plan_prints_the_forecast(brains):
+    asked = study(8.0)
+    plan = make_plan(asked, shape_of(brains))
+    assert plan_numbers(plan)["forecast"] == list(GROUP_ICA.forecast(asked.analysis, plan.shape))
+    console = Console(record=True, width=200, file=io.StringIO())
+    show_plan(plan, console)
+    assert "directions are seen" in console.export_text()
+
+
+def test_a_course_that_all_voxels_share_is_no_network():
+    generator = np.random.default_rng(3)
+    sites = [
+        ArrayData(
+            [
+                block + 3.0 * generator.standard_normal((1, block.shape[1])).astype(np.float32)
+                for block in site.blocks()
+            ],
+            places=PLACES,
+        )
+        for site in make_brains(10, amplitude=0.0)
+    ]
+    parameters = GROUP_ICA.Parameters(components="auto", cutoff=36.0, replays=10)
+    matrix, shape = mean_of_projectors(sites, parameters), shape_of(sites)
+    result = answer(matrix, 0.001, 0, parameters, shape)
+    assert result.numbers["seen"] == 1
+    assert result.numbers["found"] == 0

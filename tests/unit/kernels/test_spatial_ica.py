@@ -37,6 +37,14 @@ def test_independent_maps_are_found_from_any_mixture():
     assert (maps - maps.mean(axis=0)) @ found.unmixing == pytest.approx(found.maps, abs=1e-8)
 
 
+def test_what_is_the_same_everywhere_is_no_map():
+    _, maps, generator = mixed(4, size=3)
+    flat = 1.0 + 0.01 * generator.standard_normal((len(maps), 1))
+    both = np.hstack([maps / np.sqrt(np.square(maps).mean(axis=0)), flat])
+    assert separate(both, 2, generator).maps.shape[1] == 3
+    assert separate(flat, 2, generator).maps.shape[1] == 0
+
+
 def test_a_gaussian_map_has_next_to_no_contrast():
     generator = np.random.default_rng(2)
     maps = np.stack([generator.standard_normal(200_000), generator.laplace(size=200_000)], axis=1)
