@@ -11,6 +11,7 @@ from consortium.algorithms.base import Algorithm
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.coordinate.centre import Coordinate
 from consortium.algorithms.glm.centre import Glm
+from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.histogram import Histogram
 from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.network import Network
@@ -27,6 +28,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
         "coordinate": Coordinate(),
         "histogram": Histogram(),
         "glm": Glm(),
+        "group_ica": GroupIca(),
         "ica": Ica(),
         "network": Network(),
         "pca": Pca(),

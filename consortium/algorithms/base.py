@@ -83,6 +83,25 @@ def units_of(unit: Unit, lengths: Sequence[int]) -> int:
     return len(lengths) if unit == "subject" else sum(lengths)
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the voxels of a study are: public.
+
+    Parameters
+    ----------
+    coordinates : array, shape (D, 3)
+        Centres of the features' voxels in mm.
+    volume : float
+        Of a voxel, in mm³.
+    fine : array, shape (V, 3), optional
+        Centres of the voxels of full-resolution maps; by default the same.
+    """
+
+    coordinates: Array
+    volume: float
+    fine: Array | None = None
+
+
 @dataclass(frozen=True)
 class Extent:
     """How many numbers describe a person, whoever it is: public.
@@ -95,16 +114,19 @@ class Extent:
         V, rows of a full-resolution map; 0 if they are the features.
     views : tuple of (str, int)
         Name and number of entries of every view of a study of feature vectors.
+    places : Places, optional
+        Where the features are, if they are voxels.
     """
 
     features: int
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
+    places: Places | None = field(default=None, compare=False, repr=False)
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
         sizes = tuple(subjects), tuple(samples)
-        return Shape(self.features, *sizes, unit, self.voxels, self.views)
+        return Shape(self.features, *sizes, unit, self.voxels, self.views, places=self.places)
 
 
 @dataclass(frozen=True)
@@ -130,6 +152,8 @@ class Shape:
     noise : float
         Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
         it in, and 0 stands for no noise.
+    places : Places, optional
+        Where the features are, if they are voxels.
 
     Examples
     --------
@@ -149,6 +173,7 @@ class Shape:
     views: tuple[tuple[str, int], ...] = ()
     sites: tuple[str, ...] = ()
     noise: float = 0.0
+    places: Places | None = field(default=None, compare=False, repr=False)
 
     @property
     def map_rows(self) -> int:

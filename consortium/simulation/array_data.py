@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, units_of
+from consortium.algorithms.base import Extent, Places, units_of
 
 Array = NDArray[Any]
 
@@ -24,6 +24,8 @@ class ArrayData:
         The same subjects at full resolution; by default the same arrays.
     views : sequence of (str, int), optional
         Names and sizes of the views that the features are made of.
+    places : Places, optional
+        Where the features are, if they are voxels.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class ArrayData:
         unit: Literal["subject", "timepoint"] = "subject",
         fine: Sequence[Array] | None = None,
         views: Sequence[tuple[str, int]] = (),
+        places: Places | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -40,7 +43,7 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
         self.voxels = len(self._fine[0])
-        self.extent = Extent(self.features, self.voxels, tuple(views))
+        self.extent = Extent(self.features, self.voxels, tuple(views), places)
         self.lengths = [block.shape[1] for block in subjects]
 
     @property

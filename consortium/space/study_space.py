@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, Places
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
@@ -58,7 +58,15 @@ class Space:
     def extent(self) -> Extent:
         """Its numbers of features and voxels."""
         views = tuple((view.name, view.size) for view in self.views)
-        return Extent(self.features, 0 if views else self.voxels, views)
+        return Extent(self.features, 0 if views else self.voxels, views, self.places)
+
+    @cached_property
+    def places(self) -> Places | None:
+        """Where the features are, if they are voxels of the grid."""
+        if self.views or self.regions:
+            return None
+        volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
+        return Places(self.grid.coordinates, volume, self.fine.coordinates if self.fine else None)
 
     @property
     def maps(self) -> Grid:

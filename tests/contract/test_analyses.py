@@ -39,6 +39,8 @@ PARTS = ("graph", "parameters", "entries", "choice", "site", "plan", "forecast",
 the mega-analysis entries by name, a choice of bounds and a forecast."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
+SUBJECT_ONLY = ("group_ica",)
+"""These take image series and protect persons alone."""
 
 every_analysis = pytest.mark.parametrize("name", sorted(REGISTRY))
 without_neighbours = pytest.mark.parametrize(
@@ -58,7 +60,8 @@ def test_the_examples_ask_for_every_statistic_in_every_unit(name):
     for case in algorithm.cases:
         asked |= {query.statistic for query in drive(*prepared(name, case))[0]}
     assert asked == set(algorithm.statistics)
-    units = {"subject"} if algorithm.takes == "features" else {"subject", "timepoint"}
+    alone = algorithm.takes == "features" or name in SUBJECT_ONLY
+    units = {"subject"} if alone else {"subject", "timepoint"}
     assert {case.unit for case in algorithm.cases} == units
 
 
@@ -118,7 +121,9 @@ def _check_result(result, features):
     assert all(np.isfinite(array).all() for array in result.arrays.values())
     for shown in filter(None, (result.maps, result.loadings)):
         assert result.arrays[shown].shape[0] == features
-    assert result.maps or result.loadings or result.tables
+    for images in result.images.values():
+        assert len(images.values) == features
+    assert result.maps or result.loadings or result.tables or not result.captions.found
     for table in result.tables.values():
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)

@@ -32,7 +32,7 @@ PAIRS = [
     (name, unit)
     for name in STATISTICS
     for unit in ("subject", "timepoint")
-    if unit == "subject" or name not in OF_VECTORS
+    if unit == "subject" or name not in OF_VECTORS | {"projectors"}
 ]
 TOLERANCE = 1e-9  # floating point, in float64
 ATTACKS = {attack.name: attack for attack in all_attacks()}

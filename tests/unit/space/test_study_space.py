@@ -102,3 +102,17 @@ def test_a_study_names_atlas_and_maps(tmp_path):
     assert np.allclose(np.diag(space.maps.affine)[:3], 2)
     with pytest.raises(DataError, match="not beside"):
         image_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)
+
+
+def test_places_are_the_voxels_centres_and_regions_have_none(tmp_path):
+    saved(tmp_path / "mask.nii", np.ones((3, 4, 5), np.uint8))
+    saved(tmp_path / "atlas.nii", np.ones((3, 4, 5), np.int16))
+    space = image_space(DataSection(mask="mask.nii", maps_resolution=2.0), tmp_path)
+    places = space.extent.places
+    assert places is space.extent.places  # one object, so that a basis is worked out once
+    assert np.array_equal(places.coordinates, space.grid.coordinates)
+    assert np.array_equal(places.fine, space.maps.coordinates)
+    assert places.volume == pytest.approx(abs(np.linalg.det(AFFINE[:3, :3])))
+    assert space.extent.shape((3,), (30,), "subject").places is places
+    regions = image_space(DataSection(mask="mask.nii", atlas="atlas.nii"), tmp_path)
+    assert regions.extent.places is None

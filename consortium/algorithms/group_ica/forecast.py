@@ -1,0 +1,137 @@
+"""How well a study of group ICA is expected to see, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
+from consortium.errors import StudyError
+from consortium.formatting import number
+from consortium.kernels.network_forecast import expected_cosines, resolved
+from consortium.kernels.replay import SymmetricNoise
+
+LEAST_SEEN = 2
+_MOST_FACTOR = 1000.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a study is expected to see.
+
+    Parameters
+    ----------
+    size : int
+        d, dimensions of the basis.
+    cutoff : float
+        Shortest wavelength in mm; 0 for regions and voxels.
+    edge : float
+        Where the eigenvalues of the noise alone end.
+    chance : float
+        K/d, the share of a direction in persons who have nothing in common.
+    resolved : float
+        Correlation of a usual network with what the basis shows of it.
+    cosines : array, shape (K,)
+        Expected cosine of each direction with the truth in the basis; 0 for one that noise hides.
+    """
+
+    size: int
+    cutoff: float
+    edge: float
+    chance: float
+    resolved: float
+    cosines: Array
+
+    @property
+    def seen(self) -> int:
+        """Directions that stand out of the noise."""
+        return int(np.count_nonzero(self.cosines))
+
+    def hopeless(self, least: float) -> bool:
+        """Whether too few directions are expected to be found."""
+        return int(np.count_nonzero(self.cosines >= least)) < min(LEAST_SEEN, len(self.cosines))
+
+
+def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
+    """Forecast for the usual strengths of networks."""
+    count, size = parameters.kept, basis_size(parameters, shape)
+    deviation, cutoff = deviation_of(parameters, shape), cutoff_planned(parameters, shape)
+    cosines = expected_cosines(count, size, deviation)
+    return Forecast(
+        size, cutoff, SymmetricNoise(size, deviation).edge, count / size, resolved(cutoff), cosines
+    )
+
+
+def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
+    """The forecast in words."""
+    found = foretell(parameters, shape)
+    where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
+    basis = (
+        f"{parameters.kept} directions of each person in {found.size} dimensions ({where}); noise "
+        f"ends at {number(found.edge)} and chance is {number(found.chance)}, where 1 is what all "
+        "persons share."
+    )
+    lines = [basis]
+    if found.seen:
+        lines.append(
+            f"If networks are as strong as is usual, {found.seen} of {parameters.kept} directions "
+            f"are seen, and maps agree with the truth by about {_mean(found):.2f} within this "
+            f"resolution, which itself keeps {found.resolved:.2f} of a usual network."
+        )
+    if found.hopeless(parameters.least):
+        lines.append(f"Warning: {_too_little(parameters, shape)}")
+    elif found.seen < parameters.kept:
+        lines.append(
+            f"Warning: {parameters.kept - found.seen} directions are likely to be lost in the "
+            "noise; more persons, a larger epsilon or a longer cutoff would show more."
+        )
+    return tuple(lines)
+
+
+def refuse_hopeless(parameters: GroupIcaParameters, shape: Shape) -> None:
+    """Refuse a study that is expected to find nothing, unless it is to run anyway.
+
+    Raises
+    ------
+    StudyError
+        With what would be enough.
+    """
+    if parameters.anyway or not shape.noise:
+        return
+    if foretell(parameters, shape).hopeless(parameters.least):
+        raise StudyError(f"field 'privacy.epsilon': {_too_little(parameters, shape)}")
+
+
+def _too_little(parameters: GroupIcaParameters, shape: Shape) -> str:
+    persons, factor = sum(shape.units), _enough(parameters, shape)
+    remedy = (
+        f"about {math.ceil(persons * factor):,} persons would be enough, or an epsilon about "
+        f"{factor:.1f} times as large"
+        if factor < _MOST_FACTOR
+        else "bring many more persons or a larger epsilon"
+    )
+    return (
+        f"the noise over {persons} persons hides all networks that are usual; {remedy}; set "
+        "analysis.anyway to run it nevertheless."
+    )
+
+
+def _enough(parameters: GroupIcaParameters, shape: Shape) -> float:
+    """Factor by which the noise must fall for something to be found."""
+    factor = 1.0
+    while factor < _MOST_FACTOR:
+        factor *= 1.1
+        if not foretell(parameters, replace(shape, noise=shape.noise / factor)).hopeless(
+            parameters.least
+        ):
+            break
+    return factor
+
+
+def _mean(found: Forecast) -> float:
+    seen = found.cosines[found.cosines > 0]
+    return float(np.sqrt(np.mean(np.square(seen))))

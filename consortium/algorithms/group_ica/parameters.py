@@ -1,0 +1,79 @@
+"""Parameters of group ICA."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from consortium.frozen_model import FrozenModel
+from consortium.kernels.projectors import GlobalSignal
+
+BasisKind = Literal["smooth", "atlas", "voxels"]
+DIRECTIONS = 20
+"""Directions of a person where the study names no number: group ICA's most common order."""
+
+
+class GroupIcaParameters(FrozenModel):
+    """Parameters of `group_ica`."""
+
+    components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
+        default="auto",
+        description="Networks to look for, at most; 'auto' takes as many as stand out of the "
+        "noise.",
+    )
+    directions: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="K, leading spatial directions of each person that count; by default as many "
+        f"as components, or {DIRECTIONS}. About the number of networks is best.",
+    )
+    basis: BasisKind | None = Field(
+        default=None,
+        description="What maps are made of: 'smooth', waves longer than cutoff; 'atlas', the "
+        "regions of data.atlas; 'voxels', every voxel of a coarse grid. By default smooth, or the "
+        "atlas if there is one.",
+    )
+    cutoff: float | None = Field(
+        default=None,
+        gt=0,
+        le=200,
+        description="Basis smooth: shortest wavelength in mm, about twice the finest detail. By "
+        "default as fine as the noise of the study's ε and persons allows.",
+    )
+    global_signal: GlobalSignal = Field(
+        default="keep",
+        description="'remove' takes the mean course of all voxels out of each person's series.",
+    )
+    least: float = Field(
+        default=0.7,
+        gt=0,
+        lt=1,
+        description="Expected correlation with the truth from which on a network counts as found.",
+    )
+    starts: int = Field(
+        default=10, ge=1, le=100, description="Random starts of the ICA, of which the best counts."
+    )
+    replays: int = Field(
+        default=40,
+        ge=10,
+        le=500,
+        description="Times that the analysis is done again with fresh noise, for its accuracy.",
+    )
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of starts and replays; public.")
+    anyway: bool = Field(
+        default=False,
+        description="Whether to run a study that is expected to find nothing.",
+    )
+
+    @property
+    def kept(self) -> int:
+        """K."""
+        named = DIRECTIONS if self.components == "auto" else self.components
+        return self.directions or named
+
+    @property
+    def most(self) -> int:
+        """Most networks that are told apart."""
+        return self.kept if self.components == "auto" else self.components

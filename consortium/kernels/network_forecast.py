@@ -1,0 +1,83 @@
+"""How well the mean of persons' projectors is expected to show networks, from public numbers.
+
+Noise of d x d packed numbers of deviation τ ends at τ√(2d). A direction that a part θ of all
+persons' projectors share is told from θ = half of that on, and agrees with the truth to
+cos² = 1 − edge²/(4θ²). A finer basis loses less of a network and has more noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi
+
+from consortium.kernels.replay import SymmetricNoise
+
+Array = NDArray[Any]
+
+STRENGTHS = (0.85, 0.25)
+"""Assumed part of the persons' projectors in the strongest of K directions and in the last, on a
+straight line between: about that of made-up persons, with strong and with weak networks."""
+NETWORK = 9.0
+"""Assumed size of a network's spots: standard deviation of a Gaussian, mm."""
+
+
+def expected_cosines(count: int, size: int, deviation: float) -> Array:
+    """Expected cosine of each of K directions with the truth; 0 for one that noise hides.
+
+    Parameters
+    ----------
+    count : int
+        K.
+    size : int
+        d, dimensions of the basis.
+    deviation : float
+        τ, of every packed number.
+    """
+    law = SymmetricNoise(size, deviation)
+    strengths = np.linspace(*STRENGTHS, count) - count / size
+    # Released, a direction of strength θ has the eigenvalue θ + edge²/(4θ), beyond the edge.
+    told = strengths > 1.05 * law.edge / 2.0
+    return np.asarray(np.where(told, np.sqrt(law.overlaps(strengths)), 0.0))
+
+
+def resolved(cutoff: float) -> float:
+    """Correlation of a usual network with what waves longer than ``cutoff`` (mm) show of it."""
+    if cutoff <= 0:
+        return 1.0
+    # A Gaussian's energy over wave numbers is Gaussian too, in three dimensions.
+    return math.sqrt(float(chi.cdf(2.0 * math.pi / cutoff * NETWORK * math.sqrt(2.0), 3)))
+
+
+def best_cutoff(cutoffs: Array, volume: float, count: int, deviation: float) -> float:
+    """The cut-off whose maps are expected to agree best with usual networks.
+
+    Parameters
+    ----------
+    cutoffs : array
+        In mm.
+    volume : float
+        Of the brain, mm³.
+    count : int
+        K.
+    deviation : float
+        τ.
+    """
+    expected = []
+    for cutoff in cutoffs:
+        size = max(round(size_of(float(cutoff), volume)), count + 1)
+        expected.append(resolved(cutoff) * expected_cosines(count, size, deviation).mean())
+    return float(cutoffs[int(np.argmax(expected))])
+
+
+def size_of(cutoff: float, volume: float) -> float:
+    """About how many maps of waves longer than ``cutoff`` mm a brain of ``volume`` mm³ has."""
+    return 2.0 * volume * (math.sqrt(2.0) / cutoff) ** 3
+
+
+def cutoff_of(size: float, volume: float) -> float:
+    """Inverse of `size_of`."""
+    return float(math.sqrt(2.0) * (2.0 * volume / size) ** (1.0 / 3.0))

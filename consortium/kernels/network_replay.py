@@ -1,0 +1,216 @@
+"""Networks out of a noisy mean of projectors, and how far each of them may be trusted.
+
+Directions that stand out of the noise are taken apart by spatial ICA. Then all of it is done again
+many times for a mean of projectors that has these directions as its truth, with fresh noise of the
+same law: how well a component is found again is how well it was found at first, and how much each
+voxel differs between the replays is its standard error (a parametric bootstrap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import linear_sum_assignment
+
+from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.spatial_ica import separate
+
+Array = NDArray[Any]
+Paint = Callable[[Array], Array]
+"""Weights over the basis (d x R) to values of voxels (V x R)."""
+
+_REPLAY_STARTS = 2
+_SKEW = 1.5  # the law's 1, and what its median lies below its mean
+_CHANCE_DRAWS = 10
+_CHANCE_ITERATIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What stands out of the noise of a symmetric matrix.
+
+    Parameters
+    ----------
+    vectors : array, shape (d, R)
+        Orthonormal.
+    strengths : array, shape (R,)
+        Their eigenvalues over the bulk, without what the noise adds to them.
+    bulk : float
+        Median eigenvalue: what anybody's directions have in common by chance.
+    eigenvalues : array, shape (d,)
+        All, descending.
+    rest : array, shape (d, d - R)
+        The other directions, each as long as the root of its eigenvalue over the least: what
+        persons' own structure looks like.
+    limit : float
+        An eigenvalue beyond it stands out.
+    law : SymmetricNoise
+    """
+
+    vectors: Array
+    strengths: Array
+    bulk: float
+    eigenvalues: Array
+    rest: Array
+    limit: float
+    law: SymmetricNoise
+
+    @property
+    def count(self) -> int:
+        """R."""
+        return int(self.vectors.shape[1])
+
+    def again(self, generator: np.random.Generator) -> Array:
+        """R leading directions of a matrix that has these as its truth, in fresh noise."""
+        size = len(self.vectors)
+        truth = (self.vectors * self.strengths) @ self.vectors.T
+        noisy = truth + self.law.draw(generator)
+        _, vectors = eigh(noisy, subset_by_index=(size - self.count, size - 1))
+        return np.asarray(vectors)
+
+    def of_chance(self, generator: np.random.Generator) -> Array:
+        """R directions without any network: Gaussian, as smooth as persons' own structure."""
+        weights = generator.standard_normal((self.rest.shape[1], self.count))
+        return np.linalg.qr(self.rest @ weights)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """Independent components of the directions, the surest first.
+
+    Parameters
+    ----------
+    weights : array, shape (d, R)
+        Over the basis; painted and centred a map has variance 1 over the voxels. The larger tail
+        of a map is positive.
+    correlations : array, shape (n, R)
+        With what was found again in each of n replays.
+    replayed : array, shape (n, d, R)
+        Weights of these.
+    contrast : array, shape (R,)
+        How far from Gaussian each map is.
+    chance : float
+        The most that a map of directions without any network was, in some draws.
+    """
+
+    weights: Array
+    correlations: Array
+    replayed: Array
+    contrast: Array
+    chance: float
+
+    @property
+    def expected(self) -> Array:
+        """Expected correlation of each map with the truth, shape (R,)."""
+        return np.asarray(self.correlations.mean(axis=0))
+
+    def errors(self, paint: Paint, centre: Paint) -> Array:
+        """Standard error of every voxel of the painted maps, shape (V, R).
+
+        Parameters
+        ----------
+        paint : callable
+            To the voxels whose errors are wanted.
+        centre : callable
+            To the voxels over which maps are centred.
+        """
+        total = squares = np.zeros(1)
+        for weights in self.replayed:
+            values = paint(weights) - centre(weights).mean(axis=0)
+            total, squares = total + values, squares + values**2
+        count = len(self.replayed)
+        return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
+
+
+def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0) -> Directions:
+    """Directions of a d x d matrix that stand out of bulk and noise, at most ``most``.
+
+    The bulk of persons without anything in common is wider than noise alone; its lower half, where
+    no network is, tells how wide.
+
+    Parameters
+    ----------
+    matrix : array, shape (d, d)
+    law : SymmetricNoise
+        Of privacy and of the choice of persons.
+    most : int
+    skew : float
+        γ, dimensions over all persons' directions, d/(nK): the bulk of so few reaches further up
+        than down, to (1 + √γ)² of its mean (Marchenko and Pastur).
+    """
+    size = len(matrix)
+    values, vectors = eigh(matrix)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    bulk = float(np.median(values))
+    width = max(law.edge, bulk - float(values[-1]))
+    # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).
+    limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + size ** (-2.0 / 3.0))
+    count = min(int(np.count_nonzero(values > limit)), most)
+    strengths = law.freed(values[:count] - bulk)
+    rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
+    return Directions(vectors[:, :count], strengths, bulk, values, rest, limit, law)
+
+
+def find_networks(
+    directions: Directions,
+    paint: Paint,
+    starts: int,
+    replays: int,
+    generator: np.random.Generator,
+) -> Networks:
+    """Take directions apart, and do it again in fresh noise.
+
+    Parameters
+    ----------
+    directions : Directions
+        One or more; one that is nearly the same everywhere is no network.
+    paint : callable
+        To the voxels over which components are independent.
+    starts, replays : int
+    generator : numpy.random.Generator
+        Of starts and of noise.
+    """
+    parts = separate(paint(directions.vectors), starts, generator)
+    size = parts.maps.shape[1]
+    if not size:
+        none = np.zeros((0, len(directions.vectors), 0))
+        return Networks(directions.vectors @ parts.unmixing, none[:, 0], none, parts.contrast, 0.0)
+    skews = np.mean(parts.maps**3, axis=0)
+    signs = np.where(skews < 0, -1.0, 1.0)
+    maps, weights = parts.maps * signs, (directions.vectors @ parts.unmixing) * signs
+    correlations, replayed = [], []
+    for _ in range(replays):
+        vectors = directions.again(generator)
+        other = separate(paint(vectors), _REPLAY_STARTS, generator, size)
+        cosines = maps.T @ other.maps / len(maps)
+        _, order = linear_sum_assignment(-np.abs(cosines))
+        matched = np.take_along_axis(cosines, order[:, None], axis=1)[:, 0]
+        correlations.append(np.abs(matched))
+        replayed.append((vectors @ other.unmixing)[:, order] * np.where(matched < 0, -1.0, 1.0))
+    order = np.argsort(-np.mean(correlations, axis=0), kind="stable")
+    return Networks(
+        weights[:, order],
+        np.array(correlations)[:, order],
+        np.array(replayed)[:, :, order],
+        parts.contrast[order],
+        _chance(directions, paint, size, generator),
+    )
+
+
+def _chance(
+    directions: Directions, paint: Paint, size: int, generator: np.random.Generator
+) -> float:
+    """Largest contrast of ``size`` components of directions without any network."""
+    return max(
+        float(
+            separate(
+                paint(directions.of_chance(generator)), 1, generator, size, _CHANCE_ITERATIONS
+            ).contrast.max()
+        )
+        for _ in range(_CHANCE_DRAWS)
+    )

@@ -1,0 +1,78 @@
+"""A person's leading directions as a projector: what a group of networks is the mean of.
+
+U holds the K leading left singular vectors of a person's series C (d x T), and P = U Uᵀ is the
+projector on them. Its norm is √K whatever the scale, gain and length of the series: nothing has
+to be clipped. Two projectors are positive semidefinite, so that ‖P − P'‖² = 2K − 2 tr(P P') ≤ 2K.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, eigh, qr
+
+Array = NDArray[Any]
+GlobalSignal = Literal["keep", "remove"]
+
+_LEAST = 1e-7
+"""Directions below this part of the first are rounding: a product's eigenvalues are its squares."""
+
+
+def reduce_series(block: Array, basis: Array | None, global_signal: GlobalSignal) -> Array:
+    """Φᵀ X in float64, of norm near one, or zeros for a person whose numbers are not finite.
+
+    Parameters
+    ----------
+    block : array, shape (D, T)
+        Of any scale: it is brought near one by a power of two.
+    basis : array, shape (D, d), optional
+        In the block's type; the identity if not given.
+    global_signal : {'keep', 'remove'}
+        Whether each row's part that goes along with the mean over the D rows is taken out.
+
+    Returns
+    -------
+    array, shape (d, T)
+    """
+    size = len(block) if basis is None else basis.shape[1]
+    largest = float(np.abs(block).max(initial=0.0))
+    if not (np.isfinite(largest) and largest > 0):  # a NaN is passed on by the maximum
+        return np.zeros((size, block.shape[1]))
+    near = np.ldexp(block, -int(np.frexp(largest)[1]))
+    reduced = np.asarray(near if basis is None else basis.T @ near, dtype=np.float64)
+    if global_signal == "remove":
+        course = near.mean(axis=0, dtype=np.float64)
+        square = float(course @ course)
+        if square > 0:
+            reduced = reduced - np.outer(reduced @ course / square, course)
+    return _near_one(reduced)
+
+
+def leading_directions(series: Array, count: int) -> Array:
+    """Orthonormal leading left singular vectors of a d x T series, at most ``count`` of them.
+
+    Fewer if the series has fewer dimensions, none if it is zero.
+    """
+    wide = series.shape[0] <= series.shape[1]
+    gram = series @ series.T if wide else series.T @ series
+    size = len(gram)
+    kept = min(count, size)
+    if kept < 1:
+        return np.zeros((series.shape[0], 0))
+    try:
+        values, vectors = eigh(gram, subset_by_index=(size - kept, size - 1))
+    except LinAlgError:  # whether a site answers must not depend on one person
+        return np.zeros((series.shape[0], 0))
+    vectors = vectors[:, values > _LEAST**2 * values[-1]][:, ::-1]
+    # Householder's: orthonormal to rounding, whatever comes in.
+    directions, _ = qr(vectors if wide else series @ vectors, mode="economic")
+    return np.asarray(directions)
+
+
+def _near_one(values: Array) -> Array:
+    largest = float(np.abs(values).max(initial=0.0))
+    if not (np.isfinite(largest) and largest > 0):
+        return np.zeros_like(values)
+    return np.asarray(np.ldexp(values, -int(np.frexp(largest)[1])))

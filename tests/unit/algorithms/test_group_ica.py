@@ -1,0 +1,291 @@
+"""Group ICA: networks are found where there are some, and only there."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Places, Query, Release
+from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
+from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.coordinator.console_tables import plan_numbers, show_plan
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.moments import pack_symmetric, unpack_symmetric
+from consortium.privacy.bounds import Bound
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.plan import count_rounds, make_plan
+from tests.support.cases import SITES, drive, make_study, shape_of
+
+GROUP_ICA = REGISTRY["group_ica"]
+EDGE, RADIUS, NETWORKS, SPOT = 8.0, 48.0, 5, 11.0
+
+
+def ball(edge):
+    steps = np.arange(-RADIUS, RADIUS + edge / 2, edge)
+    places = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    return places[np.linalg.norm(places, axis=1) <= RADIUS]
+
+
+VOXELS, FINE = ball(EDGE), ball(5.0)
+PLACES = Places(VOXELS, EDGE**3, FINE)
+CENTRES = 26.0 * np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1]])
+
+
+def true_maps(places):
+    squared = np.sum((places[:, None] - CENTRES) ** 2, axis=2)
+    return np.exp(-0.5 * squared / SPOT**2)
+
+
+def make_brains(persons=40, *, amplitude=1.0, seed=0, places=PLACES, volumes=40):
+    """Four sites whose persons share networks, or nothing if the amplitude is 0."""
+    generator, maps = np.random.default_rng(seed), amplitude * true_maps(VOXELS)
+    return [
+        ArrayData(
+            [
+                (
+                    maps @ generator.standard_normal((NETWORKS, volumes))
+                    + 0.5 * generator.standard_normal((len(VOXELS), volumes))
+                ).astype(np.float32)
+                for _ in range(persons)
+            ],
+            places=places,
+        )
+        for _ in SITES
+    ]
+
+
+def study(epsilon=8.0, **analysis):
+    return make_study("group_ica", {"components": NETWORKS, **analysis}, epsilon=epsilon)
+
+
+def correlations(found, truth):
+    """Best correlation of every true map with one that was found."""
+    size = found.shape[1]
+    return np.abs(np.corrcoef(found.T, truth.T)[:size, size:]).max(axis=0)
+
+
+def mean_of_projectors(sites, parameters):
+    """What a release is, without noise."""
+    return unpack_symmetric(drive(GROUP_ICA, parameters, sites)[1][0].values)
+
+
+def answer(matrix, deviation, seed, parameters, shape):
+    """The result of a release of a matrix with noise of so large a deviation."""
+    values = pack_symmetric(matrix)
+    noisy = values + deviation * np.random.default_rng(seed).standard_normal(len(values))
+    run = GROUP_ICA.run(parameters, shape)
+    next(run)
+    with pytest.raises(StopIteration) as stop:
+        run.send(Release(noisy, deviation, (0, 1, 2, 3)))
+    return stop.value.value
+
+
+@pytest.fixture(scope="module")
+def brains():
+    return make_brains()
+
+
+def test_networks_are_found_and_their_accuracy_is_told(brains):
+    asked = study()
+    result = Simulation(asked, brains, 0).run()
+    assert result.numbers["found"] == NETWORKS
+    assert correlations(result.arrays["maps"], true_maps(FINE)).min() > 0.85
+    smooth = smooth_basis(PLACES, result.numbers["cutoff"])
+    seen = smooth.evaluate(smooth.matrix.T @ true_maps(VOXELS), FINE)
+    true = correlations(seen, result.arrays["maps"])
+    assert result.arrays["expected"] == pytest.approx(true, abs=0.1)
+    assert result.captions.headline == "5 networks found."
+    assert all(result.images[name].fine for name in ("components", "z", "errors"))
+
+
+def test_without_noise_they_are_what_a_plain_average_of_projectors_gives(brains):
+    parameters = GROUP_ICA.Parameters(components=NETWORKS, cutoff=28.0, replays=10)
+    shape = shape_of(brains)
+    matrix = mean_of_projectors(brains, parameters)
+    basis = smooth_basis(PLACES, cutoff_planned(parameters, shape)).matrix
+    expected = np.zeros_like(matrix)
+    people = [block for site in brains for block in site.blocks()]
+    for block in people:
+        left = np.linalg.svd(basis.T @ block.astype(float), full_matrices=False)[0][:, :NETWORKS]
+        expected += left @ left.T / len(people)
+    assert matrix == pytest.approx(expected, abs=1e-4)
+    result = answer(matrix, 0.0, 0, parameters, shape)
+    assert correlations(result.arrays["maps"], true_maps(FINE)).min() > 0.98
+    assert result.arrays["expected"].min() > 0.97
+
+
+def test_maps_without_finer_voxels_are_on_the_study_s_own(brains):
+    coarse = Places(VOXELS, EDGE**3)
+    sites = [ArrayData(list(site.blocks()), places=coarse) for site in brains]
+    result = Simulation(study(), sites, 0).run()
+    assert result.arrays["maps"].shape == (len(VOXELS), NETWORKS)
+    assert not result.images["components"].fine
+    assert np.square(result.arrays["maps"]).mean(axis=0) == pytest.approx(np.ones(NETWORKS))
+
+
+def test_where_there_is_no_network_nothing_is_found():
+    sites = make_brains(amplitude=0.0)
+    parameters = GROUP_ICA.Parameters(components="auto", cutoff=32.0, replays=10)
+    matrix = mean_of_projectors(sites, parameters)
+    shape = shape_of(sites)
+    for deviation in (0.0, 0.01, 0.05):
+        for seed in range(4):
+            result = answer(matrix, deviation, seed, parameters, shape)
+            assert result.numbers["found"] == 0
+            assert result.captions.headline.startswith("No network was found")
+            assert not any(any(images.found) for images in result.images.values())
+
+
+def test_standard_errors_are_the_spread_over_repeated_runs(brains):
+    parameters = GROUP_ICA.Parameters(components=NETWORKS, cutoff=36.0, replays=20, starts=3)
+    shape = shape_of(brains)
+    matrix = mean_of_projectors(brains, parameters)
+    runs = [answer(matrix, 0.02, seed, parameters, shape) for seed in range(8)]
+    first = runs[0].arrays["maps"]
+    aligned = []
+    for run in runs:
+        found = run.arrays["maps"]
+        cosines = np.corrcoef(first.T, found.T)[:NETWORKS, NETWORKS:]
+        order = np.abs(cosines).argmax(axis=1)
+        aligned.append(found[:, order] * np.sign(cosines[np.arange(NETWORKS), order]))
+    spread = np.sqrt(np.var(aligned, axis=0, ddof=1).mean())
+    told = np.sqrt(np.mean([np.square(run.arrays["errors"]).mean() for run in runs]))
+    assert told == pytest.approx(spread, rel=0.2)
+
+
+def test_the_plan_grows_finer_with_persons_and_epsilon(brains):
+    def cutoff(epsilon, persons):
+        shape = replace(shape_of(brains), subjects=(persons,) * 4)
+        plan = make_plan(study(epsilon), shape)
+        assert plan.rounds == 1
+        assert plan.epsilon <= epsilon * (1 + 1e-9)
+        return plan.stages[0].release.fixed["cutoff"]
+
+    assert cutoff(4.0, 40) > cutoff(16.0, 40)
+    assert cutoff(8.0, 30) > cutoff(8.0, 400)
+    assert count_rounds(study(), brains[0].extent) == 1
+
+
+def test_the_planned_sensitivity_is_exact(brains):
+    plan = make_plan(study(), shape_of(brains))
+    release = plan.stages[0].release
+    assert release.bound.norm == np.sqrt(NETWORKS)
+    assert release.bound.spread == pytest.approx(np.sqrt(2 * NETWORKS))
+    size = basis_size(study().analysis, plan.shape)
+    assert release.entries == size * (size + 1) // 2
+    found = deviation_of(study().analysis, plan.shape)
+    assert found == pytest.approx(plan.stages[0].mechanism.noise.aggregate(), rel=1e-3)
+    # Two persons whose directions are orthogonal are as far apart as two can be.
+    one, other = np.zeros((12, 5)), np.zeros((12, 5))
+    one[:5], other[5:10] = np.eye(5), np.eye(5)
+    query = Query("networks", "projectors", dict(release.fixed) | {"cutoff": 0.0})
+    local = GROUP_ICA.statistics["projectors"]
+    moved = local(ArrayData([one]), query, release.bound) - local(
+        ArrayData([other]), query, release.bound
+    )
+    assert np.linalg.norm(moved) == pytest.approx(release.bound.sensitivity(1), rel=1e-12)
+
+
+def told(asked, shape):
+    return [line for (line,) in GROUP_ICA.foretell(asked.analysis, shape).rows]
+
+
+def test_a_hopeless_study_is_refused_with_what_would_be_enough(brains):
+    shape = shape_of(brains)
+    with pytest.raises(StudyError, match=r"persons would be enough.*analysis.anyway"):
+        make_plan(study(0.2), shape)
+    plan = make_plan(study(0.2, anyway=True), shape)
+    assert any(line.startswith("Warning") for line in told(study(0.2), plan.shape))
+    result = Simulation(study(0.2, anyway=True, replays=10), brains, 0).run()
+    assert result.numbers["found"] == 0
+
+
+def test_what_is_said_to_be_enough_is_enough(brains):
+    shape = shape_of(brains)
+    with pytest.raises(StudyError) as caught:
+        make_plan(study(0.2), shape)
+    words = str(caught.value).split("; about ")[1]
+    persons = int(words.split()[0].replace(",", ""))
+    make_plan(study(0.2), replace(shape, subjects=(-(-persons // 4),) * 4))
+
+
+def test_a_forecast_says_resolution_and_accuracy(brains):
+    asked = study(8.0)
+    first, second, *_ = told(asked, make_plan(asked, shape_of(brains)).shape)
+    assert "waves longer than" in first
+    assert "directions are seen" in second
+
+
+def test_only_persons_are_its_unit():
+    with pytest.raises(StudyError, match="set unit: subject"):
+        GROUP_ICA.releases(
+            GROUP_ICA.Parameters(), replace(shape_of(make_brains(2)), unit="timepoint")
+        )
+
+
+@pytest.mark.parametrize(
+    ("analysis", "words"),
+    [
+        ({"basis": "atlas"}, "needs data.atlas"),
+        ({"cutoff": 5.0}, "too short"),
+        ({"directions": 100, "cutoff": 60.0}, "ask for fewer"),
+    ],
+)
+def test_a_basis_that_can_t_be_had_is_refused(brains, analysis, words):
+    with pytest.raises(StudyError, match=words):
+        GROUP_ICA.releases(GROUP_ICA.Parameters(**analysis), shape_of(brains))
+
+
+def test_regions_are_their_own_basis(brains):
+    regions = [ArrayData([block[::30] for block in site.blocks()]) for site in brains]
+    with pytest.raises(StudyError, match=r"data\.atlas has regions"):
+        GROUP_ICA.releases(GROUP_ICA.Parameters(basis="smooth"), shape_of(regions))
+    parameters = GROUP_ICA.Parameters(components=2, replays=10)
+    (release,) = GROUP_ICA.releases(parameters, shape_of(regions))
+    assert release.fixed["cutoff"] == 0.0
+    _, _, result = drive(GROUP_ICA, parameters, regions)
+    assert result.arrays["maps"].shape[0] == len(VOXELS[::30])
+
+
+@pytest.mark.parametrize(
+    "change", [{"directions": 0}, {"directions": -1}, {"global_signal": "x"}, {"cutoff": np.nan}]
+)
+def test_a_question_that_nobody_asks_is_refused(brains, change):
+    arguments = {"directions": 2, "cutoff": 40.0, "global_signal": "keep", **change}
+    with pytest.raises(ProtocolError, match="discard"):
+        GROUP_ICA.statistics["projectors"](
+            brains[0], Query("networks", "projectors", arguments), Bound(1.5, cone=True)
+        )
+
+
+def test_a_plan_prints_the_forecast(brains):
+    asked = study(8.0)
+    plan = make_plan(asked, shape_of(brains))
+    lines = told(asked, plan.shape)
+    assert plan_numbers(plan)["forecast"] == [{"forecast": line} for line in lines]
+    console = Console(record=True, width=200, file=io.StringIO())
+    show_plan(plan, console)
+    assert "directions are seen" in console.export_text()
+
+
+def test_a_course_that_all_voxels_share_is_no_network():
+    generator = np.random.default_rng(3)
+    sites = [
+        ArrayData(
+            [
+                block + 3.0 * generator.standard_normal((1, block.shape[1])).astype(np.float32)
+                for block in site.blocks()
+            ],
+            places=PLACES,
+        )
+        for site in make_brains(10, amplitude=0.0)
+    ]
+    parameters = GROUP_ICA.Parameters(components="auto", cutoff=36.0, replays=10)
+    matrix, shape = mean_of_projectors(sites, parameters), shape_of(sites)
+    result = answer(matrix, 0.001, 0, parameters, shape)
+    assert result.numbers["seen"] == 1
+    assert result.numbers["found"] == 0

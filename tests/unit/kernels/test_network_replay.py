@@ -1,0 +1,110 @@
+"""Directions that stand out of noise, and how sure a component is by doing it all again."""
+
+import numpy as np
+import pytest
+
+from consortium.kernels.network_forecast import STRENGTHS, expected_cosines
+from consortium.kernels.network_replay import find_directions, find_networks
+from consortium.kernels.replay import SymmetricNoise
+
+SIZE = 120
+
+
+def sparse_directions(count, seed=0):
+    """Orthonormal columns that share no entry, as networks share no voxel."""
+    generator = np.random.default_rng(seed)
+    vectors = np.zeros((SIZE, count))
+    for number in range(count):
+        part = slice(number * SIZE // count, number * SIZE // count + 12)
+        vectors[part, number] = generator.uniform(0.5, 1.0, 12)
+    return vectors / np.linalg.norm(vectors, axis=0)
+
+
+def plain(weights):
+    return weights
+
+
+def noisy(strengths, deviation, seed):
+    vectors, law = sparse_directions(len(strengths)), SymmetricNoise(SIZE, deviation)
+    truth = (vectors * strengths) @ vectors.T + 0.05 * np.eye(SIZE)
+    return vectors, truth + law.draw(np.random.default_rng(seed)), law
+
+
+def test_noise_alone_has_no_direction():
+    law = SymmetricNoise(SIZE, 0.05)
+    generator = np.random.default_rng(0)
+    found = [find_directions(law.draw(generator), law, 10).count for _ in range(100)]
+    assert sum(count > 0 for count in found) <= 5
+
+
+def test_strong_directions_stand_out_and_no_more_than_asked():
+    vectors, matrix, law = noisy(np.array([0.9, 0.8, 0.7]), 0.02, 1)
+    found = find_directions(matrix, law, 10)
+    assert found.count == 3
+    assert found.bulk == pytest.approx(0.05, abs=0.02)
+    assert found.strengths == pytest.approx([0.9, 0.8, 0.7], abs=0.05)
+    assert np.linalg.norm(vectors.T @ found.vectors, axis=0).min() > 0.95
+    assert find_directions(matrix, law, 2).count == 2
+
+
+def test_a_bulk_that_is_wider_than_noise_raises_the_limit():
+    # Persons without anything in common, but with directions of unequal strength.
+    wide = np.diag(np.random.default_rng(2).uniform(0.0, 0.3, SIZE))
+    assert find_directions(wide, SymmetricNoise(SIZE, 1e-4), 10).count == 0
+
+
+def test_components_of_smooth_noise_are_told_as_chance():
+    # Their replays agree as well as those of networks: nothing but their shape tells.
+    generator = np.random.default_rng(5)
+    places = np.linspace(0.0, 1.0, SIZE)
+    smooth = np.exp(-0.5 * np.square((places[:, None] - places) / 0.02))
+    vectors = np.linalg.qr(smooth @ generator.standard_normal((SIZE, 4)))[0]
+    own = smooth @ smooth.T
+    matrix = 0.9 * vectors @ vectors.T + 0.1 * own / np.linalg.norm(own, 2)
+    found = find_networks(
+        find_directions(matrix, SymmetricNoise(SIZE, 1e-3), 4), plain, 3, 10, generator
+    )
+    assert found.expected.min() > 0.9
+    assert found.contrast.max() <= found.chance
+
+
+def test_expected_correlations_and_errors_are_those_of_repeated_releases():
+    strengths = np.array([0.9, 0.8, 0.7, 0.6])
+    vectors = sparse_directions(4)
+    for deviation in (0.01, 0.025):
+        told, true, errors, maps = [], [], [], []
+        for seed in range(6):
+            _, matrix, law = noisy(strengths, deviation, seed)
+            found = find_networks(
+                find_directions(matrix, law, 4), plain, 3, 20, np.random.default_rng(seed)
+            )
+            values = found.weights - found.weights.mean(axis=0)
+            cosines = np.corrcoef(vectors.T, values.T)[:4, 4:]
+            order = np.abs(cosines).argmax(axis=1)
+            told.append(found.expected[order])
+            true.append(np.abs(cosines)[np.arange(4), order])
+            maps.append(values[:, order])
+            errors.append(found.errors(plain, plain)[:, order])
+        assert np.mean(told) == pytest.approx(np.mean(true), abs=0.04)
+        # A replay may end in another optimum; the median voxel is not told by these.
+        assert np.median(errors) == pytest.approx(np.median(np.std(maps, axis=0, ddof=1)), rel=0.25)
+
+
+def test_maps_are_surest_first_and_their_larger_tail_is_positive():
+    _, matrix, law = noisy(np.array([0.9, 0.6, 0.3]), 0.012, 3)
+    found = find_networks(find_directions(matrix, law, 3), plain, 3, 10, np.random.default_rng(0))
+    assert (np.diff(found.expected) <= 0).all()
+    assert (np.mean((found.weights - found.weights.mean(axis=0)) ** 3, axis=0) > 0).all()
+
+
+def test_a_forecast_s_cosines_are_found():
+    count, deviation, generator = 6, 0.02, np.random.default_rng(4)
+    expected, law = expected_cosines(count, SIZE, deviation), SymmetricNoise(SIZE, deviation)
+    strengths = np.linspace(*STRENGTHS, count) - count / SIZE
+    truth, overlaps = np.eye(SIZE)[:, :count], []
+    for _ in range(20):
+        _, vectors = np.linalg.eigh((truth * strengths) @ truth.T + law.draw(generator))
+        overlaps.append(np.square(vectors[:count, ::-1][:, :count]).sum(axis=0))
+    assert expected**2 == pytest.approx(np.mean(overlaps, axis=0), abs=0.12)
+    assert (np.diff(expected) < 0).all()
+    assert not expected_cosines(count, SIZE, 1.0).any()

@@ -1,0 +1,70 @@
+"""The smooth basis: orthonormal, unique, and the same function on any voxels."""
+
+import numpy as np
+import pytest
+
+from consortium.kernels.network_forecast import best_cutoff, cutoff_of, resolved, size_of
+from consortium.kernels.smooth_basis import SmoothBasis
+
+
+def ball(edge, radius=40.0):
+    steps = np.arange(-radius, radius + edge / 2, edge)
+    places = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    return places[np.linalg.norm(places, axis=1) <= radius]
+
+
+def spot(places, width, centre=(8.0, -5.0, 10.0)):
+    return np.exp(-0.5 * np.sum((places - np.array(centre)) ** 2, axis=1) / width**2)
+
+
+def test_maps_are_orthonormal():
+    basis = SmoothBasis(ball(5.0), 25.0)
+    assert basis.matrix.T @ basis.matrix == pytest.approx(np.eye(basis.size), abs=1e-6)
+
+
+def test_a_map_is_the_same_function_on_finer_voxels():
+    basis = SmoothBasis(ball(5.0), 25.0)
+    weights = np.random.default_rng(0).standard_normal((basis.size, 2))
+    some = basis.coordinates[::7]
+    assert basis.evaluate(weights, some) == pytest.approx((basis.matrix @ weights)[::7], abs=1e-9)
+    assert basis.evaluate(weights, ball(3.0)).shape == (len(ball(3.0)), 2)
+
+
+def test_rounding_of_the_voxels_changes_next_to_nothing():
+    # Unlike eigenvectors of a symmetric brain, which may turn into each other.
+    places = ball(6.0)
+    one = SmoothBasis(places, 30.0).matrix
+    other = SmoothBasis(places * (1 + 1e-13), 30.0).matrix
+    assert one == pytest.approx(other, abs=1e-7)
+
+
+def test_it_keeps_what_is_smooth_and_loses_what_is_not():
+    places = ball(5.0)
+    basis = SmoothBasis(places, 30.0).matrix
+    for width, low, high in ((12.0, 0.98, 1.0), (9.0, 0.93, 0.995), (3.0, 0.0, 0.6)):
+        values = spot(places, width)
+        kept = np.linalg.norm(basis.T @ values) / np.linalg.norm(values)
+        assert low < kept <= high, width
+
+
+def test_the_number_of_maps_is_about_what_is_foretold():
+    places = ball(5.0)
+    for cutoff in (22.0, 30.0, 45.0):
+        volume = 125.0 * len(places)
+        assert SmoothBasis(places, cutoff).size == pytest.approx(size_of(cutoff, volume), rel=0.3)
+        assert cutoff_of(size_of(cutoff, volume), volume) == pytest.approx(cutoff)
+
+
+def test_what_is_resolved_falls_with_the_cutoff():
+    assert resolved(0.0) == 1.0
+    found = [resolved(cutoff) for cutoff in (10.0, 25.0, 32.0, 41.0, 80.0)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.999
+
+
+def test_more_noise_asks_for_a_coarser_basis():
+    cutoffs = np.arange(20.0, 60.0, 0.5)
+    chosen = [best_cutoff(cutoffs, 1.9e6, 14, deviation) for deviation in (0.0, 0.01, 0.02, 0.04)]
+    assert chosen[0] == 20.0
+    assert chosen == sorted(chosen)
+    assert chosen[-1] > 35.0
