@@ -49,13 +49,13 @@ class Publisher:
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         write_privacy_report(self.folder / "privacy_report.json", report)
         write_image_sets(self.folder, self.study, self.space, result)
-        if self.study.features:
-            self._publish_features(result, report)
-        elif result.maps:
+        if self.study.features or not result.maps:
+            self._publish_entries(result, report)
+        else:
             self._publish_maps(result, report)
         return report
 
-    def _publish_features(self, result: Result, report: PrivacyReport) -> None:
+    def _publish_entries(self, result: Result, report: PrivacyReport) -> None:
         files = write_results(self.folder, self.study, self.space, result)
         day = datetime.now(UTC).date()
         write_feature_page(

@@ -341,7 +341,7 @@ def test_command_prints_one_sentence_and_fails(row: str, tmp_path: Path) -> None
     }.get(words[1], [])
     more += ["--keys", str(e.keys), "--out", str(e.out)] if words[1] == "run" else []
     folder = ["--folder", str(place.site("east"))] if words[0] == "site_agent" else []
-    call = [sys.executable, "-c", f"from {words[0]}.cli import main; main()", *words[1:]]
+    call = [sys.executable, "-m", words[0], *words[1:]]
     done = subprocess.run(
         [*call, *more, *folder],
         capture_output=True,

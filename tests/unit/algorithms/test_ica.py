@@ -113,6 +113,7 @@ def test_planned_sizes(optimizer, entries, rounds):
 )
 def test_arguments_that_don_t_fit_are_refused_by_the_site(name, wrong):
     right = {"unmixing": np.eye(2), "whitening": np.ones((6, 2)), "bias": np.zeros(2)}
+    right |= {"score": "tanh"}
     arguments = {k: v for k, v in {**right, **wrong}.items() if v is not None}
     (site, *_) = make_sites("subject")
     ICA.statistics[name](site, Query("ica", name, right), Bound(1.0))
