@@ -27,6 +27,7 @@ from tests.support.forgery import (
     alter_reads,
     ask,
     ledger,
+    manifests,
     opened,
     path_of,
     pump,
@@ -224,7 +225,8 @@ def _contributed(place_root: Path, dropouts: int = 0) -> tuple[LocalConsortium, 
 
 def _list(village: LocalConsortium, context: bytes, survivors: tuple[str, ...]) -> bytes:
     lost = tuple(s for s in SITES if s not in survivors)
-    body = messages.encode(Request(context, survivors, lost))
+    shown = manifests(village.place, survivors, context)
+    body = messages.encode(Request(context, survivors, lost, shown))
     return sign(village.place, "unmask", 1, body)
 
 
