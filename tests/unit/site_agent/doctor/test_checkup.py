@@ -152,7 +152,7 @@ def test_a_fault_is_named_with_its_remedy(fault: str, folder: Path) -> None:
     damage(folder)
     check = _found(folder)[name]
     assert check.state == state
-    assert said in f"{check.says} {check.remedy}"
+    assert said in f"{check.message} {check.remedy}"
 
 
 def test_without_a_configuration_only_what_needs_none(folder: Path) -> None:
