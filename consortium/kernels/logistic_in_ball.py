@@ -13,6 +13,7 @@ every z of the ball.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,11 +157,25 @@ def _quadratic_in_ball(hessian: Array, point: Array, slope: Array, radius: float
     def excess(multiplier: float) -> float:
         return float(np.linalg.norm(turned / (values + multiplier))) / radius - 1
 
-    most = float(np.linalg.norm(turned)) / radius
-    multiplier = brentq(excess, 0.0, most, xtol=1e-16 * most, rtol=1e-14)
+    multiplier = _falling_root(excess, float(np.linalg.norm(turned)) / radius)
     found = vectors @ (turned / (values + multiplier))
     on_border: Array = found * (radius / np.linalg.norm(found))
     return on_border
+
+
+def _falling_root(excess: Callable[[float], float], most: float) -> float:
+    """Root between 0 and `most` of what falls from above zero to below it.
+
+    Where rounding hides the sign at an end, that end is as near to the root as numbers come.
+    """
+    if excess(0.0) <= 0:
+        return 0.0
+    if excess(most) >= 0:
+        return most
+    found, _ = brentq(
+        excess, 0.0, most, xtol=1e-16 * most, rtol=1e-14, full_output=True, disp=False
+    )
+    return float(found)
 
 
 def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _Place:

@@ -61,6 +61,16 @@ def test_the_result_is_as_near_to_the_minimizer_as_promised(seed, flat, pull, ra
     assert np.linalg.norm(found - best) <= 1.1e-6 * scale / cost.curvature
 
 
+@given(seed=st.integers(0, 2**32 - 1), radius=st.floats(-100, -10))
+def test_a_ball_however_small_has_its_minimizer(seed, radius):
+    # Rounding hid the sign at the bracket's end: one of two neighbours was refused.
+    cost = made(seed, curvature=1e-3, pull=0.0)
+    found = minimize_in_ball(cost, 10.0**radius, np.zeros(5), 1e-3)
+    assert np.linalg.norm(found) == pytest.approx(10.0**radius)
+    downhill = -cost.slope(np.zeros(5))
+    assert found @ downhill > 0.999 * np.linalg.norm(found) * np.linalg.norm(downhill)
+
+
 def test_what_is_not_minimized_is_not_given_away():
     """What is charged for would not hold."""
     with pytest.raises(PrivacyError, match="gradient of"):
