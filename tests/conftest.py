@@ -21,7 +21,7 @@ settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any-machine"))
 
 GROUPS = {
-    "prefect": r"tests/unit/flows/test_(deployment|flow_run|hostile_prefect|prepare)\.py",
+    "prefect": r"tests/unit/flows/test_(deployment|flow_run|hostile_prefect|prepare|public)\.py",
     "s3": r"tests/contract/test_exchanges.*(\[s3|bucket|hostile_store)",
     "sftp": r"tests/contract/test_exchanges.*(\[sftp|_sftp_|private_key|silence_at_the_door)",
 }

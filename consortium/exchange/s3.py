@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
-from fsspec.asyn import sync
 
 from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange.base import check_name, oversized, taken
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.s3_client import TROUBLE, cause_of, code_of, connect
-from consortium.exchange.timeouts import allowance
+from consortium.exchange.s3_client import TROUBLE, S3Client, cause_of, code_of
 
 PATIENCE = 10.0
 _MOST_PAGES = 1_000
@@ -55,10 +53,9 @@ class S3Exchange:
     ) -> None:
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
-        self._patience = patience
         what = f"s3://{bucket}/{self._prefix} can't be used as an exchange"
         try:
-            self._files = connect(credentials, patience)
+            self._client = S3Client(credentials, patience)
         except (*TROUBLE, ValueError) as error:
             raise self._trouble(what, error) from None
         self._check_conditions(what)
@@ -76,10 +73,9 @@ class S3Exchange:
     def get(self, name: str, limit: int) -> bytes | None:
         """See `Exchange.get`."""
         key = self._prefix + check_name(name)
-        wait = allowance(self._patience, limit)
         try:
             answer = self._request("get_object", Key=key, Range=f"bytes=0-{limit}")
-            data = sync(self._files.loop, _take, answer["Body"], limit + 1, timeout=wait)
+            data = self._client.take(answer["Body"], limit + 1)
         except TROUBLE as error:
             code = code_of(error)
             if code in _MISSING:
@@ -89,7 +85,7 @@ class S3Exchange:
             raise self._trouble(f"{name} can't be read", error) from None
         if len(data) > limit:
             raise oversized(name, limit)
-        return bytes(data)
+        return data
 
     def children(self, prefix: str) -> list[str]:
         """See `Exchange.children`."""
@@ -139,8 +135,7 @@ class S3Exchange:
             )
 
     def _request(self, method: str, size: int = 0, **arguments: Any) -> Any:
-        wait = allowance(self._patience, size)
-        return self._files.call_s3(method, Bucket=self._bucket, timeout=wait, **arguments)
+        return self._client.request(method, size, Bucket=self._bucket, **arguments)
 
     def _trouble(self, what: str, error: BaseException) -> ExchangeError:
         """Make one sentence of an answer; the server's own words may quote a key."""
@@ -159,12 +154,3 @@ class S3Exchange:
             return ExchangeError(f"{what} ({code}); name the bucket's region in the credentials.")
         reason = code or cause_of(error)
         return ExchangeError(f"{what} ({reason}); check the server and the way to it.")
-
-
-async def _take(body: Any, most: int) -> bytearray:
-    """Read at most so many bytes, whatever the server sends."""
-    data = bytearray()
-    async with body:
-        while len(data) < most and (part := await body.read(most - len(data))):
-            data += part
-    return data

@@ -2,41 +2,86 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import functools
+import os
 import re
 import socket
-from typing import Any
+import threading
+import weakref
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import aiohttp
+from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from aiobotocore.session import get_session  # type: ignore[import-untyped]
 from botocore.exceptions import (  # type: ignore[import-untyped]
     BotoCoreError,
+    ClientError,
     ConnectionError,  # noqa: A004 - botocore's own
     HTTPClientError,
     SSLError,
 )
 from botocore.handlers import add_expect_header  # type: ignore[import-untyped]
-from s3fs import S3FileSystem
 
 from consortium.exchange.credentials import S3Credentials
-from consortium.exchange.timeouts import drop_when_stuck
+from consortium.exchange.timeouts import allowance, drop_when_stuck
 
-TROUBLE = (OSError, BotoCoreError, aiohttp.ClientError)
+_Found = TypeVar("_Found")
+
+TROUBLE = (OSError, BotoCoreError, ClientError, aiohttp.ClientError)
 """All that a request can raise."""
 
 
-def connect(credentials: S3Credentials, patience: float) -> S3FileSystem:
-    """Make a file system that keeps nothing in mind and tries once: its callers try again."""
+class S3Client:
+    """A client that keeps nothing in mind and tries once: its callers try again.
+
+    Parameters
+    ----------
+    credentials : S3Credentials
+    patience : float
+        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+
+    Raises
+    ------
+    TROUBLE, ValueError
+        If the credentials are none that the libraries know to use; nobody is asked.
+    """
+
+    def __init__(self, credentials: S3Credentials, patience: float) -> None:
+        self._patience, self._loop = patience, _event_loop()
+        stack = contextlib.AsyncExitStack()
+        made = stack.enter_async_context(_session(credentials, patience))
+        self._client = self._wait(made, patience)
+        weakref.finalize(self, _close, stack, self._loop).atexit = False
+
+    def request(self, method: str, size: int = 0, **arguments: Any) -> Any:
+        """Send a request that carries so many bytes, and return the store's answer."""
+        sent = getattr(self._client, method)(**arguments)
+        return self._wait(sent, allowance(self._patience, size))
+
+    def take(self, body: Any, most: int) -> bytes:
+        """Read at most so many bytes of an answer's body, whatever the server sends."""
+        return self._wait(_read(body, most), allowance(self._patience, most))
+
+    def _wait(self, work: Coroutine[Any, Any, _Found], seconds: float) -> _Found:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+
+def _session(credentials: S3Credentials, patience: float) -> Any:
+    """The library's client, not yet entered."""
 
     def opened(address: tuple[Any, ...]) -> socket.socket:
         connection = socket.socket(*address[:3])
         drop_when_stuck(connection, patience / 2)
         return connection
 
-    client: dict[str, object] = {}
-    if credentials.region is not None:
-        client["region_name"] = credentials.region
-    if credentials.ca_bundle is not None:
-        client["verify"] = str(credentials.ca_bundle)
     config: dict[str, object] = {
         "connect_timeout": patience / 2,
         "read_timeout": patience,
@@ -51,24 +96,44 @@ def connect(credentials: S3Credentials, patience: float) -> S3FileSystem:
     session = get_session()
     # A server that never says "100 Continue" would be waited for without end.
     session.unregister("before-call.s3", add_expect_header)
-    files = S3FileSystem(
-        session=session,
+    return session.create_client(
+        "s3",
         endpoint_url=credentials.endpoint,
-        key=credentials.key and credentials.key.get_secret_value(),
-        secret=credentials.secret and credentials.secret.get_secret_value(),
-        client_kwargs=client,
-        config_kwargs=config,
-        use_listings_cache=False,
-        skip_instance_cache=True,
+        region_name=credentials.region,
+        aws_access_key_id=credentials.key and credentials.key.get_secret_value(),
+        aws_secret_access_key=credentials.secret and credentials.secret.get_secret_value(),
+        verify=None if credentials.ca_bundle is None else str(credentials.ca_bundle),
+        config=AioConfig(**config),
     )
-    files.retries = 1
-    files.connect()  # takes half a second, and asks nobody
-    return files
+
+
+def _close(stack: contextlib.AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.run_coroutine_threadsafe(stack.aclose(), loop)
+
+
+@functools.cache
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """One for all clients of this process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="s3", daemon=True).start()
+    return loop
+
+
+if hasattr(os, "register_at_fork"):  # a child has no part in its parent's threads
+    os.register_at_fork(after_in_child=_event_loop.cache_clear)
+
+
+async def _read(body: Any, most: int) -> bytes:
+    data = bytearray()
+    async with body:
+        while len(data) < most and (part := await body.read(most - len(data))):
+            data += part
+    return bytes(data)
 
 
 def code_of(error: BaseException) -> str:
     """Return the store's word for what is wrong, or nothing if the store did not speak."""
-    answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    answer = getattr(error, "response", None)
     if not isinstance(answer, dict):
         return ""
     return re.sub(r"[^A-Za-z0-9]", "", str(answer.get("Error", {}).get("Code")))[:40]

@@ -14,8 +14,7 @@ from typing import Any
 from consortium.errors import ExchangeError
 from consortium.exchange.base import check_name, oversized, taken
 from consortium.exchange.credentials import SftpCredentials
-from consortium.exchange.sftp_connection import Address, CheckedFiles
-from consortium.exchange.sftp_socket import Line
+from consortium.exchange.sftp_connection import Address, Connection, Reconnecting
 
 PATIENCE = 8.0
 _SHORT = 32 << 10  # bytes that come in one answer
@@ -47,17 +46,19 @@ class SftpExchange:
         self, address: Address, root: str, credentials: SftpCredentials, patience: float = PATIENCE
     ) -> None:
         self._root = root.rstrip("/")
-        self._line = Line(address, credentials, patience)
-        self._line.ask(f"{root} can't be used as an exchange", self._enter)
+        self._server = Reconnecting(address, credentials, patience)
+        self._server.ask(f"{root} can't be used as an exchange", self._enter)
 
     def __repr__(self) -> str:
-        return f"SftpExchange('sftp://{self._line.address}{self._root}')"
+        return f"SftpExchange('sftp://{self._server.address}{self._root}')"
 
     def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
         target = f"{self._root}/{check_name(name)}"
         what = f"{name} can't be written"
-        if self._line.ask(what, lambda files: self._place(files, target, bytes(data)), len(data)):
+        if self._server.ask(
+            what, lambda server: self._place(server, target, bytes(data)), len(data)
+        ):
             return
         found = self.get(name, len(data))
         if found is None:
@@ -69,63 +70,63 @@ class SftpExchange:
         """See `Exchange.get`."""
         path = f"{self._root}/{check_name(name)}"
 
-        def read(files: CheckedFiles) -> bytes | None:
+        def read(server: Connection) -> bytes | None:
             try:
-                file = files.ftp.open(path, "rb")
+                file = server.ftp.open(path, "rb")
             except FileNotFoundError:
                 return None
             with file:
                 return _content(file, name, limit)
 
-        return self._line.ask(f"{name} can't be read", read, limit)
+        return self._server.ask(f"{name} can't be read", read, limit)
 
     def children(self, prefix: str) -> list[str]:
         """See `Exchange.children`."""
         path = f"{self._root}/{check_name(prefix)}"
 
-        def read(files: CheckedFiles) -> list[str]:
+        def read(server: Connection) -> list[str]:
             try:
-                return list(files.ftp.listdir(path))
+                return list(server.ftp.listdir(path))
             except FileNotFoundError:
                 return []
 
-        found = self._line.ask(f"{prefix} can't be listed", read)
+        found = self._server.ask(f"{prefix} can't be listed", read)
         return sorted(name for name in found if not name.startswith("."))
 
-    def _enter(self, files: CheckedFiles) -> None:
+    def _enter(self, server: Connection) -> None:
         root = self._root or "/"
         try:
-            files.ftp.stat(root)
+            server.ftp.stat(root)
         except FileNotFoundError:
             with suppress(OSError):  # another party may have made it just now
-                files.ftp.mkdir(root)
-            files.ftp.stat(root)
+                server.ftp.mkdir(root)
+            server.ftp.stat(root)
 
-    def _place(self, files: CheckedFiles, target: str, data: bytes) -> bool:
+    def _place(self, server: Connection, target: str, data: bytes) -> bool:
         """Write a draft and rename it; False if the server did not rename it."""
         draft = f"{target.rpartition('/')[0]}/.{uuid.uuid4().hex}"
         try:
-            self._write(files, draft, data)
-            files.ftp.rename(draft, target)
+            self._write(server, draft, data)
+            server.ftp.rename(draft, target)
         except OSError as error:
-            if not files.refused(error):
+            if not server.refused(error):
                 raise
             with suppress(OSError):  # there may be no draft
-                files.ftp.remove(draft)
+                server.ftp.remove(draft)
             if error.errno is not None:
                 raise
             return False
         return True
 
-    def _write(self, files: CheckedFiles, draft: str, data: bytes) -> None:
+    def _write(self, server: Connection, draft: str, data: bytes) -> None:
         try:
-            files.ftp.putfo(io.BytesIO(data), draft)
+            server.ftp.putfo(io.BytesIO(data), draft)
         except FileNotFoundError:
             words = draft[len(self._root) + 1 :].split("/")
             for depth in range(1, len(words)):
                 with suppress(OSError):  # there already; if not, the next write says so
-                    files.ftp.mkdir(f"{self._root}/{'/'.join(words[:depth])}")
-            files.ftp.putfo(io.BytesIO(data), draft)
+                    server.ftp.mkdir(f"{self._root}/{'/'.join(words[:depth])}")
+            server.ftp.putfo(io.BytesIO(data), draft)
 
 
 def _content(file: Any, name: str, limit: int) -> bytes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import paramiko
-from fsspec.implementations.sftp import SFTPFileSystem
 from pydantic import SecretStr
 
 from consortium.errors import ConfigurationError, ExchangeError
@@ -19,6 +19,7 @@ from consortium.exchange.credentials import SftpCredentials, check_private
 from consortium.exchange.timeouts import allowance, drop_when_stuck
 
 LOST = (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError)
+_Found = TypeVar("_Found")
 _LOG = "consortium.exchange.sftp_connection"
 # paramiko writes tracebacks of every lost connection; without a handler they go to the terminal.
 logging.getLogger(_LOG).addHandler(logging.NullHandler())
@@ -36,25 +37,23 @@ class Address:
         return f"{self.user}@{self.host}:{self.port}"
 
 
-class CheckedFiles(SFTPFileSystem):  # type: ignore[misc]
-    """fsspec's SFTP, but only with a server whose key is in a file of known hosts.
+class Connection:
+    """An open connection to a server whose key is in a file of known hosts.
 
-    fsspec's own takes any key at the first meeting, and keeps connections for other users.
+    Attributes
+    ----------
+    client : paramiko.SSHClient
+    ftp : paramiko.SFTPClient
     """
 
-    cachable = False
-
-    def __init__(self, host: str, known_hosts: str, patience: float, **login: object) -> None:
-        self._known_hosts, self._patience = known_hosts, patience
-        super().__init__(host, **login)
-
-    def _connect(self) -> None:
+    def __init__(self, host: str, known_hosts: str, patience: float, **login: Any) -> None:
+        self._patience = patience
         self.client = paramiko.SSHClient()
         self.client.set_log_channel(_LOG)
         try:
-            self.client.load_system_host_keys(self._known_hosts)
+            self.client.load_system_host_keys(known_hosts)
             self.client.set_missing_host_key_policy(paramiko.RejectPolicy())
-            self.client.connect(self.host, **self.ssh_kwargs)
+            self.client.connect(host, **login)
             self.ftp = self.client.open_sftp()
         except BaseException:
             self.client.close()
@@ -93,7 +92,7 @@ class CheckedFiles(SFTPFileSystem):  # type: ignore[misc]
             watch.cancel()
 
 
-def connect(address: Address, credentials: SftpCredentials, patience: float) -> CheckedFiles:
+def connect(address: Address, credentials: SftpCredentials, patience: float) -> Connection:
     """Log in.
 
     Raises
@@ -112,7 +111,7 @@ def connect(address: Address, credentials: SftpCredentials, patience: float) -> 
     login |= dict.fromkeys(waits, patience)
     login |= {"allow_agent": False, "look_for_keys": False}  # only what the owner wrote down
     try:
-        return CheckedFiles(address.host, str(credentials.known_hosts), patience, **login)
+        return Connection(address.host, str(credentials.known_hosts), patience, **login)
     except (paramiko.SSHException, OSError, EOFError) as error:
         raise _trouble(address, credentials, error) from None
 
@@ -146,3 +145,77 @@ def _trouble(address: Address, credentials: SftpCredentials, error: Exception) -
     return ExchangeError(
         f"{address} can't be reached ({type(error).__name__}); check the server and the way to it."
     )
+
+
+class Reconnecting:
+    """A connection that is made when it is needed, and made again when it was lost.
+
+    Parameters
+    ----------
+    address : Address
+    credentials : SftpCredentials
+    patience : float
+        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+    """
+
+    def __init__(self, address: Address, credentials: SftpCredentials, patience: float) -> None:
+        self.address = address
+        self._credentials, self._patience = credentials, patience
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()  # one connection answers one question at a time
+
+    def ask(self, what: str, act: Callable[[Connection], _Found], size: int = 0) -> _Found:
+        """Do something on the server, again if the connection was lost since the last time.
+
+        Parameters
+        ----------
+        what : str
+            Begins the error's sentence.
+        act : callable
+            May be called twice.
+        size : int
+            Bytes that it moves at most.
+
+        Raises
+        ------
+        ConfigurationError, ExchangeError
+        """
+        with self._lock:
+            if self._connection is not None:
+                try:
+                    return self._attempt(what, act, size)
+                except LOST:
+                    self.drop()
+            try:
+                return self._attempt(what, act, size)
+            except LOST as error:
+                self.drop()
+                raise self._gone(what, error) from None
+
+    def drop(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.client.close()
+            self._connection = None
+
+    def _attempt(self, what: str, act: Callable[[Connection], _Found], size: int) -> _Found:
+        if self._connection is None:
+            self._connection = connect(self.address, self._credentials, self._patience)
+        connection = self._connection
+        try:
+            with connection.deadline(size):
+                return act(connection)
+        except TimeoutError as error:
+            self.drop()
+            raise self._gone(what, error) from None
+        except OSError as error:
+            if not connection.refused(error):
+                raise ConnectionError from error
+            reason = "permission denied" if error.errno == errno.EACCES else "the server refuses"
+            raise ExchangeError(
+                f"{what} ({reason}); check the directory's disk and rights."
+            ) from None
+
+    def _gone(self, what: str, error: BaseException) -> ExchangeError:
+        reason = "no answer in time" if isinstance(error, TimeoutError) else "connection lost"
+        return ExchangeError(f"{what} ({reason}: {self.address}); check the server.")

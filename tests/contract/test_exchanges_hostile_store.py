@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-pytest.importorskip("s3fs", reason="s3fs is not installed")
+pytest.importorskip("aiobotocore", reason="aiobotocore is not installed")
 
 from consortium.errors import ConfigurationError, ExchangeError
 from consortium.exchange import s3

@@ -56,7 +56,7 @@ def test_a_directory_has_many_names(form, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "package", "extra"),
     [
-        ("s3://bucket/x", "s3fs", "s3"),
+        ("s3://bucket/x", "aiobotocore", "s3"),
         ("sftp://user@host/x", "paramiko", "sftp"),
     ],
 )
@@ -65,7 +65,8 @@ def test_what_is_not_installed_is_told(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("consortium.exchange.")]:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, package, None)
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigurationError, match=rf"pip install .*\[{extra}\]"):
         open_exchange(place, private(tmp_path / "entry", "{}"))
 
@@ -73,7 +74,7 @@ def test_what_is_not_installed_is_told(
 def test_a_directory_needs_neither_package() -> None:
     import subprocess
 
-    code = "import sys, consortium.exchange; print({'s3fs', 'paramiko'} & set(sys.modules))"
+    code = "import sys, consortium.exchange; print({'aiobotocore', 'paramiko'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
 
