@@ -13,7 +13,9 @@ from tests.support.venues import BucketVenue, DirectoryVenue, FileVenue, Venue
 
 @pytest.fixture(scope="session")
 def bucket_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
-    missing = [name for name in ("aiobotocore", "moto", "boto3") if not importlib.util.find_spec(name)]
+    missing = [
+        name for name in ("aiobotocore", "moto", "boto3") if not importlib.util.find_spec(name)
+    ]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed: no S3 server to test against")
     server = BucketServer(tmp_path_factory.mktemp("moto"))
