@@ -61,8 +61,9 @@ def fusion_study(folder: Path) -> None:
             table = np.corrcoef(arrays["patterns"][part, pair], truth)[0, 1:]
             likeness.append(np.abs(table))
         source = int(np.argmax(likeness[0] + likeness[1]))
-        numbers = (RECIPE.correlations[source], correlation, arrays["low"][pair])
-        numbers += (arrays["high"][pair], likeness[0][source], likeness[1][source])
+        limits = (arrays["low"][pair], arrays["high"][pair])
+        alike = (likeness[0][source], likeness[1][source])
+        numbers = (RECIPE.correlations[source], correlation, *limits, *alike)
         rows.append([str(pair + 1), *(f"{x:.3f}" for x in numbers)])
     epsilon = report.guarantees.coalition.epsilon
     columns = ["pair", "population", "found", "low", "high", "map", "course"]

@@ -119,7 +119,7 @@ def run_trial(trial: Trial, noise: float, generator: np.random.Generator) -> Res
 
 
 def by_regression(
-    people: People, tried: Array, noise: float, generator: np.random.Generator
+    people: People, tried: NDArray[np.int64], noise: float, generator: np.random.Generator
 ) -> Array:
     """Effects as `regression` finds them, outcome by outcome, with columns for the sites.
 

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.studies import SITES, ica_alone, simulation, study
 from benchmarks.table import Row, alternate
 from benchmarks.timing import best, show
+from consortium.simulation.simulation import Simulation
 from consortium.synthetic.chapter import chapter
 from tests.support.gain_index import gain_index
 
@@ -22,11 +23,11 @@ def one_round() -> list[Row]:
         sim = simulation(data, study(unit, 8.0, rounds=60, score="tanh"))
         sim.step()  # PCA
         sim.step()  # the first ICA round reduces the data
-        whitening = sim.session.pending.arguments["whitening"]
+        whitening = _whitening(sim)
         blocks = [site.reduced(whitening) for site in sim._data]
         unmixing = np.eye(20, dtype=np.float32)
 
-        def bare(blocks: list, unmixing: np.ndarray) -> None:
+        def bare(blocks: list[np.ndarray], unmixing: np.ndarray) -> None:
             for block in blocks:
                 z = unmixing @ block
                 np.tanh(z) @ z.T
@@ -46,6 +47,12 @@ def one_round() -> list[Row]:
     return rows
 
 
+def _whitening(sim: Simulation) -> np.ndarray:
+    """Of the question that the sites are asked now."""
+    assert sim.session.pending is not None
+    return np.asarray(sim.session.pending.arguments["whitening"])
+
+
 def whole_run() -> None:
     """The non-private run to its end beside MNE's infomax on the pooled data."""
     import mne
@@ -55,13 +62,14 @@ def whole_run() -> None:
     for score in ("volatility", "tanh"):
         sim = simulation(data, study("subject", None, score=score))
         sim.step()
-        sites[0].reduced(sim.session.pending.arguments["whitening"])
+        whitening = _whitening(sim)
+        sites[0].reduced(whitening)
         for site in sim._data:  # the same start as the peer: data reduced and whitened
-            site.reduced(sim.session.pending.arguments["whitening"])
+            site.reduced(whitening)
         seconds = best(sim.run, 1)
+        assert sim.session.result is not None
         gain = gain_index(sim.session.result.arrays["unmixing"] @ data.mixing)
         rows.append([f"ours, {score}", f"{seconds:.2f}", f"{gain:.4f}"])
-    whitening = sim.session.rounds and sim._data[0]._last[0]
     pooled = np.hstack([site.reduced(whitening) for site in sim._data]).astype(float)
     found: list[np.ndarray] = []
 

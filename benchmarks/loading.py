@@ -6,6 +6,7 @@ import gzip
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
@@ -48,15 +49,15 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     return rows + [Row(work, mine, "gunzip alone by ISA-L", each, "≤ 1.3") for each in bare]
 
 
-def _unpacker() -> Callable[..., object]:
+def _unpacker() -> Callable[..., Any]:
     try:
         from isal import igzip
     except ImportError:
         return gzip.open
-    return igzip.open  # type: ignore[no-any-return]
+    return igzip.open
 
 
-def drain(opener: Callable[..., object], path: Path) -> None:
+def drain(opener: Callable[..., Any], path: Path) -> None:
     with opener(path, "rb") as file:
         while file.read(_PART):
             pass

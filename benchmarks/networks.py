@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -41,7 +42,7 @@ def extent() -> Extent:
     return Extent(len(where.coordinates), 0, (), where)
 
 
-def plan(people: People, epsilon: float, **analysis: object) -> Plan:
+def plan(people: People, epsilon: float, **analysis: Any) -> Plan:
     """The plan of a study over these hospitals, one of which may collude."""
     privacy = {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1}
     study = Study.model_validate(
@@ -108,7 +109,7 @@ def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
     try:
         run.send(Release(values, deviation))
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        return stop.value
     raise AssertionError("it asks only once")
 
 
@@ -211,7 +212,7 @@ def calibration(seeds: int = 4) -> None:
     """Expected against true correlation, over components of plain and of hard persons."""
     parts = []
     for people, size in ((plain_people(PLAIN), 14), (hard_people(HARD), 20)):
-        options = [{"components": size}, {"components": "auto"}]
+        options: list[dict[str, Any]] = [{"components": size}, {"components": "auto"}]
         plans = [plan(people, e, **more) for e in (2.0, 4.0, 8.0) for more in options]
         parts.append(_components(Pool(people, 0), plans, seeds))
     expected, near, full = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -247,7 +248,7 @@ def null(runs: int = 100) -> None:
             made = plan(people, epsilon, cutoff=34.0, replays=20)
             matrix = pool.mean(key(made))
             told = [answer(matrix, made, seed) for seed in range(runs)]
-            parts.append(sum(result.numbers["found"] > 0 for result in told))
+            parts.append(sum(float(result.numbers["found"]) > 0 for result in told))
         rows.append([name, str(runs), *map(str, parts)])
     show("No network: runs that find one", ["persons", "runs", "ε = 4", "ε = 100"], rows)
 

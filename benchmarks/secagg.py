@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -51,7 +52,7 @@ class Meeting:
         most, holders = self.sites - self.dropouts, graph.holders if graph else 0
         roster = Roster(tuple(names), public, least, most, holders)
 
-        def options(name: str) -> dict:
+        def options(name: str) -> dict[str, Any]:
             return {
                 "run": "benchmark",
                 "roster": roster,

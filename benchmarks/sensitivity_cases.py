@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -92,7 +93,8 @@ def all_attacks() -> list[Attack]:
 
 def _recorded() -> Iterator[Attack]:
     for each in CASES:
-        yield from _attacks_of(*each.values)
+        name, case = each.values
+        yield from _attacks_of(cast("str", name), cast("Case", case))
 
 
 def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
@@ -110,7 +112,7 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         )
 
 
-def with_arguments(question: Question, arguments: dict[str, object]) -> Question:
+def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:
     """The same question with other arguments; what was heard is one of them, named ``heard``."""
     query, given = question.query, dict(arguments)
     answers = given.pop("heard", None)

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -167,13 +168,13 @@ def _values(values: Array, generator: np.random.Generator) -> Array:
     return flat.astype(values.dtype).reshape(values.shape)
 
 
-def _part(flat: Array, generator: np.random.Generator) -> tuple[object, object]:
+def _part(flat: Array, generator: np.random.Generator) -> Any:
     """A row, a column, an entry, a random few or all."""
     row, column = (int(generator.integers(size)) for size in flat.shape)
     some = generator.random(flat.shape) < generator.choice([0.2, 0.5, 0.8])
     options = [(row, slice(None)), (slice(None), column), (row, column), some.nonzero(), (..., ...)]
     chosen = options[int(generator.integers(len(options)))]
-    return (slice(None), slice(None)) if chosen[0] is ... else chosen  # type: ignore[return-value]
+    return (slice(None), slice(None)) if chosen[0] is ... else chosen
 
 
 def _scale(flat: Array, generator: np.random.Generator) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 
 from consortium.privacy.gdp import epsilon_of, mu_of
@@ -41,7 +43,7 @@ def simulation(data: Chapter, made: Study, seed: int = 0) -> Simulation:
     return Simulation(made, sites, seed)
 
 
-def ica_alone(data: Chapter, unit: str, epsilon: float, seed: int, **analysis: object) -> float:
+def ica_alone(data: Chapter, unit: str, epsilon: float, seed: int, **analysis: Any) -> float:
     """Gain index when PCA is exact and the ICA stage alone costs ``epsilon``."""
     whole = epsilon_of(mu_of(epsilon, DELTA) * 2**0.5, DELTA)  # half of μ² is the ICA's
     private = simulation(data, study(unit, whole, pca_share=0.5, **analysis), seed)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from consortium.algorithms.base import Array
+
 
 @dataclass(frozen=True)
 class Point:
@@ -22,8 +24,8 @@ class Point:
     """
 
     where: str
-    ours: Sequence[float]
-    published: Sequence[float]
+    ours: Sequence[float] | Array
+    published: Sequence[float] | Array
 
     @property
     def ratio(self) -> float:

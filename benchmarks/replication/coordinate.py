@@ -116,7 +116,7 @@ def deviations(q: float, randomize: str) -> tuple[float, ...]:
         level = _alone(float(whole), q)
         if level is not None:
             found.append(_planned(float(whole), min(level, float(whole)), randomize))
-    return tuple(min(found, key=lambda row: float(np.sum(np.square(row)))))
+    return tuple(min(found, key=lambda row: float(np.sum(np.square(np.array(row))))))
 
 
 def _planned(whole: float, level: float, randomize: str) -> Array:

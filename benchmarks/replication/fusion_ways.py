@@ -86,7 +86,7 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
             noise = deviation * generator.standard_normal(len(mean))
             query = run.send(Release(mean + noise, deviation))
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        return stop.value
 
 
 def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:

@@ -6,6 +6,8 @@ The paper gives ε per iteration; here ε is the whole training's, and the table
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from benchmarks.replication.audit import Point, verdict
@@ -40,7 +42,7 @@ def made(count: int, generator: np.random.Generator) -> Array:
     return np.vstack([np.clip(x / SCALE, -1, 1), y])
 
 
-def accuracy(result: dict[str, Array], table: Array) -> float:
+def accuracy(result: Mapping[str, Array], table: Array) -> float:
     sizes = [int(n) for n in result["units"]]
     told = predict(result["parameters"], sizes, table[:-1])[0] > 0.5
     return 100 * float(np.mean(told == (table[-1] > 0)))

@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -168,7 +169,7 @@ def lost(where: str, found: dict[str, Array]) -> Point:
     return Point(where, found["none"] - found["cape"], found["none"] - found["published"])
 
 
-def figure(chosen: list[Problem]) -> tuple[list, list, list[Point]]:
+def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
     """Rows of the table, panels (an axis a row), and points to compare."""
     rows, drawn, audit = [], [], []
     lines: dict[str, dict[str, tuple[float, ...]]] = {

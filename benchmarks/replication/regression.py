@@ -78,9 +78,9 @@ def perturbed(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Arr
     features, count = x.shape
     ridge = 2 * 2 / count / np.expm1(epsilon / 4)  # half of ε for the curvature
     direction = g.standard_normal(features)
-    direction *= g.gamma(features, 2 * 4 / (epsilon / 2)) / np.linalg.norm(direction)
+    direction *= g.gamma(features, 2 * 4 / (epsilon / 2)) / float(np.linalg.norm(direction))
     square = 2 * x @ x.T / count + ridge * np.eye(features)
-    found = np.linalg.solve(square, 2 * x @ y / count - direction / count)
+    found: Array = np.linalg.solve(square, 2 * x @ y / count - direction / count)
     return found / max(1.0, float(np.linalg.norm(found)))
 
 
@@ -100,7 +100,9 @@ def scores(features: int, count: int, epsilon: float, delta: float) -> dict[str,
     return {key: np.array(values).T for key, values in found.items()}
 
 
-def sweep(points: list[tuple[float, dict[str, Array]]], which: int) -> dict:
+def sweep(
+    points: list[tuple[float, dict[str, Array]]], which: int
+) -> dict[str, tuple[Array, Array]]:
     """Curves of one index over the points of an axis."""
     axis = np.array([x for x, _ in points])
     return {
@@ -112,7 +114,7 @@ def sweep(points: list[tuple[float, dict[str, Array]]], which: int) -> dict:
 def main() -> None:
     rows, drawn, audit = [], [], []
     for features, count in ((20, 10_000), (50, 30_000)):
-        lines = {
+        lines: dict[str, list[tuple[float, dict[str, Array]]]] = {
             "ε": [(e, scores(features, count, e, DELTA)) for e in EPSILONS],
             "N": [(n, scores(features, n, 1.0, DELTA)) for n in SIZES],
             "δ": [(d, scores(features, count, 1.0, d)) for d in DELTAS],

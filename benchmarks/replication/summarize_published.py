@@ -109,7 +109,8 @@ def protocol(
     Points that were handed over but not chosen stay with the curator, who may choose them later.
     """
     bids = [features @ goal for features in at.owners]
-    summary, chosen, pool, seen = list(at.seed), [], [], 0
+    summary, pool, seen = list(at.seed), [], 0
+    chosen: list[Array] = []
     free = [np.ones(len(features), bool) for features in at.owners]
     while len(chosen) < most:
         share = (len(chosen) + bool(len(at.seed))) / (len(chosen) + 1 + bool(len(at.seed)))
