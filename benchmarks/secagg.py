@@ -3,8 +3,7 @@
 All sites and the centre run one after another in one thread, so that a time is the work of all of
 them. The peer is the masking of Flower's SecAgg+ (1.41) written again in its manner: NumPy's
 seeded generator, one whole vector of 64-bit integers for each pair, sums into new arrays; without
-its keys, shares and messages. All of Flower's protocol took 1.8 s (4 sites) and 9.7 s (16 sites)
-on such a machine with the same vectors.
+its keys, shares and messages.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from consortium.secagg.graph_size import plan_neighbourhood
 from consortium.secagg.keystream import CHUNK_BYTES, _encryptor
 
 ENTRIES = 4_000_000
-FLOWER_S = {4: 1.8, 16: 9.7}
-"""Seconds of Flower's whole protocol, taken once; not repeated here."""
 
 
 def _secret(purpose: str) -> bytes:
@@ -133,7 +130,6 @@ def sums() -> list[Row]:
         rows += [
             Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
             Row(work, ours, "masks only, Flower's way", theirs, "≥ 10", inverse=True),
-            Row(work, ours, "Flower 1.41, all", 1e3 * FLOWER_S[sites], "≥ 10", inverse=True),
         ]
     return rows
 
