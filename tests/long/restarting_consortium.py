@@ -1,4 +1,4 @@
-"""A village whose agents die and stay away, and are built again from their disks."""
+"""Parties that die and stay away, and are built again from their disks."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import gc
 from dataclasses import dataclass, field
 
 from consortium.errors import ConsortiumError
-from tests.protocol.faults import CENTRE, Died
+from tests.protocol.watched import CENTRE, Died, Watcher
 from tests.support.local_consortium import LocalConsortium
 
 
 @dataclass
-class Mortal(LocalConsortium):
+class RestartingConsortium(LocalConsortium):
     """Parties in one process.
 
-    ``away`` holds until when a site is not there; ``at_work`` is the party whose code runs.
+    ``away`` holds until when a site is not there.
     """
 
+    faults: Watcher = field(init=False)
     away: dict[str, float] = field(default_factory=dict)
-    at_work: str = CENTRE
 
     def pump(self) -> None:
         """Let every agent that is there work until it has nothing to do."""
         for name in self.study.sites:
             if self.ticks.now >= self.away.get(name, 0.0):
                 self._work(name)
-        self.at_work = CENTRE
+        self.faults.at_work = CENTRE
 
     def _work(self, name: str) -> None:
-        self.at_work = name
+        self.faults.at_work = name
         try:
             if name not in self.agents:
                 self.agent(name)._begin()

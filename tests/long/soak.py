@@ -1,4 +1,4 @@
-"""``python -m tests.long.soak [ROUNDS [SEED]]``: one long run in bad weather.
+"""``python -m tests.long.soak [ROUNDS [SEED]]``: one long run under random faults.
 
 A study of so many rounds (2000 if not given) with faults that are drawn at random. After each tenth
 of them a line tells the faults so far, the memory and the open files of the process, and the time
@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 
 from consortium.errors import ConsortiumError, ExchangeError, OutputError
-from tests.long.faults import prepare
 
 if TYPE_CHECKING:
     from consortium.engine.centre import Centre
-    from tests.long.random_faults import Weather
-    from tests.long.restarting_consortium import Mortal
+    from tests.long.random_faults import RandomFaults
+    from tests.long.restarting_consortium import RestartingConsortium
 
 ROUNDS, SAMPLES = 2000, 10
 MOST_FILES = 4
@@ -49,12 +48,12 @@ class Sample(NamedTuple):
 
 
 class Soak:
-    """One village, and what was seen of it.
+    """One consortium, and what was seen of it.
 
     Parameters
     ----------
-    village : Mortal
-    weather : Weather
+    parties : RestartingConsortium
+    faults : RandomFaults
     secrets : dict
         Filled by those who make them; emptied here after each round.
     every : int
@@ -64,8 +63,8 @@ class Soak:
 
     def __init__(
         self,
-        village: Mortal,
-        weather: Weather,
+        parties: RestartingConsortium,
+        faults: RandomFaults,
         secrets: dict[str, list[bytes]],
         every: int,
         out: Console,
@@ -73,33 +72,33 @@ class Soak:
         self.problems: list[str] = []
         self.samples: list[Sample] = []
         self.missed = self.restarts = 0
-        self._village, self._weather, self._secrets, self._out = village, weather, secrets, out
+        self._parties, self._faults, self._secrets, self._out = parties, faults, secrets, out
         self._every, self._since = every, time.monotonic()
 
     def play(self) -> dict[str, bytes]:
         """Run the study to its end, the centre taken up again whenever it stopped."""
-        from tests.protocol.faults import Died
+        from tests.protocol.watched import Died
 
         while True:
             try:
-                centre = self._village.centre()
+                centre = self._parties.centre()
                 return self._rounds(centre)
             except Died:
                 self.restarts += 1
             except (ExchangeError, OutputError):  # the same command takes the run up again
                 self.restarts += 1
-                self._village.ticks.pause(0.25)
+                self._parties.ticks.pause(0.25)
 
     def _rounds(self, centre: Centre) -> dict[str, bytes]:
         centre.open()
         session = centre.session
         assert session is not None
         while session.pending is not None:
-            self._weather.turn()
+            self._faults.turn()
             done = centre.step()
-            complete = len(done.survivors) == len(self._village.study.sites)
+            complete = len(done.survivors) == len(self._parties.study.sites)
             self.missed += not complete
-            self._weather.cleared(complete)
+            self._faults.cleared(complete)
             self._look(done.number)
         return {name: array.tobytes() for name, array in centre.finish().arrays.items()}
 
@@ -107,11 +106,11 @@ class Soak:
         """Read what was told in a round, and forget it."""
         from tests.protocol.fault_cells import leaks
 
-        village = self._village
-        self.problems += leaks(village, self._secrets, "")
-        self.problems += [line for _, line in village.log if "fault of the software" in line]
-        self.problems += [line for _, line in village.log if "no further" in line]
-        village.log.clear()
+        parties = self._parties
+        self.problems += leaks(parties, self._secrets, "")
+        self.problems += [line for _, line in parties.log if "fault of the software" in line]
+        self.problems += [line for _, line in parties.log if "no further" in line]
+        parties.log.clear()
         self._secrets.clear()
         if number % self._every == 0:
             self._sample(number)
@@ -122,7 +121,7 @@ class Soak:
         now = time.monotonic()
         files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names, not paths
         spent = 1e3 * (now - self._since) / self._every
-        sample = Sample(number, self._weather.counts.total(), memory(), files, spent)
+        sample = Sample(number, self._faults.counts.total(), memory(), files, spent)
         self.samples.append(sample)
         self._out.print(
             f"{sample.rounds:6d} rounds {sample.faults:5d} faults {sample.memory:7.1f} MB "
@@ -146,33 +145,33 @@ def memory() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def judge(village: Mortal, result: dict[str, bytes], rounds: int) -> list[str]:
+def judge(parties: RestartingConsortium, result: dict[str, bytes], rounds: int) -> list[str]:
     """What is wrong with the end: the result, or a ledger."""
     from tests.support.local_consortium import conduct
 
-    again = village.centre()
+    again = parties.centre()
     found = [] if conduct(again) == result else ["the transcript gives another result"]
     assert again.session is not None
     done = again.session.rounds
     found += [] if len(done) == rounds else [f"{len(done)} rounds in the transcript"]
-    for number, site in enumerate(village.study.sites):
-        found += books(village, site, {r.number for r in done if number in r.survivors})
+    for number, site in enumerate(parties.study.sites):
+        found += books(parties, site, {r.number for r in done if number in r.survivors})
     return found
 
 
-def books(village: Mortal, site: str, summed: set[int]) -> list[str]:
+def books(parties: RestartingConsortium, site: str, summed: set[int]) -> list[str]:
     """What is wrong in a ledger: a round twice, or a sum with the site that was not charged."""
     from tests.support.forgery import ledger
 
-    lines = [(e.charge.round, e.event) for e in ledger(village.place, site)]
+    lines = [(e.charge.round, e.event) for e in ledger(parties.place, site)]
     found = [f"{site} was charged twice"] if len(set(lines)) < len(lines) else []
     missing = {(number, event) for number in summed for event in ("reserve", "spend")} - {*lines}
     return found + ([f"{site}: not charged for {sorted(missing)[:4]}"] if missing else [])
 
 
-def settle(root: Path, rounds: int) -> Mortal:
-    """Build a village with a study of so many rounds, of which one site may be missing."""
-    from tests.long.restarting_consortium import Mortal
+def settle(root: Path, rounds: int) -> RestartingConsortium:
+    """Build a consortium with a study of so many rounds, of which one site may be missing."""
+    from tests.long.restarting_consortium import RestartingConsortium
     from tests.support.local_consortium import SITES, STUDY, build, limit
 
     text = STUDY.replace("rounds: 2", f"rounds: {rounds - 1}").replace("epsilon: 8", "epsilon: 90")
@@ -180,41 +179,40 @@ def settle(root: Path, rounds: int) -> Mortal:
     place = build(root / "place", dropouts=1, text=text)
     for site in SITES:
         limit(place, site, 100)
-    return Mortal(place)
+    return RestartingConsortium(place)
 
 
 def play(rounds: int, seed: int, out: Console) -> list[str]:
     """Play a run; returns what was wrong."""
     import pytest
 
-    from tests.long.random_faults import Weather
+    from tests.long.random_faults import RandomFaults
     from tests.support.exchange_operator import note_secrets
 
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        village = settle(Path(folder), rounds)
+        parties = settle(Path(folder), rounds)
         said = Path(folder) / "said"
         said.mkdir()
         note_secrets(patch, secrets)
-        weather = Weather(patch, village, random.Random(seed), said)
-        soak = Soak(village, weather, secrets, max(1, rounds // SAMPLES), out)
+        faults = RandomFaults(patch, parties, random.Random(seed), said)
+        soak = Soak(parties, faults, secrets, max(1, rounds // SAMPLES), out)
         try:
             result = soak.play()
         except ConsortiumError as error:
             return [*soak.problems, f"the run ended early: {error}"]
         patch.undo()
-        village.away.clear()
+        parties.away.clear()
         for _ in range(3):
-            village.pump()  # the sites hear of the end
-        out.print(dict(weather.counts))
+            parties.pump()  # the sites hear of the end
+        out.print(dict(faults.counts))
         out.print(f"{soak.missed} rounds without a site, {soak.restarts} restarts of the centre")
-        problems = [*soak.problems, *(f"{name} was said twice" for name in weather.twice)]
-        return problems + judge(village, result, rounds) + soak.grown()
+        problems = [*soak.problems, *(f"{name} was said twice" for name in faults.twice)]
+        return problems + judge(parties, result, rounds) + soak.grown()
 
 
 def main(rounds: int = ROUNDS, seed: int = 1) -> int:
     """Play and judge; returns the exit code."""
-    prepare()
     out = Console(width=max(120, Console().width))
     out.print(f"{rounds} rounds, seed {seed}")
     problems = play(rounds, seed, out)

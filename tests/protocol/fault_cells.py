@@ -21,7 +21,8 @@ from consortium.engine import queries
 from consortium.errors import ConsortiumError, SiteError
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
-from tests.protocol.faults import CENTRE, Died, Fault, FaultyVillage, Stage, Write
+from tests.protocol.faults import Fault, FaultyConsortium, Stage
+from tests.protocol.watched import CENTRE, Died, Write
 from tests.support.exchange_operator import note_secrets
 from tests.support.forgery import ledger
 from tests.support.local_consortium import SITES, STUDY, agree, build, limit, say_yes
@@ -237,10 +238,10 @@ def without(scheme: str, site: str, number: int) -> Result:
 
 def staged(
     patch: pytest.MonkeyPatch, place: DemoFolders, faults: tuple[Fault, ...]
-) -> tuple[FaultyVillage, Stage]:
+) -> tuple[FaultyConsortium, Stage]:
     """A village under faults; every array of a query lies beside it."""
     patch.setattr(queries, "_INLINE", 64)
-    village = FaultyVillage(place)
+    village = FaultyConsortium(place)
     return village, Stage(patch, village, faults)
 
 
@@ -364,7 +365,7 @@ def attempt(trial: Trial, at: Write, root: Path, scheme: str = "cape") -> Outcom
     return Outcome(found.end, tuple(problems))
 
 
-def _play(village: FaultyVillage, stage: Stage, fault: Fault) -> Result | ConsortiumError:
+def _play(village: FaultyConsortium, stage: Stage, fault: Fault) -> Result | ConsortiumError:
     try:
         end = village.carry_out()
     except Died:  # the centre, for hours
@@ -380,7 +381,7 @@ def _play(village: FaultyVillage, stage: Stage, fault: Fault) -> Result | Consor
     return end
 
 
-def _overdue(village: FaultyVillage, stage: Stage) -> str:
+def _overdue(village: FaultyConsortium, stage: Stage) -> str:
     """Let a site wait for a centre that is gone; it says for whom."""
     stage.at_work = "north"
     village.pump()
@@ -419,7 +420,7 @@ def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
     return int(found[1]) + (found[2] == "unmasking") if found else None
 
 
-def _go_on(village: FaultyVillage, stage: Stage, fault: Fault, known: Scene) -> list[str]:
+def _go_on(village: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) -> list[str]:
     """Once the trouble is gone: the same run to the same end, or a new run."""
     out = village.place.files.out
     run = read_run(out)
@@ -441,7 +442,7 @@ def _go_on(village: FaultyVillage, stage: Stage, fault: Fault, known: Scene) -> 
     return []
 
 
-def _sound(village: FaultyVillage, stage: Stage, *, complete: bool) -> list[str]:
+def _sound(village: FaultyConsortium, stage: Stage, *, complete: bool) -> list[str]:
     """What must be true of every run."""
     found = [f"{name} was said twice" for (_, name), said in stage.sent.items() if len(said) > 1]
     found += [line for _, line in village.log if "fault of the software" in line]
@@ -457,7 +458,7 @@ def _sound(village: FaultyVillage, stage: Stage, *, complete: bool) -> list[str]
     return found
 
 
-def leaks(village: FaultyVillage, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
+def leaks(village: FaultyConsortium, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
     """Secrets that stand in any line that was told."""
     text = "\n".join([line for _, line in village.log] + [more])
     places = [village.place.site(name) for name in SITES] + [village.place.files.keys]

@@ -1,7 +1,6 @@
 """Faults made to happen to one party at one of its writes, while a whole run is played.
 
-A run is played in one process with a clock that passes when somebody waits (see `village`). A
-`Stage` stands between the parties and all that they write and read; a fault is told of each.
+A `Stage` stands between the parties and all that they write and read; a fault is told of each.
 """
 
 from __future__ import annotations
@@ -11,42 +10,21 @@ import os
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from consortium.coordinator import run_folder
-from consortium.engine import transcript, wait_file
 from consortium.errors import ConsortiumError, ExchangeError, OutputError
 from consortium.exchange import DirectoryExchange, directory
-from site_agent.data.cache import BlockCache
-from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.run.message_store import MessageStore
+from tests.protocol.watched import CENTRE, Died, Watcher, Write
 from tests.support.local_consortium import LocalConsortium, conduct
 
-CENTRE = "centre"
-_PACE = 0.4
+SELDOM = 0.4
 """Seconds between two looks at the exchange: with fewer looks a run is played sooner."""
-_T = TypeVar("_T")
-
-
-class Died(BaseException):
-    """The process is gone; nothing of ours catches this."""
-
-
-@dataclass(frozen=True)
-class Write:
-    """One write of a party, known by what is written: ``where`` is 'exchange' or a local place."""
-
-    who: str
-    where: str
-    what: str
-
-    def __str__(self) -> str:
-        return self.what if self.where == "exchange" else f"{self.where}: {self.what}"
+_Done = TypeVar("_Done")
 
 
 NAMED = Write(CENTRE, "folder", "run.json")
@@ -62,6 +40,12 @@ class Fault:
         self.at = at
         self.over = False
 
+    def strikes(self, write: Write) -> bool:
+        """Whether it happens at this write; it does so once."""
+        due = self.at == write and not self.over
+        self.over = self.over or due
+        return due
+
     def begin(self, stage: Stage) -> None:
         """The run has its name, and nothing of it is on the exchange yet."""
 
@@ -76,66 +60,60 @@ class Fault:
         return data
 
 
-class Stage:
-    """All disks of a village, and who is at work.
+class Stage(Watcher):
+    """All disks of a consortium, and who is at work.
 
     Parameters
     ----------
     patch : MonkeyPatch
         Undone when the run was played.
-    village : FaultyVillage
+    parties : FaultyConsortium
     faults : tuple of Fault
+    pace : float
+        Seconds between two looks at the exchange.
     """
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, village: FaultyVillage, faults: tuple[Fault, ...] = ()
+        self,
+        patch: pytest.MonkeyPatch,
+        parties: FaultyConsortium,
+        faults: tuple[Fault, ...] = (),
+        pace: float = SELDOM,
     ) -> None:
-        self.village, self.faults = village, faults
-        village.sleepers = {fault.at.who: Sleeper() for fault in faults if fault.sleeps}
+        self.parties, self.faults = parties, faults
+        parties.sleepers = {fault.at.who: Sleeper() for fault in faults if fault.sleeps}
         self.writes: dict[Write, None] = {}
         self.sent: dict[tuple[str, str], set[bytes]] = defaultdict(set)
         self.full_until: dict[str, float] = {}
         self.gone: set[str] = set()
-        self._local = threading.local()
-        village.stage = self
-        self._watch_exchange(patch)
-        self._watch_disks(patch)
+        parties.stage = self
+        super().__init__(patch)
+        patch.setattr(DirectoryExchange, "pace", pace)
         self._limit_disks(patch)
 
     @property
     def now(self) -> float:
-        return self.village.ticks.now
-
-    @property
-    def at_work(self) -> str:
-        """The party whose code runs, in this thread."""
-        return getattr(self._local, "who", CENTRE)
-
-    @at_work.setter
-    def at_work(self, who: str) -> None:
-        self._local.who = who
+        return self.parties.ticks.now
 
     def path(self, name: str) -> Path:
         """Where the exchange keeps a message."""
-        return Path(self.village.place.files.exchange) / name
+        return Path(self.parties.place.files.exchange) / name
 
     def spare(self, seconds: float) -> None:
         """Leave the party at work asleep; the others go on."""
-        self.village.sleep(self.at_work, seconds)
+        self.parties.sleep(self.at_work, seconds)
 
     # -- the party's writes, one by one -----------------------------------------------------
 
-    def write(self, where: str, what: str, data: bytes, act: Callable[[], _T]) -> _T:
+    def write(self, write: Write, data: bytes, act: Callable[[], _Done]) -> _Done:
         """Make a write of the party at work, and let the faults that wait for it happen."""
-        write = Write(self.at_work, where, what)
         self.writes.setdefault(write)
-        due = [f for f in self.faults if f.at == write and not f.over]
+        due = [fault for fault in self.faults if fault.strikes(write)]
         for fault in due:
-            fault.over = True
             fault.before(self, data)
         result = act()
-        if where == "exchange":
-            self.sent[write.who, what].add(data)
+        if write.where == "exchange":
+            self.sent[write.who, write.what].add(data)
         for fault in due:
             fault.after(self, data)
         if write == NAMED:
@@ -143,56 +121,15 @@ class Stage:
                 fault.begin(self)
         return result
 
-    def _watch_exchange(self, patch: pytest.MonkeyPatch) -> None:
-        put, get = DirectoryExchange.put, DirectoryExchange.get
+    def read(self, name: str, data: bytes | None) -> bytes | None:
+        """Return what the faults make of a message."""
+        for fault in self.faults:
+            data = data if data is None else fault.read(self, name, data)
+        return data
 
-        def watched_put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-            self.write("exchange", name, bytes(data), lambda: put(exchange, name, data))
-
-        def watched_get(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:
-            found = get(exchange, name, limit)
-            for fault in self.faults:
-                found = found if found is None else fault.read(self, name, found)
-            return found
-
-        patch.setattr(DirectoryExchange, "pace", _PACE)
-        patch.setattr(DirectoryExchange, "put", watched_put)
-        patch.setattr(DirectoryExchange, "get", watched_get)
-
-    def _watch_disks(self, patch: pytest.MonkeyPatch) -> None:
-        save, real = (
-            MessageStore.save_all,
-            {name: getattr(Ledger, name) for name in ("reserve", "spend")},
-        )
-        cache, atomically = BlockCache._write, transcript.write_bytes
-
-        def watched_save(store: MessageStore, run: str, messages: Mapping[str, bytes]) -> None:
-            what = f"{run}/{list(messages)[-1]}"
-            self.write("store", what, b"", lambda: save(store, run, messages))
-
-        def watched(event: str) -> Callable[..., Any]:
-            def act(ledger: Ledger, charge: Charge, *rest: Any) -> Any:
-                what = f"{charge.run}/{charge.round}/{event}"
-                return self.write("ledger", what, b"", lambda: real[event](ledger, charge, *rest))
-
-            return act
-
-        def watched_write(path: Path, data: bytes) -> None:
-            self.write("folder", path.name, data, lambda: atomically(path, data))
-
-        def watched_cache(folder: BlockCache, path: Path, block: Any) -> None:
-            def act() -> None:
-                self.check_space()
-                cache(folder, path, block)
-
-            self.write("cache", "block", b"", act)
-
-        patch.setattr(MessageStore, "save_all", watched_save)
-        patch.setattr(Ledger, "reserve", watched("reserve"))
-        patch.setattr(Ledger, "spend", watched("spend"))
-        patch.setattr(BlockCache, "_write", watched_cache)
-        for module in (transcript, wait_file, run_folder):
-            patch.setattr(module, "write_bytes", watched_write)
+    def fill(self) -> None:
+        """Fail as a full disk does."""
+        self.check_space()
 
     # -- disks that can be full -------------------------------------------------------------
 
@@ -276,8 +213,8 @@ class Sleeper:
 
 
 @dataclass
-class FaultyVillage(LocalConsortium):
-    """A village in which parties die, sleep and come back."""
+class FaultyConsortium(LocalConsortium):
+    """Parties that die, sleep, stay away and come back."""
 
     stage: Stage = field(init=False)
     sleepers: dict[str, Sleeper] = field(default_factory=dict)

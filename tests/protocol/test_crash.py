@@ -7,53 +7,34 @@ and every ledger must have charged each round once.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from consortium.coordinator.demo.layout import DemoFolders
+from consortium.errors import LedgerError
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
-from tests.protocol.reaper import Reaper, check_ledgers, conduct_mortally, copy_place
-from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
+from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere
+from tests.support.forgery import settle
+from tests.support.local_consortium import STUDY, LocalConsortium, conduct
 
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    root = tmp_path_factory.mktemp("crash")
-    build(root / "original", text=STUDY.replace("rounds: 2", "rounds: 1"))
-    unbroken = copy_place(root / "original", root / "unbroken")
-    return root, conduct(LocalConsortium(unbroken).centre())
+SHORT = STUDY.replace("rounds: 2", "rounds: 1")
 
 
 @pytest.mark.parametrize("victim", ["east", "centre"])
-def test_death_at_every_write(
-    victim: str, original: tuple[Path, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, expected = original
-    fatal = 0
-    while True:
-        fatal += 1
-        reaper = Reaper(victim, fatal)
-        place = copy_place(root / "original", root / f"{victim}-{fatal}")
-        with monkeypatch.context() as patch:
-            reaper.watch(patch)
-            found = conduct_mortally(place, reaper)
-        assert found == expected, f"{victim} died at write {fatal}"
-        check_ledgers(place, 2)
-        shutil.rmtree(place.root)
-        if reaper.places < fatal:
-            break
-    assert fatal > (30 if victim == "east" else 20), "too few places to die were tried"
+def test_death_at_every_write(victim: str, tmp_path: Path) -> None:
+    source = settle(tmp_path / "place", text=SHORT).root
+    places = die_everywhere(
+        source, tmp_path, Deaths(victim, 9), lambda place, _: check_ledgers(place, 2)
+    )
+    assert places > (40 if victim == "east" else 20), "too few places to die were tried"
 
 
-def test_an_edited_ledger_is_noticed(original: tuple[Path, dict[str, bytes]]) -> None:
-    from consortium.errors import LedgerError
-
-    root, _ = original
-    path = DemoFolders(root / "unbroken").site("south") / LEDGER
+def test_an_edited_ledger_is_noticed(tmp_path: Path) -> None:
+    place = settle(tmp_path / "place", text=SHORT)
+    conduct(LocalConsortium(place).centre())
+    path = place.site("south") / LEDGER
     Ledger(path).entries()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE entries SET mu = mu / 2 WHERE seq = 3")

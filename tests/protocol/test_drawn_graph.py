@@ -8,7 +8,7 @@ import pytest
 
 from consortium.secagg.graph_size import Neighbourhood
 from consortium.study import masking
-from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
+from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere
 from tests.support.forgery import settle
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium
 
@@ -41,6 +41,6 @@ def test_death_at_every_write_within_a_graph(
 ) -> None:
     monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
     text = STUDY.replace("rounds: 2", "rounds: 1")
-    source, plague = settle(tmp_path / "place", text=text).root, Plague(victim, 9)
-    places = die_everywhere(source, tmp_path, plague, lambda place, _: check_ledgers(place, 2))
+    source, deaths = settle(tmp_path / "place", text=text).root, Deaths(victim, 9)
+    places = die_everywhere(source, tmp_path, deaths, lambda place, _: check_ledgers(place, 2))
     assert places > (40 if victim == "east" else 20), "too few places to die were tried"

@@ -25,7 +25,8 @@ from tests.protocol.fault_cells import (
     scene,
     trials,
 )
-from tests.protocol.faults import CENTRE, FaultyVillage, Write
+from tests.protocol.faults import FaultyConsortium
+from tests.protocol.watched import CENTRE, Write
 from tests.support.local_consortium import SITES
 
 TRIED = 2
@@ -126,7 +127,7 @@ def test_a_ledger_that_charges_again_is_found_out(
 
 
 def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
-    village = FaultyVillage(scene().copy(tmp_path / "place"))
+    village = FaultyConsortium(scene().copy(tmp_path / "place"))
     secret = bytes(range(7, 39))
     assert leaks(village, {"seed": [secret]}, "all is well") == []
     assert leaks(village, {"seed": [secret]}, f"seed {secret.hex()}") == ["seed in a log"]

@@ -9,7 +9,7 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.neighbour_answers import BROADCAST
 from site_agent.run.neighbours import Neighbours
-from tests.protocol.reaper import Plague, check_ledgers, die_everywhere
+from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere
 from tests.support.forgery import Mail, settle
 from tests.support.gossip_algorithm import ROUNDS, TEXT, register
 
@@ -21,7 +21,7 @@ def play(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Let east die everywhere in runs of the gossip."""
     register(monkeypatch)
     source = settle(root / "place", text=TEXT).root
-    return die_everywhere(source, root, Plague("east", REST), check)
+    return die_everywhere(source, root, Deaths("east", REST), check)
 
 
 def check(place: DemoFolders, mail: Mail) -> None:
