@@ -1,12 +1,13 @@
 # make demo   four hospitals on this machine, end to end; output in build/demo
 # make full-brain   the same on 70,000 voxels; output in build/full-brain
 # make test   linter, type checker, layer contract, tests
+# make release   wheel, source and bill of materials in dist
 # Both build their own environment in .venv from requirements.lock.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo full-brain test lint long bench lock clean
+.PHONY: demo full-brain test lint long bench lock release clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
@@ -34,6 +35,13 @@ long: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# What the wheel needs at the versions that were tested, and the same as a CycloneDX document.
+release: $(READY)
+	rm -rf dist
+	$(BIN)/uv build --quiet --out-dir dist
+	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --no-header --no-annotate --quiet -o dist/requirements.txt
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
