@@ -26,11 +26,16 @@ GROUPS = {
     "sftp": r"tests/contract/test_exchanges.*(\[sftp|_sftp_|private_key|silence_at_the_door)",
 }
 """Tests that share a server which takes long to start: one worker has them all."""
+WHOLE = re.compile(
+    r"(tests/(end_to_end/test_(atlas|feature|fusion)_study|unit/report/test_(page|features)"
+    r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica)\.py)"
+)
+"""Files whose tests share what takes long to make: one worker has each."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Deal tests out one by one, but for the groups.
+    """Deal tests out one by one, but for the groups and some files.
 
     The marker ``xdist_group`` would do; pytest 9.2 has no place for what pytest-xdist 3.8 makes of
     it.
@@ -40,6 +45,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     class ByServer(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             groups = (group for group, ids in GROUPS.items() if re.match(ids, nodeid))
-            return next(groups, nodeid)
+            whole = WHOLE.match(nodeid)
+            return next(groups, whole[1] if whole else nodeid)
 
     return ByServer(config, log)

@@ -69,7 +69,7 @@ def test_statistics_are_either_attacked_here_or_of_neighbours_or_new():
 
 
 @pytest.mark.parametrize(("name", "unit"), PAIRS)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from([np.float32, np.float64]))
 def test_no_replacement_moves_a_statistic_further_than_its_sensitivity(name, unit, seed, dtype):
     generator = np.random.default_rng(seed)
