@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
+from consortium.privacy.mechanism import Mechanism
 from site_agent.layout import CACHE, LEDGER
 from tests.support.forgery import rounds_of, settle
 from tests.support.local_consortium import SITES, LocalConsortium, conduct
@@ -34,9 +37,24 @@ def _told(place: DemoFolders) -> dict[Path, bytes]:
     return _content(place.root / "exchange", place.files.out) | ledgers
 
 
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended: which data sets it changed, and what ledgers held at each draw."""
+
+    place: DemoFolders
+    changed: list[str]
+    draws: list[tuple[str, list[int]]]
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFolders, list[str]]:
-    """A run that has ended, in which no socket may be bound; and what changed in data sets."""
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in which no socket may be bound, and every draw of noise looks at the ledger."""
+    draws: list[tuple[str, list[int]]] = []
+    protect = Mechanism.protect
+
+    def watched(mechanism: Mechanism, site: int, *rest: Any) -> Any:
+        draws.append((SITES[site], rounds_of(place, SITES[site])))
+        return protect(mechanism, site, *rest)
 
     def bind(*_: object) -> None:
         raise AssertionError("a port was opened")
@@ -46,11 +64,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFolders, lis
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "bind", bind)
         patch.setattr(socket.socket, "listen", bind)
+        patch.setattr(Mechanism, "protect", watched)
         with pytest.raises(AssertionError, match="a port"), socket.socket() as one:
             one.bind(("127.0.0.1", 0))
         conduct(LocalConsortium(place).centre())
     assert all(rounds_of(place, name) for name in SITES)
-    return place, [name for name in SITES if _content(place.dataset(name)) != before[name]]
+    changed = [name for name in SITES if _content(place.dataset(name)) != before[name]]
+    return Run(place, changed, draws)
 
 
 def _pieces(path: Path) -> list[bytes]:
@@ -60,21 +80,25 @@ def _pieces(path: Path) -> list[bytes]:
     return [piece for piece in pieces if len(set(piece)) > 8]
 
 
-def test_the_data_sets_are_left_as_they_were_and_no_port_is_opened(finished) -> None:
-    _, changed = finished
-    assert changed == []
+def test_the_data_sets_are_left_as_they_were_and_no_port_is_opened(finished: Run) -> None:
+    assert finished.changed == []
 
 
-def test_nobody_is_named_where_others_or_a_board_can_read(finished) -> None:
-    place, _ = finished
-    told = _told(place)
+def test_a_round_is_in_the_ledger_before_its_noise_is_drawn(finished: Run) -> None:
+    for name in SITES:
+        held = [rounds for site, rounds in finished.draws if site == name]
+        assert held == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_nobody_is_named_where_others_or_a_board_can_read(finished: Run) -> None:
+    told = _told(finished.place)
     assert len(told) > 2 * len(SITES)
     names = [(path, name) for path, data in told.items() for name in PERSONS if name in data]
     assert names == []
 
 
-def test_no_piece_of_a_scan_is_where_others_can_read(finished) -> None:
-    place, _ = finished
+def test_no_piece_of_a_scan_is_where_others_can_read(finished: Run) -> None:
+    place = finished.place
     everything = b"".join(_told(place).values())
     folders = [place.site(name) / CACHE for name in SITES] + [place.dataset(n) for n in SITES]
     images = [path for path in _files(*folders) if path.suffix in (".npy", ".gz")]
