@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 PROMISING = re.compile(
     r"\b(?:never|cannot|can't|only|nobody|no one|nothing|none|nowhere|always|whatever|whoever|"
     r"refus\w+|stays?|exact(?:ly)?|guarantee\w*|promise\w*|charged|encrypted|noticed|"
-    r"do(?:es)? not|don't|doesn't|costs? (?:no|nothing)|no (?!longer)\w+)\b",
+    r"hides?|protects?|protected|before (?:any|an|its|it)|do(?:es)? not|don't|doesn't|"
+    r"costs? (?:no|nothing)|no (?!longer)\w+)\b",
     re.IGNORECASE,
 )
 """Words by which a sentence is taken for a promise."""
