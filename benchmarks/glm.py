@@ -1,7 +1,7 @@
 """``python -m benchmarks.glm [RUNS [CELL ...]]``: what `glm` finds, and how honest it is.
 
 A cell is PERSONSxOUTCOMESxSITES, such as 1000x152x8; by default a few of the table in
-docs/analyses/glm.md. Every run draws a new consortium (`glm_data`), and every ε of 1, 2, 4 and 8
+docs/replication/glm.md. Every run draws a new consortium (`glm_data`), and every ε of 1, 2, 4 and 8
 gets its releases with noise of the exact law (one colluding site, δ = 1e-5), without protocol.
 Errors are in standard deviations within groups and sites.
 """

@@ -247,7 +247,7 @@ def doctor(
     study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test clock, keys, exchange, disk, ledger, versions and data; nothing leaves the site."""
+    """Test clock, keys, exchange, disk, ledger, versions and data; no data leave the site."""
     import os
     import secrets
     import time

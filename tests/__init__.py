@@ -1,1 +1,1 @@
-"""Tests; see docs/contributing.md for where which stands."""
+"""Tests; see docs/guides/developer.md for where which stands."""

@@ -108,6 +108,15 @@ def test_keys_of_somebody_else(town: Town, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_site_is_made_once(tmp_path: Path) -> None:
+    folder = tmp_path / "north"
+    where = ("--dataset", tmp_path, "--exchange", "mail", "--folder", folder)
+    assert enter("site-agent", "init", "--name", "north", *where).code == 0
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert "keys exists" in refused("site-agent", "init", "--name", "other", *where)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_a_consortium_is_made_once(tmp_path: Path) -> None:
     assert enter("consortium", "init", tmp_path / "centre").code == 0
     roster = (tmp_path / "centre" / "roster.yaml").read_bytes()

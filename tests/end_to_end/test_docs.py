@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import shlex
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -13,13 +14,20 @@ import pytest
 import typer
 from typer.exceptions import TyperException
 
+from consortium.algorithms import REGISTRY
 from consortium.coordinator.cli import app as consortium_app
+from consortium.engine.names import Names
+from consortium.secagg import messages
 from consortium.study.reader import parse_study
 from site_agent.cli import app as site_app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "configs" / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "configs" / "README.md", *sorted(DOCS.rglob("*.md"))]
+TYPED = {DOCS / "tutorial.md"}
+"""Pages whose commands a test of their own types."""
+ANALYSES = DOCS / "analyses"
+SECTIONS = ["What it finds", "Parameters", "Sensitivity", "Uncertainty", "Limits"]
 PROGRAMS = {
     "consortium": typer.main.get_command(consortium_app),
     "site-agent": typer.main.get_command(site_app),
@@ -79,14 +87,15 @@ def dead_links(page: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def make_docs() -> ModuleType:
-    spec = spec_from_file_location("make_docs", DOCS / "make_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules["make_docs"] = module
-    spec.loader.exec_module(module)
-    return module
+def make_docs() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        yield importlib.import_module("make_docs")
+
+
+@pytest.fixture
+def blocks_of_pages(make_docs: ModuleType) -> ModuleType:
+    return importlib.import_module("generators.blocks")
 
 
 def test_generated_parts_are_fresh(make_docs):
@@ -94,12 +103,12 @@ def test_generated_parts_are_fresh(make_docs):
     assert stale == [], "run: python docs/make_docs.py"
 
 
-def test_every_block_is_used_and_every_state_is_drawn(make_docs):
+def test_every_block_is_used_and_every_state_is_drawn(blocks_of_pages):
     pages = "".join(map(read, PAGES))
-    unused = [name for name in make_docs.BLOCKS if f"<!-- generated: {name} -->" not in pages]
-    assert unused == []
-    for table in (make_docs.states.PARTY, make_docs.states.HUB_ROUND):
-        drawn = make_docs.diagram(table)
+    named = [*blocks_of_pages.BLOCKS, *blocks_of_pages.PAGE_BLOCKS]
+    assert [name for name in named if f"<!-- generated: {name} -->" not in pages] == []
+    for table in (blocks_of_pages.states.PARTY, blocks_of_pages.states.HUB_ROUND):
+        drawn = blocks_of_pages.diagram(table)
         for (state, event), following in table.items():
             arrow = rf"^    {state.name} --> {following.name}: (.*, )?{event}(,|$)"
             assert re.search(arrow, drawn, re.MULTILINE), (state, event)
@@ -111,6 +120,57 @@ def test_a_changed_block_is_noticed(make_docs, tmp_path):
     (fresh,) = [text for path, text in make_docs.render(tmp_path).items() if path == page]
     assert "1.867" in fresh
     assert "old" not in fresh
+
+
+def test_every_table_of_analyses_is_drawn_from_the_registry():
+    for page in (ROOT / "README.md", ANALYSES / "index.md"):
+        text = read(page)
+        drawn = text[text.index("<!-- generated: analyses -->") :].split("<!-- end -->")[0]
+        assert re.findall(r"^\| \[`(\w+)`\]", drawn, re.MULTILINE) == sorted(REGISTRY), page
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_analysis_has_a_page_of_one_shape(name):
+    page = read(ANALYSES / f"{name}.md")
+    assert page.startswith(f"# `{name}`: ")
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SECTIONS
+    assert 30 <= len(page.splitlines()) <= 60
+
+
+def test_every_page_of_an_analysis_is_of_one_in_the_registry():
+    assert {page.stem for page in ANALYSES.glob("*.md")} - {"index"} == set(REGISTRY)
+
+
+def test_every_command_and_its_options_are_in_the_reference():
+    page = read(DOCS / "reference" / "commands.md")
+    for program, group in PROGRAMS.items():
+        for name, command in group.commands.items():
+            section = page.split(f"### `{program} {name}`\n")[1].split("\n#")[0]
+            for option in (each for param in command.params for each in param.opts):
+                assert option in section, (program, name, option)
+
+
+def test_every_message_and_name_is_in_the_reference():
+    page = read(DOCS / "reference" / "messages.md")
+    bodies = [b for b in vars(messages).values() if inspect.isclass(b)]
+    bodies = [b for b in bodies if issubclass(b, messages.Body) and b is not messages.Body]
+    assert len(bodies) == len(re.findall(r"^### `", page, re.MULTILINE))
+    for body in bodies:
+        assert all(f"| `{field}` |" in page for field in body.__struct_fields__), body
+    for name, _ in inspect.getmembers(Names, inspect.isfunction):
+        document = inspect.getdoc(getattr(Names, name)) or ""
+        assert name.startswith("_") or document in page, name
+
+
+def test_every_document_is_reached_from_the_index():
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        targets = [link.partition("#")[0] for link in LINK.findall(read(page)) if "://" not in link]
+        goals = {(page.parent / target).resolve() for target in targets if target.endswith(".md")}
+        waiting += [goal for goal in goals if DOCS in goal.parents and goal not in reached]
+    assert set(DOCS.rglob("*.md")) - reached == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -137,7 +197,7 @@ def test_named_tests_exist():
     assert [name for name in named if f"def {name}(" not in tests] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in TYPED], ids=lambda page: page.name)
 def test_shown_commands_are_understood(page):
     made = re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE)
     for command in shown_commands(page):

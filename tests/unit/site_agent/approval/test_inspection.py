@@ -106,6 +106,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     assert found.skipped == found.problems == ()
     assert _content(place.dataset("east")) == before
     assert _content(place.root / "exchange") == exchange
+    assert Ledger(place.site("east") / "ledger.sqlite").entries() == []
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
     text = shown(found)
     assert "3 persons qualify, with 72 volumes." in text

@@ -53,9 +53,11 @@ def test_an_edit_shows_and_allows_nothing(tmp_path: Path, edit: str) -> None:
 
 def test_written_ahead_and_synchronised(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
-    Ledger(path)
+    ledger = Ledger(path)
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with ledger._using() as file:  # 2: every transaction is on the disk before it returns
+        assert file.connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The tutorial, typed: every command of it, in its order, in an empty folder.
+
+Each is given to its program in this process, which has imported all that they need; what the
+tutorial starts beside the others, and the run itself, are processes of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from consortium.synthetic.__main__ import main as make_up
+from tests.support.command_line import PROGRAMS, enter
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+MODULES = {"consortium": "consortium", "site-agent": "site_agent"}
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_STUDY = re.compile(r"^```yaml\n(study: .*?)^```$", re.MULTILINE | re.DOTALL)
+_LOOP = re.compile(r"for (\w+) in ([\w ]+); do (.*?)(;| &) done")
+_LAST_LINE = re.compile(r"(\w+)=\$\(tail -n 1 (\S+)\)")
+
+
+def typed() -> Iterator[str]:
+    """The lines after a prompt, with loops written out."""
+    for block in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                loop = _LOOP.fullmatch(line[2:])
+                yield from _written_out(loop) if loop else [line[2:]]
+
+
+def _written_out(loop: re.Match[str]) -> Iterator[str]:
+    variable, values, command, end = loop.groups()
+    for value in values.split():
+        yield command.replace(f"${variable}", value) + end.rstrip(";")
+
+
+@dataclass
+class Shell:
+    """As much of a shell as the tutorial uses, in the folder where the test stands."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    beside: list[subprocess.Popen[str]] = field(default_factory=list)
+    said: str = ""
+
+    def type(self, line: str) -> None:
+        """Carry a line out; anything that fails is a failure of the test."""
+        if assignment := _LAST_LINE.fullmatch(line):
+            name, file = assignment.groups()
+            self.values[f"${name}"] = Path(file).read_text(encoding="utf-8").splitlines()[-1]
+            return
+        for name, value in self.values.items():
+            line = line.replace(name, value)
+        words, log = shlex.split(line.removesuffix(" &")), None
+        if words[-2:-1] in (["2>"], [">"]):
+            *words, _, log = words
+        out = self._carry_out(words, log, beside=line.endswith(" &"))
+        if log and not line.endswith(" &"):
+            Path(log).write_text(out, encoding="utf-8")
+        else:
+            self.said += out
+
+    def _carry_out(self, words: list[str], log: str | None, *, beside: bool) -> str:
+        match words:
+            case ["mkdir", folder]:
+                Path(folder).mkdir()
+            case ["cat", file]:
+                return Path(file).read_text(encoding="utf-8")
+            case ["python", "-m", "consortium.synthetic", *rest]:
+                make_up(rest)
+            case ["site-agent", *_] if beside and log:
+                with Path(log).open("w") as file:
+                    self.beside.append(_start(words, stderr=file))
+            case ["consortium", "run", *_]:
+                return _finish(_start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            case [program, *rest] if program in PROGRAMS:
+                done = enter(program, *rest)
+                assert (done.code, done.err) == (0, ""), (words, done)
+                return done.out
+            case _:
+                raise AssertionError(f"the tutorial types what this test does not know: {words}")
+        return ""
+
+
+def _start(words: list[str], **streams: object) -> subprocess.Popen[str]:
+    program, *rest = words
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SITE_"))}
+    command = [sys.executable, "-m", MODULES[program], *rest]
+    return subprocess.Popen(command, env=kept, text=True, **streams)  # type: ignore[call-overload]
+
+
+def _finish(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    return out
+
+
+@pytest.mark.slow
+def test_every_command_of_the_tutorial_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (study,) = _STUDY.findall(TUTORIAL.read_text(encoding="utf-8"))
+    Path("study.yaml").write_text(study, encoding="utf-8")
+    shell = Shell()
+    try:
+        for line in typed():
+            shell.type(line)
+        for agent in shell.beside:
+            assert agent.wait(timeout=60) == 0
+    finally:
+        for agent in shell.beside:
+            agent.kill()
+    assert "The promise was kept." in shell.said
+    assert shell.said.count("Approved: first: group_ica") == 3
+    assert len(re.findall(r"^\d\t.*\tfound$", shell.said, re.MULTILINE)) == 4
+    assert Path("output/report.html").is_file()
+    for site in ("north", "east", "south"):
+        assert "first-0001 has ended: complete" in Path(site, "agent.log").read_text("utf-8")

@@ -1,0 +1,138 @@
+"""Sentences of the documents that promise something, and what each names as its proof."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PROMISING = re.compile(
+    r"\b(?:never|cannot|can't|only|nobody|no one|nothing|none|nowhere|always|whatever|whoever|"
+    r"refus\w+|stays?|exact(?:ly)?|guarantee\w*|promise\w*|charged|encrypted|noticed|"
+    r"hides?|protects?|protected|before (?:any|an|its|it)|do(?:es)? not|don't|doesn't|"
+    r"costs? (?:no|nothing)|no (?!longer)\w+)\b",
+    re.IGNORECASE,
+)
+"""Words by which a sentence is taken for a promise."""
+NOT_PROMISES = ("limit", "assumption", "instruction", "definition", "what was printed")
+"""What else a sentence with such a word may be: ``<!-- not a promise: limit -->``."""
+LIMITS = re.compile(r"^(?:## Limits|### What is assumed|\*\*What is not protected|Further limits)")
+"""Where a part begins, up to the next heading or paragraph in bold, that only says what is not."""
+INSTRUCTION = re.compile(
+    r"^\W*(?:Choose|Keep|Leave|Put|Ask|Compare|Go|Give|Take|Approve|Install|Back|Do|Don't|Say)\b"
+)
+"""How a sentence begins that tells the reader what to do."""
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
+_COMMENT = re.compile(r"<!--\s*(test|attack|not a promise):\s*(.*?)\s*-->")
+_END = re.compile(r"[.!?](?:\*\*|\))*\s+(?=[^a-z\s])")
+_CODE = re.compile(r"`[^`]*`|\]\([^)]*\)")
+
+
+class Proof(NamedTuple):
+    """A comment behind a sentence: ``test``, ``attack`` or ``not a promise``, and what it names."""
+
+    kind: str
+    name: str
+
+
+class Sentence(NamedTuple):
+    """A sentence of a document with the comments right behind it."""
+
+    text: str
+    proofs: tuple[Proof, ...]
+
+    @property
+    def promises(self) -> bool:
+        """Whether it has a word of a promise, outside of code, and tells nobody to do something."""
+        plain = _CODE.sub("", self.text)
+        return bool(PROMISING.search(plain)) and not INSTRUCTION.match(plain)
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """Sentences of a page, but for headings, code, generated blocks, and parts on limits."""
+    limits = False
+    for line in _GENERATED.sub("", _FENCE.sub("", text)).splitlines():
+        limits = bool(LIMITS.match(line)) or (limits and not line.startswith(("#", "**")))
+        if not limits and not line.startswith("#"):
+            for cell in re.split(r"(?<!\\)\|", line) if line.startswith("|") else [line]:
+                yield from _of_cell(cell)
+
+
+def _of_cell(cell: str) -> Iterator[Sentence]:
+    """Sentences between comments; what follows a comment begins a new one."""
+    proofs: list[Proof] = []
+    parts = _COMMENT.split(cell)  # text, kind, name, text, kind, name, text ...
+    waiting: str | None = None
+    for text, kind, name in zip(
+        parts[::3], [None, *parts[1::3]], [None, *parts[2::3]], strict=True
+    ):
+        if kind is not None and name is not None:
+            proofs += [Proof(kind, each.strip()) for each in name.split(",")]
+        pieces = _pieces(text)
+        if pieces:
+            if waiting is not None:
+                yield Sentence(waiting, tuple(proofs))
+            yield from (Sentence(piece, ()) for piece in pieces[:-1])
+            waiting, proofs = pieces[-1], []
+    if waiting is not None:
+        yield Sentence(waiting, tuple(proofs))
+
+
+def _pieces(text: str) -> list[str]:
+    masked = _CODE.sub(lambda m: "x" * len(m[0]), text)
+    cuts = [0, *(m.end() for m in _END.finditer(masked)), len(text)]
+    found = [text[a:b].strip() for a, b in pairwise(cuts)]
+    return [piece for piece in found if piece]
+
+
+def unproven(text: str) -> list[str]:
+    """Sentences of a page that promise something and name nothing that shows it."""
+    return [each.text for each in sentences(text) if each.promises and not each.proofs]
+
+
+def missing(text: str) -> list[str]:
+    """What a page's comments name that is not there."""
+    return [name for kind, name in _named(text) if not _exists(kind, name)]
+
+
+def _named(text: str) -> list[Proof]:
+    found = _COMMENT.findall(re.sub(r"`[^`]*`", "", text))
+    return [Proof(kind, name.strip()) for kind, names in found for name in names.split(",")]
+
+
+def _exists(kind: str, name: str) -> bool:
+    if kind == "not a promise":
+        return name in NOT_PROMISES
+    if kind == "attack":
+        return name in attacks()
+    path, _, function = name.partition("::")
+    return function.startswith("test_") and function in _functions(ROOT / path)
+
+
+@cache
+def _functions(path: Path) -> frozenset[str]:
+    """Functions at the top of a file; none of a file that is not there."""
+    if not path.is_file():
+        return frozenset()
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return frozenset(node.name for node in body if isinstance(node, ast.FunctionDef))
+
+
+@cache
+def attacks() -> frozenset[str]:
+    """Names of all attacks, which are functions of a stage; no module is imported."""
+    modules = (ROOT / "tests" / "attacks").glob("attacks_*.py")
+    nodes = [node for path in modules for node in ast.parse(path.read_text("utf-8")).body]
+    acts = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    return frozenset(node.name.replace("_", "-") for node in acts if _is_act(node))
+
+
+def _is_act(node: ast.FunctionDef) -> bool:
+    """Whether a function is given the stage of an attack."""
+    return [each.arg for each in node.args.args] == ["stage"]
