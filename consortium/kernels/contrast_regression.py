@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 Array = NDArray[Any]
 
@@ -229,7 +229,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     effects, errors = sums.effects / divisor, np.sqrt(total) / divisor
     statistics = effects / errors
     freedom = total**2 / (sampling**2 / (expected.persons / 3))
-    p = 2 * student.sf(np.abs(statistics), freedom)
+    p = 2 * stdtr(freedom, -np.abs(statistics))
     widths = np.sqrt(errors**2 + effects**2 * doubt / divisor**2)
     parts = float(sampling.mean()), privacy, leak
     return Effects(

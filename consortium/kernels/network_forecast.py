@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi
+from scipy.special import gammainc
 
 from consortium.kernels.replay import SymmetricNoise
 
@@ -49,7 +49,7 @@ def resolved(cutoff: float) -> float:
     if cutoff <= 0:
         return 1.0
     # A Gaussian's energy over wave numbers is Gaussian too, in three dimensions.
-    return math.sqrt(float(chi.cdf(2.0 * math.pi / cutoff * NETWORK * math.sqrt(2.0), 3)))
+    return math.sqrt(float(gammainc(1.5, (2.0 * math.pi / cutoff * NETWORK) ** 2)))
 
 
 def best_cutoff(cutoffs: Array, volume: float, count: int, deviation: float) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
@@ -33,7 +32,7 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
         N_a (1 - R²): what the divisor is if nobody is clipped.
     """
     parameters = plan.parameters
-    half = student.ppf((1 + parameters.confidence) / 2, found.freedom) * found.widths
+    half = stdtrit(found.freedom, (1 + parameters.confidence) / 2) * found.widths
     significant = found.q <= parameters.discoveries
     arrays = {
         "loadings": _loadings(plan, found.effects),
@@ -129,7 +128,7 @@ def _maps(arrays: dict[str, Array]) -> dict[str, tuple[Array, str]]:
         "effect": (arrays["effect"], _MEANING),
         "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
         "t": (arrays["t"], "Effect over its standard error, which counts chance and noise."),
-        "z": (signs * norm.isf(arrays["p"] / 2), "Normal deviate with the same p."),
+        "z": (-signs * ndtri(arrays["p"] / 2), "Normal deviate with the same p."),
         "p": (arrays["p"], "Two-sided p of no effect."),
         "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
     }
