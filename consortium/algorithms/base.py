@@ -413,6 +413,9 @@ class Captions:
         Whether a column may as well be turned around in all views.
     found : bool
         Whether anything stands out of noise and chance; if not, the page says so first.
+    columns_found : tuple of bool
+        Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
+        all do, or none.
     """
 
     column: str = "component"
@@ -420,6 +423,11 @@ class Captions:
     meaning: str = "Weight of each feature in a component."
     sign: bool = False
     found: bool = True
+    columns_found: tuple[bool, ...] = ()
+
+    def is_found(self, column: int) -> bool:
+        """Whether a column of the loadings, counted from 0, stands out."""
+        return self.columns_found[column] if self.columns_found else self.found
 
 
 @dataclass(frozen=True)
@@ -435,6 +443,9 @@ class Result:
     """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
+    told: str = ""
+    """Name of a D x K array that is true where loadings stand out of noise and chance: the page
+    draws no others. Empty: all do."""
     tables: Mapping[str, Table] = field(default_factory=dict)
     """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
     tells about the column of the loadings with that number."""
