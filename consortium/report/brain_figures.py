@@ -72,6 +72,7 @@ def _glass(image: Any, threshold: float, top: float) -> Figure:
         threshold=threshold,
         vmax=top,
         plot_abs=False,
+        symmetric_cbar=True,  # red is positive, even where nothing is negative
         cmap=PALETTE,
         colorbar=False,
     )
@@ -89,6 +90,7 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
         cut_coords=tuple(float(mm) for mm in peak),
         threshold=threshold,
         vmax=top,
+        symmetric_cbar=True,
         cmap=PALETTE,
         black_bg=False,
         colorbar=True,
