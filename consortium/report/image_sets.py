@@ -40,8 +40,10 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
         grid = grid_of(space, images)
         stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
         about = {
-            **_about_maps(images),
+            "Description": images.caption,
+            "Units": images.units,
             **about_image(study, grid),
+            **_about_maps(images),
             **about_study(study, run.result.numbers),
         }
         write_json(stem.with_name(f"{stem.name}_{images.suffix}.json"), about)
@@ -89,8 +91,6 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
 def _about_maps(images: ImageSet) -> dict[str, Any]:
     accuracy = [cell_json(each) for each in images.accuracy]
     return {
-        "Description": images.caption,
-        "Units": images.units,
         "Maps": list(images.labels),
         "Found": [images.is_found(k) for k in range(len(images.labels))],
         **({"Accuracy": accuracy, "AccuracyOf": images.accuracy_caption} if accuracy else {}),
