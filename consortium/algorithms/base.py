@@ -63,6 +63,7 @@ Array = NDArray[Any]
 Argument = Array | float | int | str
 Released = Literal["sum", "each"]
 Takes = Literal["series", "features", "any"]
+Resolution = Literal["features", "maps"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 Fixed = Mapping[str, Argument | Callable[[], Array]]
 
@@ -342,14 +343,14 @@ class SiteData(Protocol):
     def voxels(self) -> int:
         """V, rows of every full-resolution block."""
 
-    def blocks(self) -> Iterator[Array]:
-        """Yield one D x T_m array per subject, each time in the same order."""
+    def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
+        """Yield one array per subject, each time in the same order.
+
+        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
+        """
 
     def table(self) -> Array:
         """D x M_s, one feature vector per person; of a study of features only."""
-
-    def fine_blocks(self) -> Iterator[Array]:
-        """Yield one V x T_m array per subject, in the same order."""
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""

@@ -17,6 +17,7 @@ from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.space.target import Target
 from consortium.study.spec import DataSection, Study
 from consortium.views.base import BaseView
 
@@ -86,9 +87,19 @@ class Space:
     views: tuple[AnyViewSpace, ...] = ()
 
     @property
+    def target(self) -> Target:
+        """What a volume becomes for the analysis."""
+        return Target(self.grid, self.regions)
+
+    @property
+    def maps_target(self) -> Target:
+        """What a volume becomes for full-resolution maps."""
+        return Target(self.maps)
+
+    @property
     def image_features(self) -> int:
         """Rows of a person's image series: regions, or else voxels."""
-        return self.regions.features if self.regions else self.grid.features
+        return self.target.features
 
     @property
     def features(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, Resolution
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
@@ -161,14 +161,11 @@ class FeatureDataset:
         _ = self.sound  # raises if the study can't be run
         return self._matched[1]
 
-    def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield one D x 1 array per person."""
+    def blocks(self, resolution: Resolution = "features") -> Iterator[NDArray[np.float64]]:
+        """Yield one D x 1 array per person, as there are no maps at another resolution."""
+        del resolution
         for column in self.table().T:
             yield column[:, None]
-
-    def fine_blocks(self) -> Iterator[NDArray[np.float64]]:
-        """As `blocks`."""
-        return self.blocks()
 
     def reduced(self, basis: NDArray[Any]) -> NDArray[Any]:
         """Return ``basis.T @ X`` for a D x R basis, shape (R, M_s)."""
