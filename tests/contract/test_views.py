@@ -11,8 +11,7 @@ import pytest
 
 import consortium.report.views
 import consortium.views
-from consortium.report.views import VIEWS as REPORTS
-from consortium.report.views import ViewReport
+from consortium.report.views import REPORTS, ViewReport
 from consortium.views import VIEWS, AnyView, BaseView
 from site_agent.loading.feature_vectors import READERS
 

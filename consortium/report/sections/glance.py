@@ -27,7 +27,7 @@ def section(run: Finished) -> Section | None:
     for key, images in run.result.images.items():
         if images.drawn and len(images.accuracy) > 1:
             bars = [
-                Bar(ident(key, k), k + 1, each.value, number(each.value))
+                Bar(ident(key, k), k + 1, min(max(each.value, 0.0), 1.0), number(each.value))
                 if each.told
                 else Bar(ident(key, k), k + 1, 0.0, "not told")
                 for k, each in enumerate(images.accuracy)

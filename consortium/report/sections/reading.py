@@ -8,7 +8,7 @@ from consortium.report.bids import voxel_text
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import Section
-from consortium.report.views import VIEWS
+from consortium.report.views import REPORTS
 
 READING = (
     (
@@ -78,7 +78,7 @@ def _of_columns(run: Finished) -> list[str]:
     kinds = dict.fromkeys(view.view.source for view in run.space.views)
     told = [
         f"{captions.meaning} {sign}" if captions.sign else captions.meaning,
-        *(VIEWS[kind].READING for kind in kinds),
+        *(REPORTS[kind].READING for kind in kinds),
     ]
     return [text for text in told if text]
 

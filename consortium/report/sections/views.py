@@ -10,7 +10,7 @@ from consortium.algorithms.base import Array
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.sections.base import NOT_TOLD_APART, Card, Facts, Section, cards_section
-from consortium.report.views import VIEWS, split_views
+from consortium.report.views import REPORTS, split_views
 
 SELECTED = "What does not stand out of noise and chance is not drawn."
 
@@ -37,7 +37,7 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
     if not captions.is_found(k):
         return Card(f"{what}-{k + 1}", name, facts, note=NOT_TOLD_APART)
     drawings = tuple(
-        VIEWS[view.view.source]
+        REPORTS[view.view.source]
         .draw(run.space, view, values[:, k], f"{name}, {view.name}")
         ._replace(heading=view.view.heading)
         for view, values in split_views(run.space, loadings)

@@ -43,7 +43,7 @@ class ViewReport(Protocol):
         """
 
 
-VIEWS: Mapping[str, ViewReport] = {"table": table, "fmri": fmri, "eeg": eeg}
+REPORTS: Mapping[str, ViewReport] = {"table": table, "fmri": fmri, "eeg": eeg}
 """By the view's ``source``."""
 
 
@@ -70,4 +70,4 @@ def write_loadings(folder: Path, run: Finished) -> list[Path]:
     if run.loadings is None:
         return []
     parts = split_views(run.space, run.loadings)
-    return [VIEWS[view.view.source].write(folder, run, view, values) for view, values in parts]
+    return [REPORTS[view.view.source].write(folder, run, view, values) for view, values in parts]
