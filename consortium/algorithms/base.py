@@ -63,6 +63,7 @@ Array = NDArray[Any]
 Argument = Array | float | int | str
 Released = Literal["sum", "each"]
 Takes = Literal["series", "features", "any"]
+Resolution = Literal["features", "maps"]
 Form = tuple[int, ...] | type[float] | type[int] | type[str]
 Fixed = Mapping[str, Argument | Callable[[], Array]]
 
@@ -342,14 +343,14 @@ class SiteData(Protocol):
     def voxels(self) -> int:
         """V, rows of every full-resolution block."""
 
-    def blocks(self) -> Iterator[Array]:
-        """Yield one D x T_m array per subject, each time in the same order."""
+    def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
+        """Yield one array per subject, each time in the same order.
+
+        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
+        """
 
     def table(self) -> Array:
         """D x M_s, one feature vector per person; of a study of features only."""
-
-    def fine_blocks(self) -> Iterator[Array]:
-        """Yield one V x T_m array per subject, in the same order."""
 
     def reduced(self, basis: Array) -> Array:
         """Return ``basis.T @ X`` (R x N_s) for a D x R basis, keeping the last one in memory."""
@@ -413,6 +414,9 @@ class Captions:
         Whether a column may as well be turned around in all views.
     found : bool
         Whether anything stands out of noise and chance; if not, the page says so first.
+    columns_found : tuple of bool
+        Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
+        all do, or none.
     """
 
     column: str = "component"
@@ -420,6 +424,11 @@ class Captions:
     meaning: str = "Weight of each feature in a component."
     sign: bool = False
     found: bool = True
+    columns_found: tuple[bool, ...] = ()
+
+    def is_found(self, column: int) -> bool:
+        """Whether a column of the loadings, counted from 0, stands out."""
+        return self.columns_found[column] if self.columns_found else self.found
 
 
 @dataclass(frozen=True)
@@ -435,6 +444,9 @@ class Result:
     """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
     loadings: str = ""
     """Name of the D x K array over all views' entries that is to be written view by view."""
+    told: str = ""
+    """Name of a D x K array that is true where loadings stand out of noise and chance: the page
+    draws no others. Empty: all do."""
     tables: Mapping[str, Table] = field(default_factory=dict)
     """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
     tells about the column of the loadings with that number."""

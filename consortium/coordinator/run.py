@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from consortium.algorithms.base import Result
-from consortium.coordinator.outputs import Publisher, RoundsBar
+from consortium.coordinator.outputs import Publisher
+from consortium.coordinator.progress_bar import RoundsBar
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock

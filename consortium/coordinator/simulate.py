@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from consortium.coordinator.outputs import Publisher, RoundsBar
+from consortium.coordinator.outputs import Publisher
+from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation

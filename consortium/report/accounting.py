@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Protocol
 
 from consortium import __version__
+from consortium.engine.session import Round
 from consortium.privacy.accountant import person_loss
 from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of
@@ -27,24 +27,8 @@ from consortium.study.masking import Masking
 from consortium.study.plan import Plan
 
 
-class Held(Protocol):
-    """A finished round, as the engine keeps it."""
-
-    @property
-    def number(self) -> int:
-        """1, 2, ..."""
-
-    @property
-    def stage(self) -> str:
-        """Stage of the plan."""
-
-    @property
-    def survivors(self) -> tuple[int, ...]:
-        """Sites in the sum."""
-
-
 def account(
-    plan: Plan, rounds: Sequence[Held], volumes: int, sampler: str | None = None
+    plan: Plan, rounds: Sequence[Round], volumes: int, sampler: str | None = None
 ) -> PrivacyReport:
     """Account for every release of a run.
 
@@ -103,7 +87,7 @@ def account(
     )
 
 
-def _losses(plan: Plan, rounds: Sequence[Held]) -> tuple[list[list[float]], list[list[float]]]:
+def _losses(plan: Plan, rounds: Sequence[Round]) -> tuple[list[list[float]], list[list[float]]]:
     """μ of every round (columns) for every site (rows), against coalition and outsider.
 
     A site that is not in a round's sum is charged what was planned: its message may have been seen.
@@ -122,7 +106,7 @@ def _losses(plan: Plan, rounds: Sequence[Held]) -> tuple[list[list[float]], list
     return coalition, outsider
 
 
-def _release(plan: Plan, done: Held) -> ReleaseRecord:
+def _release(plan: Plan, done: Round) -> ReleaseRecord:
     stage = plan.stage(done.stage)
     mechanism, noise = stage.mechanism, stage.mechanism.noise
     weights = mechanism.weights

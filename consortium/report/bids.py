@@ -1,4 +1,4 @@
-"""The group maps as a BIDS-derivatives data set.
+"""Names, images and descriptions of a BIDS-derivatives data set.
 
 Nothing in it names or counts a subject: what is written is the study's public
 result, what the study file says, and how to read the two.
@@ -12,17 +12,14 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from nibabel.affines import voxel_sizes
-from numpy.typing import NDArray
 
 from consortium import __version__
 from consortium.files.atomic import write_bytes, write_json, write_text
-from consortium.report.components import Components
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
 
@@ -43,75 +40,16 @@ NOT_IN_BIDS = (
 """What the validator shall pass over, as lines of ``.bidsignore``."""
 
 
-@dataclass(frozen=True)
-class Paths:
-    """Files of the maps' data set."""
-
-    description: Path
-    ignore: Path
-    components: Path
-    components_sidecar: Path
-    mask: Path
-    mask_sidecar: Path
-    noise: Path | None = None
-    noise_sidecar: Path | None = None
-
-
-def write_derivatives(
-    folder: Path,
-    study: Study,
-    grid: Grid,
-    components: Components,
-    numbers: Mapping[str, float | int | str],
-    noise: NDArray[np.float64] | None = None,
-) -> Paths:
-    """Write maps, mask, sidecars and the data set's description.
-
-    Parameters
-    ----------
-    folder : Path
-        Output folder; files of an earlier run are replaced one by one.
-    study : Study
-    grid : Grid
-    components : Components
-        What `consortium.report.components.tidy_components` returns.
-    numbers : mapping
-        The analysis's public numbers, as its `Result` holds them.
-    noise : array, shape (V,), optional
-        Standard deviation of the privacy noise in each voxel of the maps that came in; a second
-        image then tells it in the units of the maps that are written.
+def start_dataset(folder: Path, study: Study) -> None:
+    """Write what makes a folder a data set: its description, and what validators pass over.
 
     Raises
     ------
     OutputError
         If the folder can't be written.
     """
-    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
-    paths = Paths(
-        description=write_json(folder / "dataset_description.json", describe(study)),
-        ignore=write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n"),
-        components=write_image(stem, "components", grid, components.maps.astype(np.float32)),
-        components_sidecar=write_json(
-            stem.with_name(f"{stem.name}_components.json"),
-            _about_maps(study, grid, components) | {"Numbers": strict(numbers)},
-        ),
-        mask=write_image(stem, "mask", grid, np.ones(grid.features, dtype=np.uint8)),
-        mask_sidecar=write_json(stem.with_name(f"{stem.name}_mask.json"), _about_mask(study, grid)),
-    )
-    if noise is None:
-        return paths
-    floor = noise_in_maps(noise, components).astype(np.float32)
-    about = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
-    return replace(
-        paths,
-        noise=write_image(stem, "noise", grid, floor),
-        noise_sidecar=write_json(stem.with_name(f"{stem.name}_noise.json"), about),
-    )
-
-
-def noise_in_maps(noise: NDArray[np.float64], components: Components) -> NDArray[np.float64]:
-    """Privacy noise of each voxel (V) in the units of each map: V x R."""
-    return np.asarray(noise[:, None] / components.noise)
+    write_json(folder / "dataset_description.json", describe(study))
+    write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n")
 
 
 def map_stem(study: Study, grid: Grid, view: str = "") -> str:
@@ -163,61 +101,23 @@ def voxel_text(grid: Grid) -> str:
     return f"{edges} mm"
 
 
-def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, Any]:
-    """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+def about_image(study: Study, grid: Grid) -> dict[str, Any]:
+    """Tell in an image's sidecar where its voxels are."""
+    return {"SpatialReference": study.data.space, "Resolution": voxel_text(grid)}
+
+
+def about_study(study: Study, numbers: Mapping[str, float | int | str]) -> dict[str, Any]:
+    """Tell in a sidecar which study, which analysis and which public numbers it belongs to."""
     return {
-        "Description": "Group component maps over the consortium's sites, one volume each.",
-        "Units": "robust z-score",
-        "SpatialReference": study.data.space,
-        "Resolution": voxel_text(grid),
-        "FourthDimension": "component, in descending order of explained share",
-        "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
-        "values is positive",
-        "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
-        "absolute deviation over the mask (the standard deviation where that is zero)",
-        "NoiseFloor": [float(noise) for noise in components.noise],
-        "ExplainedShare": [float(share) for share in components.shares],
-        "ExplainedShareOf": "the variance of all components together",
-        "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
-        "PeaksUnits": "mm",
-        "PeakScores": [float(height) for height in components.heights],
         "Study": study.study,
         "StudyDigest": study.digest,
         "Analysis": study.algorithm,
         "AnalysisParameters": study.analysis.model_dump(mode="json"),
+        "Numbers": _strict(numbers),
     }
 
 
-def _about_noise(
-    study: Study, grid: Grid, noise: float, floor: NDArray[np.float32]
-) -> dict[str, Any]:
-    return {
-        "Description": "Standard deviation of the privacy noise in each voxel of each component "
-        "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
-        "alone; the sampling error comes on top.",
-        "Units": "robust z-score",
-        "SpatialReference": study.data.space,
-        "Resolution": voxel_text(grid),
-        "MedianNoise": [float(value) for value in floor],
-        "MedianNoiseBeforeScaling": noise,
-        "MapsSmoothing": study.data.maps_smoothing,
-        "MapsSmoothingUnits": "mm FWHM, after the release",
-    }
-
-
-def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
-    source = "the MNI152 template's brain" if study.data.mask == "template" else "the study's mask"
-    return {
-        "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
-        "Type": "Brain",
-        "SpatialReference": study.data.space,
-        "Resolution": voxel_text(grid),
-        "Voxels": grid.features,
-        "GridDigest": grid.digest,
-    }
-
-
-def strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
+def _strict(numbers: Mapping[str, float | int | str]) -> dict[str, float | int | str]:
     """Numbers that JSON can hold: one that is not finite is written as its name."""
     return {
         name: value if isinstance(value, str) or np.isfinite(value) else str(value)

@@ -3,86 +3,95 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from consortium.algorithms.base import Result
-from consortium.algorithms.findings import Array, ImageSet
-from consortium.files.atomic import write_json, write_text
-from consortium.report.bids import (
-    NOT_IN_BIDS,
-    describe,
-    label,
-    map_stem,
-    strict,
-    voxel_text,
-    write_image,
-)
+from consortium.algorithms.base import Array, Result
+from consortium.algorithms.findings import ImageSet
+from consortium.files.atomic import write_json
+from consortium.report.bids import about_image, about_study, label, map_stem, write_image
 from consortium.report.cells import cell_json
-from consortium.report.tables import paint_view
+from consortium.report.finished import Finished
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 
 
-def write_image_sets(folder: Path, study: Study, space: Space, result: Result) -> list[Path]:
+def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``.
 
     Returns
     -------
     list of Path
-        The images, relative to the folder.
+        The images.
 
     Raises
     ------
+    ValueError
+        If two sets would be one file; none is written then.
     OutputError
         If the folder can't be written.
     """
-    if not result.images:
-        return []
-    write_json(folder / "dataset_description.json", describe(study))
-    write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n")
+    study, space = run.study, run.space
+    names = _names(study, space, run.result)
     written = []
-    for images in result.images.values():
-        grid = space.maps if images.fine else space.grid
-        name = map_stem(study, grid, images.view)
-        front, _, description = name.partition("_desc-")
-        entities = "".join(f"_{key}-{label(value)}" for key, value in images.entities.items())
-        name = f"{front}{entities}_desc-{description}"
-        stem = folder / f"tpl-{study.data.space}" / "func" / name
-        about = _about(study, grid, result, images)
-        write_json(stem.with_name(f"{name}_{images.suffix}.json"), about)
-        values = painted(space, images).astype(np.float32)
+    for key, images in run.result.images.items():
+        grid = grid_of(space, images)
+        stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
+        about = {
+            "Description": images.caption,
+            "Units": images.units,
+            **about_image(study, grid),
+            **_about_maps(images),
+            **about_study(study, run.result.numbers),
+        }
+        write_json(stem.with_name(f"{stem.name}_{images.suffix}.json"), about)
+        values = painted(space, images, images.values).astype(np.float32)
         # A file of one map has three dimensions.
         values = values[:, 0] if values.shape[1] == 1 else values
         written.append(write_image(stem, images.suffix, grid, values))
-    return [path.relative_to(folder) for path in written]
+    return written
 
 
-def painted(space: Space, images: ImageSet) -> Array:
-    """Values of a set on the voxels of its grid: V x K."""
+def grid_of(space: Space, images: ImageSet) -> Grid:
+    """Voxels that a set's maps are painted on."""
+    return space.maps if images.fine else space.grid
+
+
+def painted(space: Space, images: ImageSet, values: Array) -> Array:
+    """Values in a set's rows as values of its grid's voxels: V x K."""
     if images.fine:
-        return images.values
+        return values
     for view in space.views:
         if view.name == images.view:
-            return paint_view(space, view, images.values)
-    return np.asarray(space.paint(images.values))
+            return np.asarray(space.paint_view(view, values))
+    return np.asarray(space.paint(values))
 
 
-def _about(study: Study, grid: Grid, result: Result, images: ImageSet) -> dict[str, object]:
-    many = range(len(images.labels))
+def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
+    """File name of every set up to the suffix."""
+    names: dict[str, str] = {}
+    owners: dict[tuple[str, str], str] = {}
+    for key, images in result.images.items():
+        front, _, description = map_stem(study, grid_of(space, images), images.view).partition(
+            "_desc-"
+        )
+        entities = "".join(f"_{name}-{label(value)}" for name, value in images.entities.items())
+        names[key] = f"{front}{entities}_desc-{description}"
+        other = owners.setdefault((names[key], images.suffix), key)
+        if other != key:
+            raise ValueError(
+                f"the sets of maps '{other}' and '{key}' would both be the file "
+                f"{names[key]}_{images.suffix}.nii.gz; give them different entities"
+            )
+    return names
+
+
+def _about_maps(images: ImageSet) -> dict[str, Any]:
     accuracy = [cell_json(each) for each in images.accuracy]
     return {
-        "Description": images.caption,
-        "Units": images.units,
-        "SpatialReference": study.data.space,
-        "Resolution": voxel_text(grid),
         "Maps": list(images.labels),
-        "Found": [images.is_found(k) for k in many],
+        "Found": [images.is_found(k) for k in range(len(images.labels))],
         **({"Accuracy": accuracy, "AccuracyOf": images.accuracy_caption} if accuracy else {}),
-        "Study": study.study,
-        "StudyDigest": study.digest,
-        "Analysis": study.algorithm,
-        "AnalysisParameters": study.analysis.model_dump(mode="json"),
-        "Numbers": strict(result.numbers),
     }

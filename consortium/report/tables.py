@@ -1,157 +1,75 @@
-"""Results of feature studies as files, view by view: images, and tables of channels or columns.
+"""Tables of a finished study as TSV files, each with a sidecar.
 
-Source: BIDS 1.11, derivatives; neither suffix is in the standard (see `maps.NOT_IN_BIDS`).
+Source: BIDS 1.11, derivatives; the suffixes are not in the standard (see `bids.NOT_IN_BIDS`).
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from csv import writer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from consortium.algorithms.base import Result, Table
+from consortium.algorithms.base import Array, Table
 from consortium.files.atomic import write_json, write_text
-from consortium.report.bids import (
-    NOT_IN_BIDS,
-    describe,
-    label,
-    map_stem,
-    strict,
-    voxel_text,
-    write_image,
-)
+from consortium.report.bids import about_study, label
 from consortium.report.cells import plain_table
-from consortium.space.study_space import Space, ViewSpace
-from consortium.study.spec import Study
-from consortium.views.eeg import EegView
-from consortium.views.fmri import FmriView
+from consortium.report.finished import Finished
+from consortium.space.study_space import AnyViewSpace
 
-Array = NDArray[Any]
-
-
-def split_views(space: Space, values: Array) -> list[tuple[ViewSpace, Array]]:
-    """Each view with its rows of the loadings.
-
-    Parameters
-    ----------
-    space : Space
-    values : array, shape (D, K)
-    """
-    stops = np.cumsum([view.size for view in space.views])[:-1]
-    return list(zip(space.views, np.split(values, stops), strict=True))
+Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
+"""Headings of the columns that name an entry, and the names of each."""
 
 
-def paint_view(space: Space, view: ViewSpace, values: Array) -> Array:
-    """Loadings of a view of images as values of the grid's voxels: D_v x K to V x K.
-
-    A measure of components is painted as its components' maps, each times its loading.
-    """
-    rows = values if view.components is None else view.components @ values
-    return np.asarray(space.paint(rows))
-
-
-def write_results(folder: Path, study: Study, space: Space, result: Result) -> list[Path]:
-    """Write loadings and tables of a feature study, each with a sidecar.
-
-    Parameters
-    ----------
-    folder : Path
-        Output folder; files of an earlier run are replaced.
-    study : Study
-    space : Space
-        The study's.
-    result : Result
-        Its ``loadings`` (or else its ``maps``) are over all views' entries; both may be empty.
-
-    Returns
-    -------
-    list of Path
-        What people may want to open, relative to the folder.
+def write_tables(folder: Path, run: Finished) -> list[Path]:
+    """Write the result's tables.
 
     Raises
     ------
     OutputError
         If the folder can't be written.
     """
-    write_json(folder / "dataset_description.json", describe(study))
-    write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n")
     written = []
-    name = result.loadings or result.maps
-    parts = split_views(space, result.arrays[name]) if name else []
-    for view, values in parts:
-        if isinstance(view.view, FmriView):
-            written.append(_write_images(folder, study, space, view, values, result))
-        else:
-            written.append(_write_table(folder, study, view, values, result))
-    for title, table in result.tables.items():
-        path = folder / "tables" / f"desc-{label(study.study + study.algorithm + title)}"
-        write_json(path.with_name(f"{path.name}_results.json"), {"Description": table.caption})
-        written.append(_tsv(path.with_name(f"{path.name}_results.tsv"), table))
-    return [path.relative_to(folder) for path in written]
+    for title, table in run.result.tables.items():
+        name = f"desc-{label(run.study.study + run.study.algorithm + title)}_results"
+        path = folder / "tables" / f"{name}.tsv"
+        write_json(path.with_suffix(".json"), {"Description": table.caption})
+        written.append(_write_tsv(path, table))
+    return written
 
 
-def entry_table(view: ViewSpace, values: Array, column: str) -> Table:
-    """Loadings of a view that is no image: one line for each entry.
+def write_loading_table(
+    folder: Path, run: Finished, view: AnyViewSpace, entries: Entries, values: Array
+) -> Path:
+    """Write a view's loadings (D_v x K), a line for each entry and a column for each of K.
 
-    EEG has a column of channels and one of times in s, or of bands.
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
     """
-    count = values.shape[1]
-    headings = tuple(f"{column}-{k + 1}" for k in range(count))
-    numbers = [tuple(float(value) for value in row) for row in values]
-    if not isinstance(view.view, EegView):
-        labels: list[tuple[str, ...]] = [(text,) for text in view.labels]
-        heads: tuple[str, ...] = ("entry",)
-    else:
-        labels = [(channel, inner) for channel, _, inner in (x.partition("@") for x in view.labels)]
-        heads = ("channel", "time" if view.view.measure == "erp" else "band")
-    rows: tuple[tuple[float | int | str, ...], ...]
-    rows = tuple((*one, *other) for one, other in zip(labels, numbers, strict=True))
-    return Table("", (*heads, *headings), rows)
+    study = run.study
+    path = folder / f"desc-{label(study.study + study.algorithm + view.name)}_loadings.tsv"
+    write_json(path.with_suffix(".json"), about_loadings(run, view))
+    heads, names = entries
+    columns = (f"{run.result.captions.column}-{k + 1}" for k in range(values.shape[1]))
+    rows: tuple[tuple[float | str, ...], ...] = tuple(
+        (*name, *(float(value) for value in row)) for name, row in zip(names, values, strict=True)
+    )
+    return _write_tsv(path, Table("", (*heads, *columns), rows))
 
 
-def _write_images(
-    folder: Path, study: Study, space: Space, view: ViewSpace, values: Array, result: Result
-) -> Path:
-    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, space.grid, view.name)
-    about = {
-        **_about(study, view, result),
-        "SpatialReference": study.data.space,
-        "Resolution": voxel_text(space.grid),
-        "FourthDimension": result.captions.column,
-    }
-    write_json(stem.with_name(f"{stem.name}_loadings.json"), about)
-    painted = paint_view(space, view, values).astype(np.float32)
-    return write_image(stem, "loadings", space.grid, painted)
-
-
-def _write_table(
-    folder: Path, study: Study, view: ViewSpace, values: Array, result: Result
-) -> Path:
-    kind = "eeg" if isinstance(view.view, EegView) else "tables"
-    stem = f"desc-{label(study.study + study.algorithm + view.name)}"
-    write_json(folder / kind / f"{stem}_loadings.json", _about(study, view, result))
-    path = folder / kind / f"{stem}_loadings.tsv"
-    return _tsv(path, entry_table(view, values, result.captions.column))
-
-
-def _about(study: Study, view: ViewSpace, result: Result) -> Mapping[str, Any]:
+def about_loadings(run: Finished, view: AnyViewSpace) -> dict[str, Any]:
+    """Sidecar of a view's loadings."""
     return {
-        "Description": result.captions.meaning,
+        "Description": run.result.captions.meaning,
         "View": view.view.model_dump(mode="json"),
-        "Study": study.study,
-        "StudyDigest": study.digest,
-        "Analysis": study.algorithm,
-        "AnalysisParameters": study.analysis.model_dump(mode="json"),
-        "Numbers": strict(result.numbers),
+        **about_study(run.study, run.result.numbers),
     }
 
 
-def _tsv(path: Path, table: Table) -> Path:
+def _write_tsv(path: Path, table: Table) -> Path:
     text = io.StringIO()
     lines = writer(text, delimiter="\t", lineterminator="\n")
     plain = plain_table(table)

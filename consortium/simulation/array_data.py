@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, units_of
+from consortium.algorithms.base import Extent, Places, Resolution, units_of
 
 Array = NDArray[Any]
 
@@ -51,13 +51,9 @@ class ArrayData:
         """Units of privacy."""
         return units_of(self.unit, self.lengths)
 
-    def blocks(self) -> Iterator[Array]:
+    def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
         """Yield each subject's block."""
-        yield from self._subjects
-
-    def fine_blocks(self) -> Iterator[Array]:
-        """Yield each subject's block at full resolution."""
-        yield from self._fine
+        yield from self._fine if resolution == "maps" else self._subjects
 
     def table(self) -> Array:
         """All subjects' blocks side by side."""

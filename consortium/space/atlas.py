@@ -10,13 +10,13 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
-from nibabel.affines import apply_affine
 from numpy.typing import NDArray
-from scipy import ndimage, sparse
+from scipy import sparse
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.space.sampling import sample, voxel_places
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
     if not np.array_equal(labels, np.rint(labels)):
         raise DataError(f"The atlas {path} holds fractions; give labels, or a map for each region.")
     labels = labels[labels != 0]
-    found = _sample(values, image, grid, order=0)
+    found = sample(values, voxel_places(image.affine, grid), order=0)
     voxels = np.flatnonzero(found)
     rows = np.searchsorted(labels, found[voxels])
     ones = np.ones(len(voxels))
@@ -137,13 +137,6 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
 
 def _maps(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid) -> NDArray[np.float32]:
     """One row for each map."""
-    sampled = [_sample(values[..., k], image, grid, order=1) for k in range(values.shape[3])]
+    places = voxel_places(image.affine, grid)
+    sampled = [sample(values[..., k], places, order=1) for k in range(values.shape[3])]
     return np.array(sampled, dtype=np.float32)
-
-
-def _sample(
-    volume: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, order: int
-) -> NDArray[np.float32]:
-    """Values at the centres of the study's voxels; zero outside the image."""
-    places = apply_affine(np.linalg.inv(image.affine), grid.coordinates).T
-    return np.asarray(ndimage.map_coordinates(volume, places, order=order, mode="constant"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,52 @@ from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.space.target import Target
 from consortium.study.spec import DataSection, Study
-from consortium.views.eeg import EegView
-from consortium.views.fmri import FmriView
-from consortium.views.table import TableView
+from consortium.views.base import BaseView
+
+Kind = TypeVar("Kind", bound=BaseView, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSpace(Generic[Kind]):
+    """What the entries of a view stand for.
+
+    Parameters
+    ----------
+    view : BaseView
+        Of the kind that this is a space of.
+    size : int
+        Entries of the view.
+    components : array of float32, shape (D, K), optional
+        Public component maps over the rows of the images, for a view that measures these.
+    """
+
+    view: Kind
+    size: int
+    components: NDArray[np.float32] | None = None
+
+    @property
+    def name(self) -> str:
+        """The view's name."""
+        return self.view.name
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the entries; numbers where they are places in an image."""
+        return self.view.labels or [str(row + 1) for row in range(self.size)]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the view and of what it needs beside the study file."""
+        content = hashlib.sha256(self.view.model_dump_json().encode())
+        if self.components is not None:
+            content.update(np.ascontiguousarray(self.components).tobytes())
+        return content.hexdigest()
+
+
+AnyViewSpace = ViewSpace[Any]
+"""Of any kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +84,22 @@ class Space:
     grid: Grid
     regions: Regions | None = None
     fine: Grid | None = None
-    views: tuple[ViewSpace, ...] = ()
+    views: tuple[AnyViewSpace, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """What a volume becomes for the analysis."""
+        return Target(self.grid, self.regions)
+
+    @property
+    def maps_target(self) -> Target:
+        """What a volume becomes for full-resolution maps."""
+        return Target(self.maps)
 
     @property
     def image_features(self) -> int:
         """Rows of a person's image series: regions, or else voxels."""
-        return self.regions.features if self.regions else self.grid.features
+        return self.target.features
 
     @property
     def features(self) -> int:
@@ -93,43 +145,12 @@ class Space:
         """Values of the features (D x K) as values of the grid's voxels."""
         return self.regions.paint(values) if self.regions else values
 
+    def paint_view(self, view: AnyViewSpace, values: NDArray[Any]) -> NDArray[Any]:
+        """Loadings of a view of images as values of the grid's voxels: D_v x K to V x K.
 
-@dataclass(frozen=True, eq=False)
-class ViewSpace:
-    """What the entries of a view stand for.
-
-    Parameters
-    ----------
-    view : TableView, FmriView or EegView
-    size : int
-        Entries of the view.
-    components : array of float32, shape (D, K), optional
-        Public component maps over the rows of the images, for a view that measures these.
-    """
-
-    view: TableView | FmriView | EegView
-    size: int
-    components: NDArray[np.float32] | None = None
-
-    @property
-    def name(self) -> str:
-        """The view's name."""
-        return self.view.name
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """Names of the entries; numbers where they are places in an image."""
-        if isinstance(self.view, FmriView):
-            return [str(row + 1) for row in range(self.size)]
-        return self.view.labels
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the view and of what it needs beside the study file."""
-        content = hashlib.sha256(self.view.model_dump_json().encode())
-        if self.components is not None:
-            content.update(np.ascontiguousarray(self.components).tobytes())
-        return content.hexdigest()
+        A measure of components is painted as its components' maps, each times its loading.
+        """
+        return self.paint(values if view.components is None else view.components @ values)
 
 
 def study_space(study: Study, folder: Path) -> Space:
@@ -153,15 +174,13 @@ def study_space(study: Study, folder: Path) -> Space:
     return replace(images, views=views)
 
 
-def _view_space(view: TableView | FmriView | EegView, images: Space, folder: Path) -> ViewSpace:
-    if not isinstance(view, FmriView):
-        return ViewSpace(view, len(view.labels))
-    if view.components is None:
-        return ViewSpace(view, images.image_features)
-    maps = read_maps(_beside(folder, view.components, "component maps"), images.grid)
+def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
+    if view.maps_file is None:
+        return ViewSpace(view, view.size(images.image_features, 0))
+    maps = read_maps(_beside(folder, view.maps_file, "component maps"), images.grid)
     if images.regions:
         maps = np.asarray(images.regions.weights @ maps, dtype=np.float32)
-    return ViewSpace(view, maps.shape[1], maps)
+    return ViewSpace(view, view.size(images.image_features, maps.shape[1]), maps)
 
 
 def image_space(data: DataSection, folder: Path) -> Space:

@@ -20,7 +20,6 @@ from consortium.algorithms.base import NamesSites
 from consortium.errors import StudyError
 from consortium.frozen_model import FrozenModel
 from consortium.views import View
-from consortium.views.fmri import FmriView
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -260,8 +259,8 @@ class Study(Section):
             )
         if self.features and self.privacy.unit != "subject":
             raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
-        spread = [v for v in self.features if isinstance(v, FmriView) and v.measure == "amplitude"]
-        if spread and self.data.standardize == "voxel" and not self.data.atlas:
+        data = self.data
+        if any(v.is_flattened(data.standardize, bool(data.atlas)) for v in self.features):
             raise ValueError(
                 "data.standardize: 'voxel' makes every amplitude one; set subject or none"
             )

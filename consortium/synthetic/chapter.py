@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, units_of
+from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.privacy.bounds import Unit
 from consortium.synthetic.garch import garch_filter, garch_innovations
 
@@ -109,13 +109,10 @@ class ChapterSite:
         """Units of privacy."""
         return units_of(self.unit, self.lengths)
 
-    def blocks(self) -> Iterator[Array]:
+    def blocks(self, resolution: Resolution = "features") -> Iterator[Array]:
         """Yield one D x T array per subject, drawn when it is asked for."""
+        del resolution  # there is but one
         return map(self.chapter.block, self.members)
-
-    def fine_blocks(self) -> Iterator[Array]:
-        """Yield what `blocks` does."""
-        yield from self.blocks()
 
     def table(self) -> Array:
         """All subjects' blocks side by side."""

@@ -7,21 +7,29 @@ beside it alone, so they are public.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import Field
 
+from consortium.views.base import BaseView
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
 
-View = Annotated[TableView | FmriView | EegView, Field(discriminator="source")]
+AnyView = TableView | FmriView | EegView
+"""One line for each kind."""
+View = Annotated[AnyView, Field(discriminator="source")]
 """What a study file may name, told apart by ``source``."""
+VIEWS: Mapping[str, type[BaseView]] = {
+    kind.model_fields["source"].annotation.__args__[0]: kind for kind in AnyView.__args__
+}
+"""The kinds of views by ``source``."""
 
 
-def files_of(views: tuple[TableView | FmriView | EegView, ...]) -> tuple[str, ...]:
+def files_of(views: Iterable[BaseView]) -> tuple[str, ...]:
     """Files beside the study file that its views name."""
-    return tuple(v.components for v in views if isinstance(v, FmriView) and v.components)
+    return tuple(view.maps_file for view in views if view.maps_file)
 
 
-__all__ = ["EegView", "FmriView", "TableView", "View", "files_of"]
+__all__ = ["VIEWS", "AnyView", "BaseView", "EegView", "FmriView", "TableView", "View", "files_of"]

@@ -1,11 +1,81 @@
-"""What the fields of all kinds of views have in common."""
+"""What all kinds of views have in common: the types of their fields, and what each can tell.
+
+A new kind is three files of one name: a model here, ``consortium/report/views`` for its pictures
+and files, and a reader for a site, which `site_agent.loading.feature_vectors` knows; each has a
+line in its registry. Nothing else asks of which kind a view is: ``tests/contract/test_views.py``.
+
+Examples
+--------
+>>> from consortium.views.table import TableView
+>>> limits = {"age": {"low": 18, "high": 90}, "sex": {"levels": ["F", "M"]}}
+>>> view: BaseView = TableView(name="who", source="table", columns=limits)
+>>> view.size(70_000, 0), view.labels, view.heading
+(2, ('age', 'sex'), 'who (columns of participants.tsv)')
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
+
+from consortium.frozen_model import FrozenModel
+from consortium.views.column import Column
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 ViewName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{0,31}$")]
 BesideName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class BaseView(FrozenModel):
+    """A view as a study file names it: public, and known without any data."""
+
+    name: ViewName = Field(description="Name of the view.")
+    source: str
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Names of the entries; none if they are places in an image, which have numbers."""
+
+    @abstractmethod
+    def size(self, image_features: int, maps: int) -> int:
+        """Entries of the view.
+
+        Parameters
+        ----------
+        image_features : int
+            Rows of a person's images: voxels, or regions of the study's atlas.
+        maps : int
+            Maps in `maps_file`; 0 without one.
+        """
+
+    @property
+    @abstractmethod
+    def heading(self) -> str:
+        """Name, and what it is, for a report."""
+
+    @abstractmethod
+    def methods_sentence(self, size: int) -> str:
+        """How its ``size`` numbers were made, as a part of a methods section's sentence."""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it comes from images, prepared as the study says, and can be painted as one."""
+        return False
+
+    @property
+    def maps_file(self) -> str | None:
+        """File beside the study file with the maps whose strengths the entries are."""
+        return None
+
+    @property
+    def single_columns(self) -> tuple[tuple[str, Column], ...]:
+        """Columns of a table that the entries are, in their order, each with its limits."""
+        return ()
+
+    def is_flattened(self, standardize: str, atlas: bool) -> bool:
+        """Whether images that are prepared so leave nothing of it to tell."""
+        del standardize, atlas
+        return False

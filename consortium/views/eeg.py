@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from consortium.frozen_model import FrozenModel
-from consortium.views.base import Label, ViewName
+from consortium.formatting import count
+from consortium.views.base import BaseView, Label
 
 MOST_ENTRIES = 1_000_000
 """Of a view."""
@@ -20,10 +20,9 @@ def stop_edge(high: float) -> float:
     return high + max(high / 4, 2.0)
 
 
-class EegView(FrozenModel):
+class EegView(BaseView):
     """A person's event-related potential or band power, per channel."""
 
-    name: ViewName = Field(description="Name of the view.")
     source: Literal["eeg"] = Field(description="EEG recordings.")
     task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
         default="rest", description="BIDS task label of the recordings."
@@ -134,3 +133,25 @@ class EegView(FrozenModel):
         """Names of the view's entries: channel by channel."""
         inner = [f"{t:.4g}" for t in self.times] if self.measure == "erp" else list(self.bands)
         return tuple(f"{channel}@{each}" for channel in self.channels for each in inner)
+
+    def size(self, image_features: int, maps: int) -> int:
+        """Channels times samples or bands."""
+        del image_features, maps
+        return len(self.labels)
+
+    @property
+    def heading(self) -> str:
+        """Name, and what is measured."""
+        what = "mean over epochs" if self.measure == "erp" else "band power"
+        return f"{self.name} (EEG: {what})"
+
+    def methods_sentence(self, size: int) -> str:
+        """Say what was measured on which channels, and how it was scaled."""
+        what = "the potential" if self.measure == "erp" else "band power"
+        after = f" after {', '.join(self.events)}" if self.events else ""
+        band = f"{self.filter[0]:g} to {self.filter[1]:g} Hz"
+        scaled = ", scaled to norm 1" if self.normalize else ""
+        return (
+            f"{self.name} ({count(size, 'number')}), {what}{after} on {len(self.channels)} "
+            f"channels ({band}){scaled}"
+        )

@@ -6,14 +6,20 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from consortium.frozen_model import FrozenModel
-from consortium.views.base import BesideName, Label, ViewName
+from consortium.formatting import count
+from consortium.views.base import BaseView, BesideName, Label
+
+MEASURES = {
+    "amplitude": "the standard deviation over time",
+    "alff": "the amplitude of slow fluctuations",
+    "components": "the strength of given component maps",
+    "image": "one image per person",
+}
 
 
-class FmriView(FrozenModel):
+class FmriView(BaseView):
     """One number per voxel, region or component, from a person's functional images."""
 
-    name: ViewName = Field(description="Name of the view.")
     source: Literal["fmri"] = Field(description="Functional images, prepared as `data` says.")
     measure: Literal["amplitude", "alff", "components", "image"] = Field(
         default="amplitude",
@@ -48,3 +54,37 @@ class FmriView(FrozenModel):
         if not 0 <= self.band[0] < self.band[1]:
             raise ValueError("band: give the lower frequency first")
         return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return none: entries are voxels, regions or maps."""
+        return ()
+
+    def size(self, image_features: int, maps: int) -> int:
+        """As many as there are component maps, or else rows of an image."""
+        return maps if self.components else image_features
+
+    @property
+    def heading(self) -> str:
+        """Name, and what is measured."""
+        return f"{self.name} (images: {MEASURES[self.measure]})"
+
+    def methods_sentence(self, size: int) -> str:
+        """Say what was measured, and how it was scaled."""
+        scaled = ", scaled to norm 1" if self.normalize else ""
+        what = MEASURES[self.measure]
+        return f"{self.name} ({count(size, 'number')}), {what} of functional images{scaled}"
+
+    @property
+    def is_image(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def maps_file(self) -> str | None:
+        """File of the component maps."""
+        return self.components
+
+    def is_flattened(self, standardize: str, atlas: bool) -> bool:
+        """Whether every amplitude becomes one, since each voxel's was made one."""
+        return self.measure == "amplitude" and standardize == "voxel" and not atlas

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
-from consortium.space.atlas import Regions
-from consortium.space.grid import Grid
+from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.survey import Subject
 
@@ -132,9 +131,7 @@ class BlockCache:
                 raise
 
 
-def block_key(
-    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
-) -> str:
+def block_key(subject: Subject, data: DataSection, target: Target) -> str:
     """Name a block by all that it depends on: files by name, size and time, settings, space.
 
     Returns
@@ -150,8 +147,7 @@ def block_key(
     files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
     facts = [_facts(path) for path in files]
     settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution", "maps_smoothing"})
-    space = [grid.digest, *([regions.digest] if regions else [])]
-    content = json.dumps([VERSION, facts, settings, space])
+    content = json.dumps([VERSION, facts, settings, target.digests])
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.files.atomic import beside
-from consortium.views.table import Column, TableView
+from consortium.views.column import Column
+from consortium.views.table import TableView
 
 IDENTIFIER = "participant_id"
 MOST_BYTES = 200_000_000

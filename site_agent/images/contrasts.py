@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from nibabel.affines import apply_affine
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid
+from consortium.space.sampling import sample, voxel_places
 from consortium.space.study_space import Space
 from consortium.study.spec import DataSection
 from site_agent.data.bids import ENDINGS, entities, misplaced
@@ -85,18 +84,18 @@ def read_volume(path: Path, grid: Grid) -> Values:
     """
     image = open_volume(path, grid)
     volume = read_whole(path, image).reshape(image.shape[:3])
-    places = apply_affine(np.linalg.inv(image.affine), grid.coordinates).T
+    places = voxel_places(image.affine, grid)
     there = np.isfinite(volume)
-    shown = ndimage.map_coordinates(there.astype(np.float32), places, order=0).mean()
+    shown = sample(there.astype(np.float32), places, order=0).mean()
     if shown < COVERAGE:
         raise DataError(
             f"{path} has finite values in {shown:.0%} of the study's mask and must have them in "
             f"{COVERAGE:.0%}; recompute it in the study's space."
         )
-    values = ndimage.map_coordinates(np.where(there, volume, 0.0), places, order=1)
+    values = sample(np.where(there, volume, 0.0), places, order=1)
     if not values.any():
         raise DataError(f"{path} is zero in the study's mask; check image and mask.")
-    return np.asarray(values)
+    return values
 
 
 def _read(path: Path, label: str, space: Space) -> Values | Skipped:

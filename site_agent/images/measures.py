@@ -28,7 +28,7 @@ Outcome = Vector | Skipped
 
 
 def measure_images(
-    source: Path, study: Study, space: Space, view: ViewSpace, cache: Path
+    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path
 ) -> tuple[dict[str, Vector], list[Skipped]]:
     """Work out a view's vectors from a data set's images.
 
@@ -58,7 +58,6 @@ def measure_images(
         If nobody has an image, or the component maps are not independent.
     """
     settings = view.view
-    assert isinstance(settings, FmriView)  # noqa: S101 - what its caller sends here
     if settings.measure == "image":
         vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
         return _finished(vectors, skipped, settings, source)
@@ -148,7 +147,7 @@ def _out_of_band(
     return None
 
 
-def _unmixing(view: ViewSpace) -> NDArray[np.float64]:
+def _unmixing(view: ViewSpace[FmriView]) -> NDArray[np.float64]:
     """Least squares: what the courses of all maps are of an image, shape (K, D)."""
     maps = np.asarray(view.components, dtype=np.float64)
     scaled = maps / np.maximum(np.linalg.norm(maps, axis=0), np.finfo(float).tiny)

@@ -10,13 +10,13 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
-from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.files.atomic import DAMAGED
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.space.sampling import share_inside, voxel_places
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
@@ -150,8 +150,7 @@ def _check_place(path: Path, image: nib.Nifti1Image, grid: Grid) -> None:
     """Refuse an image that lies elsewhere than the study's mask."""
     if not is_invertible(image.affine):
         raise DataError(f"{path} has a singular or infinite affine; repair its sform and qform.")
-    places = apply_affine(np.linalg.inv(image.affine), grid.coordinates)
-    inside = ((places >= -0.5) & (places <= np.array(image.shape[:3]) - 0.5)).all(axis=1).mean()
+    inside = share_inside(voxel_places(image.affine, grid), image.shape)
     if inside < COVERAGE:
         msg = f"{path} shows {inside:.0%} of the study's mask and must show {COVERAGE:.0%}; "
         raise DataError(msg + "normalise it to the study's space or correct its affine.")

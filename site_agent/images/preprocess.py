@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import nibabel as nib
 import numpy as np
-from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from consortium.errors import DataError
-from consortium.space.atlas import Regions
 from consortium.space.grid import Grid
+from consortium.space.sampling import sample, voxel_places
 from consortium.space.smoothing import FWHM_PER_SIGMA
+from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
@@ -30,9 +28,7 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
 
-def preprocess(
-    subject: Subject, data: DataSection, grid: Grid, regions: Regions | None = None
-) -> Block:
+def preprocess(subject: Subject, data: DataSection, target: Target) -> Block:
     """Load one person.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
@@ -43,9 +39,8 @@ def preprocess(
     ----------
     subject : Subject
     data : DataSection
-    grid : Grid
-    regions : Regions, optional
-        Of an atlas, over the voxels of the grid.
+    target : Target
+        What a volume becomes: D voxels, or regions.
 
     Returns
     -------
@@ -57,10 +52,10 @@ def preprocess(
     DataError
         If an image or table can't be used; the message names the file.
     """
-    runs = [preprocess_run(run, data, grid) for run in subject.runs]
+    runs = [preprocess_run(run, data, target.grid) for run in subject.runs]
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
-    if regions is not None:
-        series = regions.average(series)
+    if target.regions is not None:
+        series = target.regions.average(series)
     standardize(series, data, subject.runs[0].bold)
     return series.T
 
@@ -109,11 +104,11 @@ def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
             _check_finite(path, number, row)
     else:
         sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
-        index = None if same else _places(image, grid)
+        places = None if same else voxel_places(image.affine, grid)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
             smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
-            row[:] = smooth[grid.mask] if index is None else _sample(smooth, index)
+            row[:] = smooth[grid.mask] if places is None else sample(smooth, places, order=3)
             _check_finite(path, number, row)
     return series
 
@@ -221,14 +216,3 @@ def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]
         msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
         raise DataError(msg)
     return read_confounds(run.confounds, data.confounds, volumes)
-
-
-def _places(image: nib.Nifti1Image, grid: Grid) -> NDArray[Any]:
-    """Locate the study's voxels in an image, in its own indices, shape (3, D)."""
-    inverse = np.linalg.inv(image.affine)
-    return np.asarray(apply_affine(inverse, grid.coordinates).T)
-
-
-def _sample(volume: Block, places: NDArray[Any]) -> Block:
-    """Interpolate with cubic splines, as nilearn does; nothing outside the image."""
-    return np.asarray(ndimage.map_coordinates(volume, places, order=3, mode="constant"))

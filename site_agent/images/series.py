@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, units_of
+from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.atlas import Regions
-from consortium.space.grid import Grid
 from consortium.space.study_space import Space
+from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
@@ -129,12 +128,10 @@ class SiteDataset:
             f"({self.data.minimum_volumes}); lower it."
         )
 
-    def check(self) -> list[Skipped]:
-        """List who is left out or unusable, as far as headers tell; for the site's own eyes."""
-        return list(self.survey.skipped)
+    def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:
+        """Yield one array per subject, in the order of their labels.
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield one D x T_m array per subject, in the order of their labels.
+        D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
 
         No more than the block that was yielded last is held here, or as many as there are
         workers.
@@ -144,7 +141,9 @@ class SiteDataset:
         DataError
             If an image or table can't be used; the message names the file.
         """
-        yield from self._blocks(self.grid, self.space.regions)
+        target = self.space.maps_target if resolution == "maps" else self.space.target
+        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
+        yield from map_ahead(lambda one: self._block(*one, target), people, self.workers)
 
     def block(self, subject: Subject, length: int) -> Block:
         """One subject's D x T_m array.
@@ -154,7 +153,7 @@ class SiteDataset:
         DataError
             As `blocks`.
         """
-        return self._block(subject, length, self.grid, self.space.regions)
+        return self._block(subject, length, self.space.target)
 
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors.
@@ -166,10 +165,6 @@ class SiteDataset:
         """
         raise DataError("The study has image series and no feature vectors; name its features.")
 
-    def fine_blocks(self) -> Iterator[Block]:
-        """Yield one V x T_m array per subject, at full resolution; otherwise as `blocks`."""
-        yield from self._blocks(self.space.maps, None)
-
     def prepare(self, number: int) -> None:
         """Bring one subject's blocks into the cache.
 
@@ -179,9 +174,9 @@ class SiteDataset:
             As `blocks`.
         """
         subject, length = self.sound.subjects[number], self.sound.lengths[number]
-        self._block(subject, length, self.grid, self.space.regions)
+        self._block(subject, length, self.space.target)
         if self.space.fine is not None:
-            self._block(subject, length, self.space.fine, None)
+            self._block(subject, length, self.space.maps_target)
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -210,14 +205,9 @@ class SiteDataset:
         reduced.flags.writeable = False
         return reduced
 
-    def _blocks(self, grid: Grid, regions: Regions | None) -> Iterator[Block]:
-        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
-        return map_ahead(lambda one: self._block(*one, grid, regions), people, self.workers)
-
-    def _block(self, subject: Subject, length: int, grid: Grid, regions: Regions | None) -> Block:
-        key = block_key(subject, self.data, grid, regions)
-        shape = (regions.features if regions else grid.features, length)
-        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, grid, regions))
+    def _block(self, subject: Subject, length: int, target: Target) -> Block:
+        key, shape = block_key(subject, self.data, target), (target.features, length)
+        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, target))
 
     def _measure(self, subject: Subject) -> int | Skipped:
         """Count a subject's volumes, or say why they can't be used."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,17 +10,58 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent
+from consortium.algorithms.base import Extent, Resolution
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
-from consortium.space.study_space import Space, ViewSpace
+from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.study.spec import Study
+from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
 from site_agent.data.survey import Skipped, Survey
 from site_agent.data.tsv import read_table
 
 Vectors = Mapping[str, NDArray[np.float64]]
+Found = tuple[Vectors, list[Skipped]]
+
+
+def _read_columns(
+    source: Path, study: Study, space: Space, view: ViewSpace[TableView], cache: Path
+) -> Found:
+    del study, space, cache
+    vectors, lacking = read_table(source, view.view)
+    return vectors, [Skipped(person, "no-view", detail) for person, detail in lacking.items()]
+
+
+def _read_images(
+    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path
+) -> Found:
+    from site_agent.images.measures import measure_images  # image libraries
+
+    return measure_images(source, study, space, view, cache)
+
+
+def _read_recordings(
+    source: Path, study: Study, space: Space, view: ViewSpace[EegView], cache: Path
+) -> Found:
+    del study, space
+    from site_agent.eeg.vectors import read_recordings  # MNE
+
+    return read_recordings(source, view.view, cache)
+
+
+Reader = Callable[[Path, Study, Space, AnyViewSpace, Path], Found]
+READERS: Mapping[str, Reader] = {
+    "table": _read_columns,
+    "fmri": _read_images,
+    "eeg": _read_recordings,
+}
+"""How a site reads each kind of view, by the view's ``source``.
+
+Given are the site's data set, the study with its space, the view, and the site's folder for what
+was worked out; returned, a vector for each person who has one, by label without ``sub-``, and
+everybody else with the reason.
+"""
 
 
 class _Read(NamedTuple):
@@ -120,14 +161,11 @@ class FeatureDataset:
         _ = self.sound  # raises if the study can't be run
         return self._matched[1]
 
-    def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield one D x 1 array per person."""
+    def blocks(self, resolution: Resolution = "features") -> Iterator[NDArray[np.float64]]:
+        """Yield one D x 1 array per person, as there are no maps at another resolution."""
+        del resolution
         for column in self.table().T:
             yield column[:, None]
-
-    def fine_blocks(self) -> Iterator[NDArray[np.float64]]:
-        """As `blocks`."""
-        return self.blocks()
 
     def reduced(self, basis: NDArray[Any]) -> NDArray[Any]:
         """Return ``basis.T @ X`` for a D x R basis, shape (R, M_s)."""
@@ -162,14 +200,6 @@ class FeatureDataset:
                 told.append(Skipped(person, "no-view", detail))
         return min(told, key=lambda each: each.reason == "unusable")
 
-    def _read(self, view: ViewSpace) -> tuple[Vectors, list[Skipped]]:
-        if isinstance(view.view, TableView):
-            vectors, lacking = read_table(self.source, view.view)
-            return vectors, [Skipped(p, "no-view", detail) for p, detail in lacking.items()]
-        if isinstance(view.view, FmriView):
-            from site_agent.images.measures import measure_images  # image libraries
-
-            return measure_images(self.source, self.study, self.space, view, self.cache)
-        from site_agent.eeg.vectors import read_recordings  # MNE
-
-        return read_recordings(self.source, view.view, self.cache)
+    def _read(self, view: AnyViewSpace) -> Found:
+        reader = READERS[view.view.source]
+        return reader(self.source, self.study, self.space, view, self.cache)

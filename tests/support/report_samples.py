@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.algorithms.base import Result
 from consortium.privacy.accountant import person_loss
 from consortium.privacy.bounds import Bound
 from consortium.privacy.cross_check import cross_check
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.report.finished import Finished, finish
 from consortium.report.privacy_report import (
     CrossCheckRecord,
     Guarantee,
@@ -21,11 +24,13 @@ from consortium.report.privacy_report import (
     SiteRecord,
 )
 from consortium.space.grid import Grid
+from consortium.space.study_space import Space
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
 UNITS = (80, 64, 100)
 ROUNDS = 3
+DAY = date(2026, 11, 1)
 
 
 def sample_study(**changes: Any) -> Study:
@@ -118,3 +123,13 @@ def sample_report(
         "versions": {"numpy": np.__version__},
     }
     return PrivacyReport(**(values | changes))
+
+
+def finished(study: Study, space: Space, result: Result) -> Finished:
+    """The study at its end, with a report whose figures are computed."""
+    return finish(study, space, result, sample_report(study), DAY)
+
+
+def finished_maps(study: Study, grid: Grid, maps: NDArray[Any], **told: Any) -> Finished:
+    """A study of images at its end, with component maps (D x R); ``told`` is of the result."""
+    return finished(study, Space(grid), Result({"maps": maps}, maps="maps", **told))

@@ -207,15 +207,17 @@ def _view_table(solved: _Solved, names: Sequence[str]) -> Table:
 def words(correlations: Array, floor: float, deviation: float) -> Captions:
     """Say how many pairs are there, and what their numbers are."""
     cause = "chance and privacy's noise" if deviation else "chance"
-    above = int((correlations > floor).sum())
+    found = tuple(bool(each) for each in correlations > floor)
     return Captions(
         "pair",
-        f"{above} of {len(correlations)} canonical pairs are linked more closely than {cause} "
+        f"{sum(found)} of {len(correlations)} canonical pairs are linked more closely than {cause} "
         f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "
         "the noise floor.",
         "Change of a feature, in its view's own unit, with one standard deviation of its view's "
         "variate.",
         sign=True,
+        found=any(found),
+        columns_found=found,
     )
 
 

@@ -100,7 +100,7 @@ class Glm:
             adjustment = _adjust(plan, sums, release)
             reason = problem(plan, forecast(plan, adjustment.explained))
             if shape.noise > 0 and reason and not parameters.anyway:
-                return stopped_result(plan, adjustment.explained, reason)
+                return stopped_result(adjustment.explained, reason)
             arguments |= {"slopes": adjustment.slopes, "centres": adjustment.centres}
             slope = float(adjustment.slopes @ adjustment.slopes)
             noise = sums.noise["contrast"] ** 2 + sums.noise["moment"] ** 2 * slope / 2

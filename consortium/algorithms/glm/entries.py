@@ -10,7 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
-from consortium.views.table import Column, TableView
+from consortium.views.column import Column
 
 COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 4.0
 """Standard deviations that covariates and outcomes are cut to."""
@@ -111,14 +111,15 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
     """Entries of a view, by the study's names or by numbers."""
     part = shape.view_slice(name, "features")
     view = next((v for v in parameters.views if v.name == name), None)
-    if not isinstance(view, TableView):
-        labels = getattr(view, "labels", ())
+    columns = view.single_columns if view else ()
+    if not columns:
+        labels = view.labels if view else ()
         for number, row in enumerate(range(part.start, part.stop)):
             own = f"{name}{number + 1}" if view is None else str(number + 1)
             yield Entry(row, labels[number] if labels else own)
         return
     row = int(part.start)
-    for label, column in view.single_columns:
+    for label, column in columns:
         for entry in _of_column(row, label, column):
             yield entry
             row += 1

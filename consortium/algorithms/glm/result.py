@@ -10,7 +10,6 @@ from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
-from consortium.views.fmri import FmriView
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high", "found")
@@ -36,6 +35,7 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
     significant = found.q <= parameters.discoveries
     arrays = {
         "loadings": _loadings(plan, found.effects),
+        "found": _loadings(plan, significant) > 0,
         "effect": found.effects,
         "error": found.errors,
         "t": found.statistics,
@@ -63,6 +63,7 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
         arrays,
         numbers,
         loadings="loadings",
+        told="found",
         tables={f"contrast-{parameters.contrast}": table},
         captions=Captions(
             "contrast",
@@ -74,16 +75,15 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
     )
 
 
-def stopped_result(plan: GlmPlan, explained: float, reason: str) -> Result:
+def stopped_result(explained: float, reason: str) -> Result:
     """A study that ends after its first round: its second would tell nothing and is not asked."""
     numbers: dict[str, float | int | str] = {
         "explained_by_covariates": explained,
         "stopped": reason,
     }
     headline = f"Stopped after the covariates, with most of the budget unspent: {reason}."
-    captions = Captions("contrast", headline, _MEANING)
-    arrays = {"loadings": _loadings(plan, np.zeros(plan.outcomes))}
-    return Result(arrays, numbers, loadings="loadings", captions=captions)
+    captions = Captions("contrast", headline, _MEANING, found=False)
+    return Result({}, numbers, captions=captions)
 
 
 def _surplus(plan: GlmPlan) -> int:
@@ -91,10 +91,10 @@ def _surplus(plan: GlmPlan) -> int:
     return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
 
 
-def _loadings(plan: GlmPlan, effects: Array) -> Array:
-    """Effects in the rows of the outcomes, 0 elsewhere."""
+def _loadings(plan: GlmPlan, values: Array) -> Array:
+    """Values in the rows of the outcomes, 0 elsewhere."""
     found = np.zeros((plan.shape.features, 1))
-    found[plan.columns.outcomes.astype(np.int64), 0] = effects
+    found[plan.columns.outcomes.astype(np.int64), 0] = values
     return found
 
 
@@ -102,7 +102,7 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
     name, maps = plan.parameters.contrast, _maps(arrays)
     owners = np.array([view for view, _ in plan.columns.labels])
-    images = [view.name for view in plan.parameters.views if isinstance(view, FmriView)]
+    images = [view.name for view in plan.parameters.views if view.is_image]
     found = {}
     for view in (each for each in plan.parameters.outcome_views if each in images):
         rows = owners == view

@@ -77,7 +77,7 @@ def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
     total = np.zeros((data.voxels, len(unmixing)))
     ends = np.cumsum([0, *data.lengths])
     add = add_subject_maps if data.unit == "subject" else add_volume_maps
-    for block, (start, stop) in zip(data.fine_blocks(), pairwise(ends), strict=True):
+    for block, (start, stop) in zip(data.blocks("maps"), pairwise(ends), strict=True):
         with np.errstate(over="ignore", invalid="ignore"):
             courses = unmixing.astype(reduced.dtype) @ reduced[:, start:stop]
         add(total, block, courses, bound.norm)

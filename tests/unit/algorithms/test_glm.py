@@ -231,7 +231,8 @@ def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspen
     assert result.numbers["explained_by_covariates"] > 0.8
     assert "smallest effect" in result.numbers["stopped"]
     assert result.captions.headline.startswith("Stopped")
-    assert not result.arrays["loadings"].any()
+    assert not result.captions.found
+    assert not result.loadings
 
 
 # -- the study file -------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_maps_are_the_mean_of_clipped_products(unit, bound):
     unmixing = generator.standard_normal((2, 2))
     whitening = generator.standard_normal((REGIONS, 2))
     products = []
-    for coarse, fine in zip(site.blocks(), site.fine_blocks(), strict=True):
+    for coarse, fine in zip(site.blocks(), site.blocks("maps"), strict=True):
         courses = unmixing @ whitening.T @ coarse
         if unit == "subject":
             products.append(fine @ courses.T / VOLUMES)

@@ -1,125 +1,39 @@
-"""The maps' data set on disk."""
+"""Names and the description of a data set."""
 
 from __future__ import annotations
 
 import json
-import re
 
-import nibabel as nib
 import numpy as np
 import pytest
-from nibabel.affines import apply_affine
 
 from consortium import __version__
-from consortium.errors import OutputError
-from consortium.report.bids import map_stem, resolution_label, write_derivatives
-from consortium.report.components import tidy_components
+from consortium.report.bids import map_stem, resolution_label, start_dataset
 from consortium.space.grid import Grid
-from tests.support.report_samples import blob, box_grid, sample_study
-
-NUMBERS = {"rounds": 8, "gradient": 0.25, "loss": float("inf"), "note": "done"}
-ENTITIES = r"tpl-[A-Za-z0-9]+_task-[A-Za-z0-9]+(_res-[A-Za-z0-9]+)?_desc-[A-Za-z0-9]+"
-NAME = re.compile(rf"{ENTITIES}_(components|mask)\.(nii\.gz|json)")
-CENTRES = ((0.0, 0.0, 4.0), (-8.0, 8.0, 16.0))
+from tests.support.report_samples import box_grid, sample_study
 
 
-@pytest.fixture
-def grid():
-    return box_grid()
-
-
-@pytest.fixture
-def components(grid):
-    noise = np.random.default_rng(0).standard_normal((grid.features, 2))
-    blobs = np.stack([blob(grid, centre, 5.0) for centre in CENTRES], axis=1)
-    return tidy_components(blobs * [-9.0, 6.0] + 0.1 * noise, grid)
-
-
-@pytest.fixture
-def paths(tmp_path, grid, components):
-    return write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS)
-
-
-def test_maps_come_back_in_their_places(paths, grid, components):
-    image = nib.load(paths.components)
-    values = np.asarray(image.dataobj)
-    assert values.shape == (*grid.shape, 2)
-    assert image.get_data_dtype() == np.float32
-    assert np.array_equal(values[grid.mask], components.maps.astype(np.float32))
-    assert (values[~grid.mask] == 0).all()
-    assert np.isfinite(values).all()
-    assert np.allclose(image.affine, grid.affine)
-
-
-def test_the_highest_voxel_is_where_the_network_was_put(paths):
-    image = nib.load(paths.components)
-    values = np.asarray(image.dataobj)
-    for r, centre in enumerate(CENTRES):
-        voxel = np.unravel_index(values[..., r].argmax(), values.shape[:3])
-        assert np.linalg.norm(apply_affine(image.affine, voxel) - centre) <= 4.0
-
-
-def test_headers_say_mni_and_millimetres(paths):
-    for path in (paths.components, paths.mask):
-        header = nib.load(path).header
-        assert (int(header["sform_code"]), int(header["qform_code"])) == (4, 4)
-        assert header.get_xyzt_units()[0] == "mm"
-
-
-def test_mask_is_the_grid(paths, grid):
-    image = nib.load(paths.mask)
-    assert image.get_data_dtype() == np.uint8
-    assert np.array_equal(np.asarray(image.dataobj) != 0, grid.mask)
-
-
-def test_names_are_bids_names(paths, tmp_path):
-    for path in (paths.components, paths.components_sidecar, paths.mask, paths.mask_sidecar):
-        assert NAME.fullmatch(path.name), path.name
-        assert path.parent == tmp_path / "tpl-MNI152NLin2009cAsym" / "func"
-    assert "_res-4_desc-threehospitalsaverage_" in paths.components.name
-
-
-def test_description_names_the_generator(paths):
-    description = json.loads(paths.description.read_text())
+def test_description_names_the_generator(tmp_path):
+    start_dataset(tmp_path, sample_study())
+    description = json.loads((tmp_path / "dataset_description.json").read_text())
     assert set(description) == {"Name", "BIDSVersion", "DatasetType", "GeneratedBy"}
     assert description["DatasetType"] == "derivative"
     assert description["GeneratedBy"] == [{"Name": "cape-consortium", "Version": __version__}]
 
 
-def test_what_bids_does_not_know_is_ignored(paths):
-    lines = paths.ignore.read_text().splitlines()
+def test_what_bids_does_not_know_is_ignored(tmp_path):
+    start_dataset(tmp_path, sample_study())
+    lines = (tmp_path / ".bidsignore").read_text().splitlines()
     assert {
         "*_components.*",
         "*_mask.*",
+        "*_noise.*",
+        "*_loadings.*",
+        "*_results.*",
         "privacy_report.json",
         "report.html",
         "transcript",
     } <= set(lines)
-
-
-def test_sidecar_describes_every_volume(paths, components):
-    sidecar = json.loads(paths.components_sidecar.read_text(), parse_constant=pytest.fail)
-    for key in ("NoiseFloor", "ExplainedShare", "Peaks", "PeakScores"):
-        assert len(sidecar[key]) == len(components)
-    assert sidecar["Peaks"] == components.peaks.tolist()
-    assert sidecar["ExplainedShare"] == components.shares.tolist()
-    assert sidecar["Numbers"] == {"rounds": 8, "gradient": 0.25, "loss": "inf", "note": "done"}
-    assert "RepetitionTime" not in sidecar
-    assert sidecar["StudyDigest"] == sample_study().digest
-
-
-def test_a_second_run_replaces_the_first(paths, tmp_path, grid, components):
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    paths.components.write_bytes(b"stale")
-    write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS)
-    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert after == before  # and no temporary file is left
-
-
-def test_a_folder_that_is_a_file_is_an_output_error(tmp_path, grid, components):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(OutputError, match="can't be written"):
-        write_derivatives(tmp_path / "out", sample_study(), grid, components, {})
 
 
 @pytest.mark.parametrize(("edge", "label"), [(4.0, "4"), (2.5, "2p5"), (10.0, "10")])
@@ -130,15 +44,3 @@ def test_resolution_is_a_label(edge, label):
 def test_voxels_that_are_no_cubes_have_no_resolution_entity():
     flat = Grid(np.ones((2, 2, 2), dtype=np.bool_), np.diag([3.0, 3.0, 5.0, 1.0]))
     assert "_res-" not in map_stem(sample_study(), flat)
-
-
-def test_the_noise_image_is_in_the_units_of_the_maps(tmp_path, grid, components):
-    assert write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS).noise is None
-    noise = np.linspace(0.1, 0.2, grid.features)
-    paths = write_derivatives(tmp_path, sample_study(), grid, components, NUMBERS, noise)
-    assert paths.noise.name == paths.components.name.replace("_components", "_noise")
-    values = np.asarray(nib.load(paths.noise).dataobj)[grid.mask]
-    assert values * components.noise == pytest.approx(np.tile(noise[:, None], 2), rel=1e-6)
-    told = json.loads(paths.noise_sidecar.read_text())
-    assert told["MedianNoise"] == pytest.approx(list(np.median(values, axis=0)))
-    assert "*_noise.*" in paths.ignore.read_text().split()

@@ -1,15 +1,29 @@
-"""A result's sets of maps on disk."""
+"""A result's sets of maps on disk, and on the page."""
 
 import json
+from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
+import pytest
 
-from consortium.algorithms.base import Result
+from consortium.algorithms.base import Captions, Result
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.report.image_sets import write_image_sets
+from consortium.report.outputs import write_outputs
+from consortium.space.grid import template_grid
 from consortium.space.study_space import Space
-from tests.support.report_samples import box_grid, sample_study
+from tests.support.html_page import Page
+from tests.support.report_samples import blob, box_grid, finished, sample_study
+
+PEAK = (-4.0, -52.0, 28.0)
+
+
+def written(folder, grid, **images):
+    """The folder's new images."""
+    return write_image_sets(
+        folder, finished(sample_study(), Space(grid), Result({}, images=images))
+    )
 
 
 def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it(tmp_path):
@@ -23,15 +37,14 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
         found=(False,),
         accuracy=(Finding(0.9, state="not told"),),
     )
-    (path,) = write_image_sets(tmp_path, sample_study(), Space(grid), Result({}, images={"t": one}))
+    (path,) = written(tmp_path, grid, t=one)
     assert path.name.endswith(
         "_res-4_contrast-age_stat-t_desc-threehospitalsaverage_statmap.nii.gz"
     )
-    image = np.asarray(nib.load(tmp_path / path).dataobj)
+    image = np.asarray(nib.load(path).dataobj)
     assert image.shape == grid.shape
     np.testing.assert_array_equal(image[grid.mask], values[:, 0])
-    sidecar = (tmp_path / path).with_name(path.name.replace(".nii.gz", ".json"))
-    about = json.loads(sidecar.read_text())
+    about = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
     assert about["Found"] == [False]
     assert about["Accuracy"] == ["not told"]
 
@@ -39,9 +52,72 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
 def test_more_maps_are_the_volumes_of_one_image(tmp_path):
     grid = box_grid()
     two = ImageSet(np.ones((grid.features, 2)), "Maps.", ("a", "b"), suffix="components")
-    (path,) = write_image_sets(
-        tmp_path, sample_study(), Space(grid), Result({}, images={"maps": two})
-    )
-    assert nib.load(tmp_path / path).shape == (*grid.shape, 2)
-    assert write_image_sets(tmp_path / "none", sample_study(), Space(grid), Result({})) == []
+    (path,) = written(tmp_path, grid, maps=two)
+    assert nib.load(path).shape == (*grid.shape, 2)
+    assert written(tmp_path / "none", grid) == []
     assert not (tmp_path / "none").exists()
+
+
+def test_two_sets_that_would_be_one_file_are_refused_before_any_is_written(tmp_path):
+    grid = box_grid()
+    first = ImageSet(np.ones((grid.features, 1)), "A.", ("a",), entities={"stat": "t-1"})
+    same = replace(first, caption="B.", entities={"stat": "t1"})  # alike without the dash
+    with pytest.raises(ValueError, match=r"'first' and 'second' would both be the file .*stat-t1"):
+        written(tmp_path, grid, first=first, second=same)
+    assert not list(tmp_path.iterdir())
+    others = {"suffix": replace(same, suffix="components"), "stat": replace(same, entities={})}
+    assert len(written(tmp_path, grid, first=first, **others)) == 3
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page of three components: the first stands out, one has no voxel, one was not found."""
+    grid, folder = template_grid(12.0), tmp_path_factory.mktemp("out")
+    maps = np.stack([8 * blob(grid, PEAK, 12.0), *2 * [np.full(grid.features, 9.0)]], axis=1)
+    sure, unsure = Finding(0.91, 0.84, 0.95), Finding(0.4321, 0.1, 0.8, "not told")
+    drawn = ImageSet(
+        maps,
+        "Map of a network, in standard deviations.",
+        ("component 1", "component 2", "component 3"),
+        suffix="components",
+        found=(True, True, False),
+        accuracy=(sure, sure, unsure),
+        threshold=np.array([[2.0, np.inf, 2.0]]) * np.ones_like(maps),
+    )
+    errors = replace(drawn, entities={"stat": "stderr"}, drawn=False, caption="Errors.")
+    result = Result(
+        {},
+        images={"components": drawn, "errors": errors},
+        captions=Captions(headline="2 networks found.", sign=True),
+    )
+    write_outputs(folder, finished(sample_study(), Space(grid), result))
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_a_found_map_is_drawn_at_its_peak_with_how_sure_it_is(page):
+    texts = page.values("img", "alt")
+    assert len(texts) == 2
+    assert all(text.startswith("Component 1 ") for text in texts)
+    grid = template_grid(12.0)
+    place = grid.coordinates[blob(grid, PEAK, 12.0).argmax()]
+    told = ", ".join(f"{mm:.0f}".replace("-", "−") for mm in place)
+    assert f"{told} mm" in page.text
+    assert page.text.count("0.91 (0.84 to 0.95)") == 2
+    count = int(np.count_nonzero(8 * blob(grid, PEAK, 12.0) >= 2.0))
+    assert f"{count} voxels, from 2" in page.text
+
+
+def test_a_map_that_was_not_found_is_listed_without_a_number_and_without_a_picture(page):
+    assert page.values("article", "id") == ["components-1", "components-2", "components-3"]
+    assert page.text.count("Not told apart from the noise") == 1
+    assert "0.432" not in page.text
+    assert "No voxel of this map passes the threshold." in page.text
+
+
+def test_the_page_of_sets_leads_to_each_and_names_every_file(page):
+    assert {f"#components-{k}" for k in (1, 2, 3)} <= set(page.values("a", "href"))
+    assert "stat-stderr" in page.text
+    assert "Errors." not in page.text
+    assert page.text.count("2 of 3") == 1  # maps found
+    assert "described by" not in page.text
+    assert "same in all views" not in page.text

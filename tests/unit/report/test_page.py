@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from datetime import date
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,17 +14,15 @@ from PIL import Image
 
 from consortium.errors import OutputError
 from consortium.formatting import number
-from consortium.report.brain_figures import draw_components
-from consortium.report.components import tidy_components
+from consortium.report.brain_figures import draw_map
 from consortium.report.page import write_page
-from consortium.report.prose import verdict
+from consortium.report.sections.verdict import verdict
 from consortium.space.grid import template_grid
 from tests.support.html_page import Page
-from tests.support.report_samples import blob, sample_report, sample_study
+from tests.support.report_samples import blob, finished_maps, sample_report, sample_study
 
 HOSTILE = "Networks <script>alert('x')</script> \" onload=\"alert(1)"
 PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0))
-DAY = date(2026, 11, 1)
 
 
 @pytest.fixture(scope="module")
@@ -33,29 +31,32 @@ def grid():
 
 
 @pytest.fixture(scope="module")
-def components(grid):
+def run(grid):
     noise = np.random.default_rng(0).standard_normal((grid.features, 2))
     blobs = np.stack([blob(grid, place, 10.0) for place in PLACES], axis=1)
-    return tidy_components(blobs * [20.0, -15.0] + noise, grid)
+    maps = blobs * [20.0, -15.0] + noise
+    study = sample_study(title=HOSTILE)
+    return finished_maps(study, grid, maps, numbers={"noise_deviation": 0.125})
 
 
 @pytest.fixture(scope="module")
-def source(grid, components, tmp_path_factory):
-    study = sample_study(title=HOSTILE)
-    seen = []
-    path = write_page(
-        tmp_path_factory.mktemp("page"),
-        study,
-        grid,
-        components,
-        sample_report(study),
-        numbers={"noise_deviation": 0.125},
-        day=DAY,
-        watch=seen.append,
-    )
+def components(run):
+    return run.components.components
+
+
+@pytest.fixture(scope="module")
+def one(run, grid):
+    """The first component alone."""
+    return finished_maps(sample_study(), grid, run.result.arrays["maps"][:, :1])
+
+
+@pytest.fixture(scope="module")
+def source(run, tmp_path_factory):
+    path = write_page(tmp_path_factory.mktemp("page"), run)
     assert path.name == "report.html"
-    assert seen == [1, 2]
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>\n")
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -111,47 +112,40 @@ def test_figures_of_the_report_are_on_the_page(page):
     assert page.values("html", "lang") == ["en"]
 
 
-def test_verdict_counts_in_the_singular_too(grid, components):
-    report = sample_report(sample_study())
-    one = tidy_components(components.maps[:, :1], grid)
-    assert verdict(one, report).startswith("1 component from 244 persons at 3 sites.")
-    assert "with 1 colluding site," in verdict(one, report)
-    assert "added no noise" in verdict(one, report.model_copy(update={"scheme": "none"}))
+def test_verdict_counts_in_the_singular_too(one):
+    assert verdict(one).startswith("1 component from 244 persons at 3 sites.")
+    assert "with 1 colluding site," in verdict(one)
+    open_to_all = replace(one, report=one.report.model_copy(update={"scheme": "none"}))
+    assert "added no noise" in verdict(open_to_all)
 
 
 def test_drawing_leaves_pyplot_alone_and_a_map_below_threshold_is_drawn_too(grid, components):
     before = plt.get_fignums()
-    flat = np.zeros((grid.features, 1))
-    (pictures,) = draw_components(grid, flat, components.peaks[:1], 3.0)
+    _, slices = draw_map(grid, np.zeros(grid.features), components.peaks[0], 3.0, "Nothing")
     assert plt.get_fignums() == before
-    with Image.open(io.BytesIO(pictures.slices)) as picture:
+    with Image.open(io.BytesIO(slices.png)) as picture:
         colours = np.asarray(picture.convert("RGB"), dtype=int)[:, :850]  # the colour bar left out
     assert np.abs(colours[..., 0] - colours[..., 2]).max() < 40
 
 
-def test_a_folder_that_is_a_file_is_an_output_error(tmp_path, grid, components):
+def test_a_folder_that_is_a_file_is_an_output_error(tmp_path, one):
     (tmp_path / "out").write_text("")
-    one = tidy_components(components.maps[:, :1], grid)
-    report = sample_report(sample_study())
     with pytest.raises(OutputError, match="can't be written"):
-        write_page(tmp_path / "out", sample_study(), grid, one, report, numbers={}, day=DAY)
+        write_page(tmp_path / "out", one)
 
 
-def test_what_privacy_noise_alone_could_make_is_not_drawn(tmp_path, grid, components):
+def test_what_privacy_noise_alone_could_make_is_not_drawn(tmp_path, one):
     """A voxel counts if it stands out of its map and of its privacy noise."""
-    study = sample_study()
-    one = tidy_components(components.maps[:, :1], grid)
-    z = np.abs(one.maps[:, 0])
-    noise = np.full((grid.features, 1), 0.5)
+    z = np.abs(one.components.components.maps[:, 0])
+    noise = np.full(len(z), 0.5)
     strong = np.argsort(z)[-5:]
-    noise[strong] = z[strong, None]  # their noise is as large as they are
-    path = write_page(
-        tmp_path, study, grid, one, sample_report(study), numbers={}, day=DAY, noise=noise
-    )
-    text = path.read_text(encoding="utf-8")
+    noise[strong] = z[strong]  # their noise is as large as they are
+    noise *= one.components.components.noise[0]
+    known = replace(one, components=replace(one.components, noise=noise))
+    text = write_page(tmp_path, known).read_text(encoding="utf-8")
     count = int(np.count_nonzero(z >= 3.0)) - 5
     assert f"{count} voxels" in text
-    assert "z = 0.5" in text
+    assert "z = 0.5" in text.replace("\u00a0", " ")
     assert "ends in _noise" in text
 
 

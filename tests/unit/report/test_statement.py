@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from consortium.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import best_guess, detection_power, epsilon_of
-from consortium.report.prose import analysis_methods
+from consortium.report.sections.methods import analysis_methods
 from consortium.report.statement import statement
 from tests.support.report_samples import guarantee, sample_report, sample_study
 

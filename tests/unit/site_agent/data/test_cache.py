@@ -8,6 +8,7 @@ import pytest
 
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.grid import Grid
+from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import Run, Subject
@@ -117,17 +118,17 @@ def test_key_depends_on_all_that_the_block_depends_on(tmp_path):
     table.write_text("a\n")
     subject = Subject("secret", (Run(bold, table),))
     data = DataSection()
-    first = block_key(subject, data, grid)
-    keys = {first, block_key(subject, DataSection(smoothing=4), grid)}
-    keys.add(block_key(subject, data, Grid(~grid.mask, grid.affine)))
-    keys.add(block_key(Subject("secret", (Run(bold),)), data, grid))
+    first = block_key(subject, data, Target(grid))
+    keys = {first, block_key(subject, DataSection(smoothing=4), Target(grid))}
+    keys.add(block_key(subject, data, Target(Grid(~grid.mask, grid.affine))))
+    keys.add(block_key(Subject("secret", (Run(bold),)), data, Target(grid)))
     os.utime(table, ns=(1, 1))
-    keys.add(block_key(subject, data, grid))
+    keys.add(block_key(subject, data, Target(grid)))
     os.utime(bold, ns=(1, 1))
-    keys.add(block_key(subject, data, grid))
+    keys.add(block_key(subject, data, Target(grid)))
     assert len(keys) == 6
-    assert block_key(subject, data, grid) == block_key(subject, data, tiny_grid())
+    assert block_key(subject, data, Target(grid)) == block_key(subject, data, Target(tiny_grid()))
     assert all("secret" not in key for key in keys)
     bold.unlink()
     with pytest.raises(DataError, match="gone"):
-        block_key(subject, data, grid)
+        block_key(subject, data, Target(grid))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import DataError
-from consortium.views.table import Column, TableView
+from consortium.views.column import Column
+from consortium.views.table import TableView
 from site_agent.data.tsv import encode, read_table
 
 AGE = {"low": 20, "high": 80}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid
+from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.preprocess import design, preprocess, project_out, read_series
@@ -28,7 +29,7 @@ GRID = tiny_grid()
 
 
 def load(path, table=None, **settings_):
-    return preprocess(Subject("x", (Run(path, table),)), DataSection(**settings_), GRID)
+    return preprocess(Subject("x", (Run(path, table),)), DataSection(**settings_), Target(GRID))
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_runs_of_one_person_are_cleaned_apart_and_joined(tmp_path):
     first = save(tmp_path / "a.nii", tiny_series(1))
     second = save(tmp_path / "b.nii", 3 * tiny_series(2, volumes=30))
     data = DataSection(standardize="none")
-    joined = preprocess(Subject("x", (Run(first), Run(second))), data, GRID)
+    joined = preprocess(Subject("x", (Run(first), Run(second))), data, Target(GRID))
     alone = [load(path, standardize="none") for path in (first, second)]
     np.testing.assert_array_equal(joined, np.hstack(alone))
 

@@ -115,7 +115,7 @@ def test_short_scans_are_left_out(tmp_path):
     (bids / "sub-none").mkdir()
     dataset = opened(tmp_path)
     assert dataset.lengths == (24, 25)
-    reasons = {item.label: item.reason for item in dataset.check()}
+    reasons = {item.label: item.reason for item in dataset.survey.skipped}
     assert reasons == {"short": "too-few-volumes", "none": "no-image"}
     assert opened(tmp_path, minimum_volumes=5).lengths == (24, 25, 19)
     with pytest.raises(DataError, match="fewer volumes"):
@@ -125,7 +125,7 @@ def test_short_scans_are_left_out(tmp_path):
 def test_an_odd_length_stops_the_study(tmp_path):
     make_dataset(tmp_path, 2)
     dataset = opened(tmp_path, volumes=24)
-    (problem,) = dataset.check()
+    (problem,) = dataset.survey.skipped
     assert problem.reason == "unusable"
     with pytest.raises(DataError, match=r"sub-1_.*has 25 volumes, the study asks for 24"):
         _ = dataset.lengths
@@ -140,7 +140,7 @@ def test_check_tells_all_problems_at_once(tmp_path):
     away[1, 3] += 400
     save_subject(bids, "away", tiny_series(), away)
     dataset = opened(tmp_path)
-    problems = dataset.check()
+    problems = dataset.survey.skipped
     assert sorted(item.label for item in problems) == ["away", "flat"]
     for item in problems:
         assert item.reason == "unusable"
@@ -153,7 +153,7 @@ def test_missing_confounds_show_in_the_check(tmp_path):
     bids = make_dataset(tmp_path, 2)
     save_confounds(next(bids.rglob("sub-0_*.nii.gz")), {"csf": np.arange(24.0) ** 2})
     dataset = opened(tmp_path, confounds=["csf"])
-    assert [(item.label, item.reason) for item in dataset.check()] == [("1", "unusable")]
+    assert [(item.label, item.reason) for item in dataset.survey.skipped] == [("1", "unusable")]
 
 
 def test_two_runs_are_one_subject(tmp_path):
@@ -202,7 +202,7 @@ def test_regions_and_finer_blocks_come_from_the_same_scans(tmp_path):
     plain = SiteDataset(bids, data, Space(GRID), "subject", cache)
     assert (dataset.features, dataset.voxels) == (2, wide.features)
     for coarse, fine, block in zip(
-        dataset.blocks(), dataset.fine_blocks(), plain.blocks(), strict=True
+        dataset.blocks(), dataset.blocks("maps"), plain.blocks(), strict=True
     ):
         np.testing.assert_allclose(coarse, weights @ block, atol=1e-3)
         np.testing.assert_allclose(fine[GRID.mask.ravel()], block, atol=1e-3)

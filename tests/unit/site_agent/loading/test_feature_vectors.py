@@ -82,7 +82,7 @@ def test_views_are_stacked_in_their_order_and_persons_sorted(bids: Path) -> None
 def test_blocks_are_the_columns_and_nobody_writes_to_them(bids: Path) -> None:
     data = opened(bids)
     np.testing.assert_array_equal(np.hstack(list(data.blocks())), data.table())
-    np.testing.assert_array_equal(np.hstack(list(data.fine_blocks())), data.table())
+    np.testing.assert_array_equal(np.hstack(list(data.blocks("maps"))), data.table())
     basis = np.random.default_rng(0).standard_normal((data.features, 2))
     np.testing.assert_allclose(data.reduced(basis), basis.T @ data.table())
     with pytest.raises(ValueError, match="read-only"):

@@ -1,22 +1,29 @@
-"""Pictures of loadings that are no images: courses and topographies of EEG, bars of a table."""
+"""Loadings on EEG: courses, heads seen from above, and a table of channels and times or bands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from consortium.formatting import count
-from consortium.report.brain_figures import DOTS, PALETTE, SIZE, to_png
-from consortium.space.study_space import ViewSpace
+from consortium.report.finished import Finished
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, Picture, to_picture
+from consortium.report.tables import write_loading_table
+from consortium.report.views.axes import BLUE, INK, RED, SOFT, largest_size, plain_axes
+from consortium.space.study_space import Space, ViewSpace
 from consortium.views.eeg import EegView
 
 Array = NDArray[Any]
 
-INK, SOFT, RED, BLUE = "#16202b", "#8a97a3", "#b3272d", "#1f5f99"
+READING = (
+    "Of a potential every channel's course is drawn, and those that reach furthest are named. "
+    "Heads are seen from above with the nose up, at the peaks of the global field power."
+)
 NAMED = 4
 """Channels of a picture that are named: those that reach furthest."""
 HEADS = 3
@@ -25,44 +32,29 @@ APART = 0.04
 """Least time between two of them, in s."""
 WEAKEST = 0.25
 """Least power of one of them over the largest."""
-MOST_BARS = 12
 
 
-class Picture(NamedTuple):
-    """A PNG, and what it shows in words."""
-
-    png: bytes
-    text: str
-
-
-def draw_entries(view: ViewSpace, values: Array, name: str) -> list[Picture]:
-    """Draw one column of a view's loadings.
-
-    Parameters
-    ----------
-    view : ViewSpace
-        Of EEG or of a table.
-    values : array, shape (D_v,)
-    name : str
-        What to call the column in words.
-
-    Returns
-    -------
-    list of Picture
-        Of EEG a course and, if all channels have standard names and MNE is installed,
-        topographies; of a table, bars.
-    """
-    if not isinstance(view.view, EegView):
-        return [_bars(view.labels, values, name)]
-    table = values.reshape(len(view.view.channels), -1)
-    if view.view.measure == "erp":
-        first, places = _course(view.view, table, name), _peaks(view.view, table)
-        titles = [f"{1000 * view.view.times[place]:.0f} ms" for place in places]
+def draw(space: Space, view: ViewSpace[EegView], values: Array, name: str) -> Drawing:
+    """Draw a course, or bands, and heads if all channels have standard names and MNE is there."""
+    del space
+    settings = view.view
+    table = values.reshape(len(settings.channels), -1)
+    if settings.measure == "erp":
+        first, places = _course(settings, table, name), _peaks(settings, table)
+        titles = [f"{1000 * settings.times[place]:.0f} ms" for place in places]
     else:
-        titles, places = list(view.view.bands)[:5], list(range(min(5, table.shape[1])))
-        first = _grid(view.view, table, name)
-    heads = _topographies(view.view.channels, table[:, places], titles, name)
-    return [first] if heads is None else [first, heads]
+        titles, places = list(settings.bands)[:5], list(range(min(5, table.shape[1])))
+        first = _grid(settings, table, name)
+    heads = _topographies(settings.channels, table[:, places], titles, name)
+    return Drawing((first,) if heads is None else (first, heads))
+
+
+def write(folder: Path, run: Finished, view: ViewSpace[EegView], values: Array) -> Path:
+    """Write a table with a column of channels and one of times in s, or of bands."""
+    split = (label.partition("@") for label in view.labels)
+    entries = [(channel, inner) for channel, _, inner in split]
+    heads = ("channel", "time" if view.view.measure == "erp" else "band")
+    return write_loading_table(folder / "eeg", run, view, (heads, entries), values)
 
 
 def _course(view: EegView, table: Array, name: str) -> Picture:
@@ -80,24 +72,24 @@ def _course(view: EegView, table: Array, name: str) -> Picture:
     axes.set_xlabel("time in ms")
     axes.set_xlim(times[0], times[-1])
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=NAMED)
-    _plain(axes)
+    plain_axes(axes)
     named = ", ".join(view.channels[row] for row in furthest)
     shown = count(len(table), "channel")
-    return Picture(to_png(figure), f"{name}: course of {shown}, furthest {named}")
+    return to_picture(figure, f"{name}: course of {shown}, furthest {named}")
 
 
 def _grid(view: EegView, table: Array, name: str) -> Picture:
     """Channels by bands in colour."""
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     axes = figure.subplots()
-    top = _top(table)
+    top = largest_size(table)
     drawn = axes.imshow(table.T, cmap=PALETTE, vmin=-top, vmax=top, aspect="auto")
     axes.set_yticks(range(table.shape[1]), list(view.bands))
     if len(table) <= 32:
         axes.set_xticks(range(len(table)), view.channels, rotation=90)
     axes.tick_params(labelsize=8, length=0)
     figure.colorbar(drawn, ax=axes, shrink=0.8)
-    return Picture(to_png(figure), f"{name}: {count(table.shape[1], 'band')} on the channels")
+    return to_picture(figure, f"{name}: {count(table.shape[1], 'band')} on the channels")
 
 
 def _peaks(view: EegView, table: Array) -> list[int]:
@@ -126,7 +118,7 @@ def _topographies(
     from mne.viz import plot_topomap
 
     figure = Figure(figsize=SIZE, dpi=DOTS)
-    top = _top(columns)
+    top = largest_size(columns)
     width = 1.0 / len(titles)
     for place, (values, title) in enumerate(zip(columns.T, titles, strict=True)):
         axes = figure.add_axes((place * width, 0.02, width, 0.84))
@@ -134,7 +126,7 @@ def _topographies(
             values, info, axes=axes, show=False, cmap=PALETTE, vlim=(-top, top), contours=4
         )
         axes.set_title(title, fontsize=9, color=INK)
-    return Picture(to_png(figure), f"{name}: topography at {', '.join(titles)}, seen from above")
+    return to_picture(figure, f"{name}: topography at {', '.join(titles)}, seen from above")
 
 
 def _places(channels: Sequence[str]) -> Any:
@@ -154,29 +146,3 @@ def _places(channels: Sequence[str]) -> Any:
         return None
     info = mne.create_info(found, 100.0, "eeg", verbose="ERROR")
     return info.set_montage(montage, verbose="ERROR")
-
-
-def _bars(labels: Sequence[str], values: Array, name: str) -> Picture:
-    """Show the largest entries as bars."""
-    largest = np.argsort(-np.abs(values), kind="stable")[:MOST_BARS]
-    width, height = SIZE[0], max(1.2, 0.5 + 0.26 * len(largest))
-    figure = Figure(figsize=(width, height), dpi=DOTS, layout="constrained")
-    axes = figure.subplots()
-    shown = values[largest][::-1]
-    axes.barh(range(len(shown)), shown, color=[RED if v > 0 else BLUE for v in shown])
-    axes.set_yticks(range(len(shown)), [labels[k][:40] for k in largest][::-1])
-    axes.axvline(0, color=INK, linewidth=0.5)
-    _plain(axes)
-    return Picture(
-        to_png(figure), f"{name}: largest entries {', '.join(labels[k] for k in largest[:5])}"
-    )
-
-
-def _top(values: Array) -> float:
-    return float(np.abs(values).max()) or 1.0
-
-
-def _plain(axes: Any) -> None:
-    axes.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from datetime import date
+from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
@@ -11,9 +11,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 from consortium.algorithms.base import Captions, Result, Table
-from consortium.report.entry_figures import draw_entries
-from consortium.report.feature_page import write_feature_page
-from consortium.report.tables import paint_view, split_views, write_results
+from consortium.report.outputs import write_outputs
+from consortium.report.views import eeg, split_views
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
@@ -21,7 +20,7 @@ from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
 from tests.support.html_page import Page
-from tests.support.report_samples import blob, sample_report, sample_study
+from tests.support.report_samples import blob, finished, sample_study
 
 CHANNELS = ("Fz", "C3", "cz", "C4", "Pz", "O1")
 ERP = {
@@ -38,7 +37,6 @@ WHO = {
     "source": "table",
     "columns": {"age": {"low": 0, "high": 99}, "<b>sex": {"levels": ["F", "M"]}},
 }
-DAY = date(2026, 11, 1)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +83,10 @@ def result(grid, space):
 @pytest.fixture(scope="module")
 def written(space, result, tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
-    return folder, write_results(folder, study(), space, result)
+    figures = plt.get_fignums()
+    files = write_outputs(folder, finished(study(), space, result))
+    assert plt.get_fignums() == figures
+    return folder, files
 
 
 def table(folder, pattern):
@@ -143,7 +144,7 @@ def test_tables_are_written_and_bids_validators_pass_over_them(written):
 def test_component_strengths_are_painted_as_their_maps(grid):
     maps = np.random.default_rng(1).standard_normal((grid.features, 3)).astype(np.float32)
     view = ViewSpace(FmriView(**IMAGE), 3, maps)
-    painted = paint_view(Space(grid, views=(view,)), view, np.array([[1.0], [0.0], [-2.0]]))
+    painted = Space(grid, views=(view,)).paint_view(view, np.array([[1.0], [0.0], [-2.0]]))
     np.testing.assert_allclose(painted[:, 0], maps[:, 0] - 2 * maps[:, 2], rtol=1e-5)
 
 
@@ -155,19 +156,8 @@ def test_views_are_split_where_they_meet(space):
 
 
 @pytest.fixture(scope="module")
-def source(space, result, written, tmp_path_factory):
-    figures = plt.get_fignums()
-    path = write_feature_page(
-        tmp_path_factory.mktemp("page"),
-        study(),
-        space,
-        result,
-        sample_report(study()),
-        files=written[1],
-        day=DAY,
-    )
-    assert plt.get_fignums() == figures
-    return path.read_text(encoding="utf-8")
+def source(written):
+    return (written[0] / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_every_pair_in_every_view(source):
@@ -195,26 +185,43 @@ def test_the_page_is_self_contained_and_safe(source):
             assert value.startswith(("data:image/png;base64,", "#"))
 
 
+def test_a_column_that_was_not_found_is_listed_and_not_drawn(space, result, tmp_path):
+    words = replace(result.captions, columns_found=(True, False))
+    write_outputs(tmp_path, finished(study(), space, replace(result, captions=words)))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.values("article", "id") == ["pair-1", "pair-2"]
+    assert not [text for text in page.values("img", "alt") if "Pair 2" in text]
+    assert page.text.count("Not told apart from the noise") == 1
+
+
+def test_only_entries_that_stand_out_are_drawn(space, result, tmp_path):
+    told = np.zeros(result.arrays["patterns"].shape, dtype=bool)
+    told[-1, 0] = True  # 'sex' of the last view
+    some = replace(result, arrays={**result.arrays, "told": told}, told="told")
+    write_outputs(tmp_path, finished(study(), space, some))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.values("img", "alt") == ["Pair 1, who: largest entries sex"]
+    assert "does not stand out of noise and chance is not drawn" in page.text
+
+
 def test_any_algorithm_of_features_has_a_page(space, tmp_path):
     mean = np.random.default_rng(2).standard_normal((space.features, 1))
     only = Result(
         {"mean": mean}, maps="mean", captions=Captions("mean", "", "Mean over all persons.")
     )
-    files = write_results(tmp_path, study(), space, only)
-    path = write_feature_page(
-        tmp_path, study(), space, only, sample_report(study()), files=files, day=DAY
-    )
-    page = Page(path.read_text(encoding="utf-8"))
-    assert [v for t, n, v in page.attributes if (t, n) == ("article", "id")] == ["mean-1"]
+    write_outputs(tmp_path, finished(study(), space, only))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.values("article", "id") == ["mean-1"]
     none = Result({}, tables={"nothing": Table("Nothing.", ("a",), ())})
-    assert len(write_results(tmp_path / "none", study(), space, none)) == 1
+    assert len(write_outputs(tmp_path / "none", finished(study(), space, none))) == 1
 
 
-def test_channels_of_unknown_places_have_no_topography():
+def test_channels_of_unknown_places_have_no_topography(space):
     def drawn(**changes):
         view = EegView(**(ERP | changes))
         values = np.random.default_rng(3).standard_normal(len(view.labels))
-        return [picture.text for picture in draw_entries(ViewSpace(view, len(values)), values, "X")]
+        drawing = eeg.draw(space, ViewSpace(view, len(values)), values, "X")
+        return [picture.text for picture in drawing.pictures]
 
     assert len(drawn()) == 2
     assert len(drawn(channels=("Fz", "C3", "E128", "C4"))) == 1
@@ -226,5 +233,6 @@ def test_channels_of_unknown_places_have_no_topography():
 
 def test_a_potentials_heads_are_where_it_peaks(space, result, grid):
     view = space.views[1]
-    text = draw_entries(view, result.arrays["patterns"][grid.features : -2, 1], "Pair 2")[1].text
-    assert "topography at 300 ms," in text
+    values = result.arrays["patterns"][grid.features : -2, 1]
+    heads = eeg.draw(space, view, values, "Pair 2").pictures[1]
+    assert "topography at 300 ms," in heads.text

@@ -1,0 +1,96 @@
+"""The component maps of a study of images as files: maps, mask and noise, each with a sidecar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.files.atomic import write_json
+from consortium.report.bids import about_image, about_study, map_stem, write_image
+from consortium.report.components import Components
+from consortium.report.finished import Finished
+from consortium.space.grid import Grid
+from consortium.study.spec import Study
+
+
+def write_component_maps(folder: Path, run: Finished) -> list[Path]:
+    """Write maps and mask, and the privacy noise of each voxel where it can be told.
+
+    Returns
+    -------
+    list of Path
+        The images; none if the study has no component maps.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    if run.components is None:
+        return []
+    study, grid, components = run.study, run.components.grid, run.components.components
+    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
+    about = _about_maps(study, grid, components) | about_study(study, run.result.numbers)
+    ones = np.ones(grid.features, dtype=np.uint8)
+    images: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
+        ("components", components.maps.astype(np.float32), about),
+        ("mask", ones, _about_mask(study, grid)),
+    ]
+    noise, floor = run.components.noise, run.components.floor
+    if noise is not None and floor is not None:
+        floor = floor.astype(np.float32)
+        told = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
+        images.append(("noise", floor, told))
+    for suffix, _, sidecar in images:
+        write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
+    return [write_image(stem, suffix, grid, values) for suffix, values, _ in images]
+
+
+def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, Any]:
+    """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+    return {
+        "Description": "Group component maps over the consortium's sites, one volume each.",
+        "Units": "robust z-score",
+        **about_image(study, grid),
+        "FourthDimension": "component, in descending order of explained share",
+        "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
+        "values is positive",
+        "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
+        "absolute deviation over the mask (the standard deviation where that is zero)",
+        "NoiseFloor": [float(noise) for noise in components.noise],
+        "ExplainedShare": [float(share) for share in components.shares],
+        "ExplainedShareOf": "the variance of all components together",
+        "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
+        "PeaksUnits": "mm",
+        "PeakScores": [float(height) for height in components.heights],
+    }
+
+
+def _about_noise(
+    study: Study, grid: Grid, noise: float, floor: NDArray[np.float32]
+) -> dict[str, Any]:
+    return {
+        "Description": "Standard deviation of the privacy noise in each voxel of each component "
+        "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
+        "alone; the sampling error comes on top.",
+        "Units": "robust z-score",
+        **about_image(study, grid),
+        "MedianNoise": [float(value) for value in floor],
+        "MedianNoiseBeforeScaling": noise,
+        "MapsSmoothing": study.data.maps_smoothing,
+        "MapsSmoothingUnits": "mm FWHM, after the release",
+    }
+
+
+def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
+    source = "the MNI152 template's brain" if study.data.mask == "template" else "the study's mask"
+    return {
+        "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
+        "Type": "Brain",
+        **about_image(study, grid),
+        "Voxels": grid.features,
+        "GridDigest": grid.digest,
+    }

@@ -1,0 +1,105 @@
+"""A finished study as its files and its page are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Array, Result
+from consortium.report.components import Components, tidy_components
+from consortium.report.privacy_report import PrivacyReport
+from consortium.space.grid import Grid
+from consortium.space.smoothing import smooth_maps
+from consortium.space.study_space import Space
+from consortium.study.spec import Study
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentMaps:
+    """The tidied component maps of a study of images.
+
+    Parameters
+    ----------
+    grid : Grid
+        Their V voxels.
+    components : Components
+    noise : array, shape (V,), optional
+        Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
+        if it can be told.
+    """
+
+    grid: Grid
+    components: Components
+    noise: NDArray[np.float64] | None = None
+
+    @property
+    def floor(self) -> NDArray[np.float64] | None:
+        """The noise in the units of each map, V x R."""
+        return None if self.noise is None else self.noise[:, None] / self.components.noise
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """All that is told of a study that has ended; `finish` makes one.
+
+    Parameters
+    ----------
+    study : Study
+    space : Space
+    result : Result
+    report : PrivacyReport
+    day : date
+        The day that the page carries.
+    components : ComponentMaps, optional
+        The result's maps, if it is a study of images and has any.
+    files : tuple of Path
+        What people may want to open, relative to the output folder.
+    """
+
+    study: Study
+    space: Space
+    result: Result
+    report: PrivacyReport
+    day: date
+    components: ComponentMaps | None = None
+    files: tuple[Path, ...] = ()
+
+    @property
+    def loadings(self) -> Array | None:
+        """Values over all views' entries, D x K, of a study of persons that has any."""
+        name = self.result.loadings or self.result.maps
+        return self.result.arrays[name] if name and self.space.views else None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether anything comes from images."""
+        return not self.space.views or any(view.view.is_image for view in self.space.views)
+
+
+def finish(
+    study: Study, space: Space, result: Result, report: PrivacyReport, day: date
+) -> Finished:
+    """Put together what is told; the same result gives the same maps.
+
+    Raises
+    ------
+    DataError
+        If the maps don't fit the study's grid or hold a value that is not finite.
+    """
+    maps = _component_maps(study, space, result) if result.maps and not study.features else None
+    return Finished(study, space, result, report, day, maps)
+
+
+def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps:
+    """Paint, smooth and tidy the result's maps."""
+    values = result.arrays[result.maps]
+    grid = space.maps if result.fine else space.grid
+    painted = values if result.fine else space.paint(values)
+    smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
+    # A region's voxels share their noise, so that it is not told voxel by voxel.
+    told = result.noise > 0 and (result.fine or space.regions is None)
+    return ComponentMaps(grid, tidy_components(smooth, grid), noise if told else None)

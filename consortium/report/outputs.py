@@ -1,0 +1,45 @@
+"""The output folder of a finished study: its files, and the page that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from consortium.report.bids import start_dataset
+from consortium.report.component_files import write_component_maps
+from consortium.report.finished import Finished
+from consortium.report.image_sets import write_image_sets
+from consortium.report.page import write_page
+from consortium.report.privacy_report import write_privacy_report
+from consortium.report.tables import write_tables
+from consortium.report.views import write_loadings
+
+
+def write_outputs(folder: Path, run: Finished) -> tuple[Path, ...]:
+    """Write privacy report, maps, loadings, tables and the page.
+
+    Files of an earlier run are replaced one by one; the page comes last.
+
+    Returns
+    -------
+    tuple of Path
+        What people may want to open, relative to the folder.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    ValueError
+        If two sets of maps would be one file.
+    """
+    write_privacy_report(folder / "privacy_report.json", run.report)
+    start_dataset(folder, run.study)
+    files = (
+        *write_component_maps(folder, run),
+        *write_image_sets(folder, run),
+        *write_loadings(folder, run),
+        *write_tables(folder, run),
+    )
+    told = tuple(path.relative_to(folder) for path in files)
+    write_page(folder, replace(run, files=told))
+    return told

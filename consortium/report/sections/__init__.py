@@ -1,0 +1,32 @@
+"""The parts of the page. Each is a function of the finished study, and None where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consortium.report.finished import Finished
+from consortium.report.sections import (
+    files,
+    glance,
+    images,
+    maps,
+    methods,
+    privacy,
+    reading,
+    tables,
+    verdict,
+    views,
+)
+from consortium.report.sections.base import Section
+
+Make = Callable[[Finished], Section | None]
+SUMMARY: tuple[Make, ...] = (verdict.section, privacy.section)
+FINDINGS: tuple[Make, ...] = (
+    glance.section,
+    maps.section,
+    images.section,
+    tables.section,
+    views.section,
+    files.section,
+)
+EXPLANATIONS: tuple[Make, ...] = (reading.section, methods.section)

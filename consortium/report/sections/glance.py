@@ -1,0 +1,48 @@
+"""All maps in one list of bars, each a link to its card."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.formatting import number, percent
+from consortium.report.finished import ComponentMaps, Finished
+from consortium.report.sections.base import Section
+from consortium.report.sections.images import ident
+
+
+class Bar(NamedTuple):
+    """A line of the list: where it leads, its number, the bar's length of 1, and what it says."""
+
+    ident: str
+    number: int
+    length: float
+    text: str
+
+
+def section(run: Finished) -> Section | None:
+    """Show the components' shares, or how sure each map of a set is."""
+    if run.components is not None:
+        what = "Explained share of each component; choose one to go to its maps."
+        bars = _shares(run.components)
+        return Section("glance", {"bars": bars, "things": "components", "what": what})
+    for key, images in run.result.images.items():
+        if images.drawn and len(images.accuracy) > 1:
+            bars = [_accuracy(key, k, each) for k, each in enumerate(images.accuracy)]
+            what = f"{images.accuracy_caption}; choose a map to go to it."
+            return Section("glance", {"bars": bars, "things": "maps", "what": what})
+    return None
+
+
+def _shares(maps: ComponentMaps) -> list[Bar]:
+    shares = [float(share) for share in maps.components.shares]
+    longest = max(shares) or 1.0
+    return [
+        Bar(f"component-{number}", number, share / longest, percent(share))
+        for number, share in enumerate(shares, start=1)
+    ]
+
+
+def _accuracy(key: str, k: int, told: Finding) -> Bar:
+    length = min(max(told.value, 0.0), 1.0) if told.told else 0.0
+    return Bar(ident(key, k), k + 1, length, number(told.value) if told.told else NOT_TOLD)

@@ -1,0 +1,110 @@
+"""What was done, in the words of a methods section, with parameters, numbers and versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consortium.algorithms import REGISTRY
+from consortium.formatting import count
+from consortium.report.cells import cell_text
+from consortium.report.finished import Finished
+from consortium.report.privacy_report import PrivacyReport
+from consortium.report.sections.base import Section
+from consortium.report.sections.verdict import UNITS
+from consortium.space.grid import Grid
+from consortium.study.spec import DataSection, Study
+
+SCHEMES = {
+    "cape": "Each site added noise of which one part cancels in the sum over the sites and one "
+    "part stays (CAPE); the cancelling part was summed under masks that only the sites know.",
+    "secure-sum": "Each site added its share of the noise, and the sites' messages were summed "
+    "under masks that only the sites know.",
+    "local": "Each site added all of the noise that protects it, by itself.",
+    "none": "No noise was added.",
+}
+EACH = {
+    "some": "Of some rounds (statistic {names}) each site's own answer was released instead, with "
+    "all of the noise that protects it.",
+    "all": "Each site's own answers were released, with all of the noise that protects them.",
+}
+
+
+def section(run: Finished) -> Section:
+    """Tell how the data were prepared and analysed, and with which parameters and software."""
+    grid = run.components.grid if run.components else run.space.grid
+    paragraphs = [
+        *([_views_methods(run)] if run.space.views else []),
+        *([image_methods(run.study.data, grid)] if run.has_images else []),
+        analysis_methods(run.study, run.report),
+    ]
+    tables = {
+        "Parameters of the analysis": {
+            name.replace("_", " "): value for name, value in _parameters(run.study).items()
+        },
+        "Numbers of the analysis": {
+            name.replace("_", " "): value for name, value in run.result.numbers.items()
+        },
+        "Software": run.report.versions,
+    }
+    return Section("methods", {"paragraphs": paragraphs, "tables": tables}, "Methods")
+
+
+def _views_methods(run: Finished) -> str:
+    told = "; ".join(view.view.methods_sentence(view.size) for view in run.space.views)
+    return f"Each site described every person who had all views by one vector: {told}."
+
+
+def _parameters(study: Study) -> dict[str, Any]:
+    """Parameters of the analysis that are set, with what belongs to views written out."""
+    given = study.analysis.model_dump(mode="json", exclude_none=True)
+    return {
+        name: ", ".join(f"{view} {cell_text(each)}" for view, each in value.items())
+        if isinstance(value, dict)
+        else cell_text(value)
+        for name, value in given.items()
+        if value != {}
+    }
+
+
+def image_methods(data: DataSection, grid: Grid) -> str:
+    """Tell how images were loaded."""
+    steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
+    if data.smoothing:
+        steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
+    if data.detrend != "none":
+        steps.append(f"freed of a {data.detrend} trend in each voxel")
+    if data.confounds:
+        steps.append(f"freed of the confounds {', '.join(data.confounds)}")
+    if data.standardize != "none":
+        steps.append(f"scaled (standardize: {data.standardize})")
+    if data.atlas:
+        steps.append("averaged for the analysis over the regions of an atlas")
+    place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
+    after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
+    return (
+        f"{', '.join(steps)}, and restricted to the {grid.features:,} voxels of {place}."
+        f"{after if data.maps_smoothing else ''}"
+    )
+
+
+def analysis_methods(study: Study, report: PrivacyReport) -> str:
+    """Tell how the sites' data were analysed."""
+    rounds = len(report.releases)
+    return (
+        f"The sites' data were analysed together by {REGISTRY[study.algorithm].title} in "
+        f"{count(rounds, 'round')}, without leaving the sites. In each round every site computed "
+        f"one statistic, which one {UNITS[report.unit]} can move by no more than a bound fixed "
+        f"beforehand. {_noise(report)} The loss was added up exactly as Gaussian "
+        "differential privacy and converted to ε at the end."
+    )
+
+
+def _noise(report: PrivacyReport) -> str:
+    """Tell how noise was added."""
+    scheme = SCHEMES[report.scheme]
+    own = sorted({release.statistic for release in report.releases if release.each})
+    if not own or report.scheme == "none":
+        return scheme
+    if all(release.each for release in report.releases):
+        return EACH["all"]
+    return f"{scheme} {EACH['some'].format(names=', '.join(own))}"

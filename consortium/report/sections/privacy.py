@@ -1,0 +1,15 @@
+"""The privacy statement, the sites, and everything that was released."""
+
+from __future__ import annotations
+
+from consortium.report.finished import Finished
+from consortium.report.sections.base import Section
+from consortium.report.sections.verdict import UNITS
+from consortium.report.statement import clauses
+
+
+def section(run: Finished) -> Section:
+    """Show the statement in clauses, a table of sites and one of releases."""
+    report = run.report
+    values = {"report": report, "clauses": clauses(report), "unit": UNITS[report.unit]}
+    return Section("privacy", values, "Privacy")

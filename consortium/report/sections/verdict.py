@@ -1,0 +1,69 @@
+"""The whole report in a few sentences, and its figures at a glance."""
+
+from __future__ import annotations
+
+from consortium.formatting import count, number, power_of_ten
+from consortium.report.finished import Finished
+from consortium.report.privacy_report import PrivacyReport
+from consortium.report.sections.base import Facts, Section
+
+UNITS = {"subject": "person", "timepoint": "volume"}
+
+
+def section(run: Finished) -> Section:
+    """Tell the verdict, and numbers of components or views, sites, units and losses."""
+    return Section("verdict", {"verdict": verdict(run), "tiles": (*_found(run), *_figures(run))})
+
+
+def verdict(run: Finished) -> str:
+    """Tell the whole report in a few sentences."""
+    report, headline = run.report, run.result.captions.headline
+    units = count(sum(site.units for site in report.sites), UNITS[report.unit])
+    found = f"{units} at {count(len(report.sites), 'site')}"
+    if run.components:
+        found = f"{count(len(run.components.components), 'component')} from {found}"
+    if run.space.views:
+        found = f"{found}, described by {', '.join(view.name for view in run.space.views)}"
+    return f"{headline + ' ' if headline else ''}{found}. {guarantee_text(report)}"
+
+
+def guarantee_text(report: PrivacyReport) -> str:
+    """Tell the guarantees in one sentence."""
+    unit = UNITS[report.unit]
+    if report.scheme == "none":
+        return f"Nothing protects the {unit}s: this run added no noise."
+    guarantees = report.guarantees
+    many = report.colluding_sites
+    helpers = f" with {count(many, 'colluding site')}" if many else ""
+    return (
+        f"One {unit}'s privacy loss is at most "
+        f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
+        f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
+        f"(δ = {power_of_ten(report.delta)})."
+    )
+
+
+def _found(run: Finished) -> Facts:
+    """How many things the page shows."""
+    facts = []
+    if run.components:
+        facts.append(("Components", str(len(run.components.components))))
+    if run.space.views:
+        facts.append(("Views", str(len(run.space.views))))
+    drawn = [images for images in run.result.images.values() if images.drawn]
+    maps = [images.is_found(k) for images in drawn for k in range(len(images.labels))]
+    if len(maps) > 1:
+        facts.append(("Maps found", f"{sum(maps)} of {len(maps)}"))
+    return tuple(facts)
+
+
+def _figures(run: Finished) -> Facts:
+    report = run.report
+    units = sum(site.units for site in report.sites)
+    return (
+        ("Sites", str(len(report.sites))),
+        (f"{UNITS[report.unit].capitalize()}s", f"{units:,}"),
+        ("ε against coalition", number(report.guarantees.coalition.epsilon)),
+        ("ε against outsider", number(report.guarantees.outsider.epsilon)),
+        ("δ", power_of_ten(report.delta)),
+    )

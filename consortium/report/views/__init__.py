@@ -1,0 +1,73 @@
+"""How each kind of view is drawn and written: a module a kind, of the name of its model's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.report.finished import Finished
+from consortium.report.pictures import Drawing
+from consortium.report.views import eeg, fmri, table
+from consortium.space.study_space import AnyViewSpace, Space
+
+
+class ViewReport(Protocol):
+    """What the module of a kind of view gives."""
+
+    READING: str
+    """How to read its pictures, in a paragraph; may be empty."""
+
+    def draw(self, space: Space, view: AnyViewSpace, values: Array, name: str) -> Drawing:
+        """Draw one column of a view's loadings.
+
+        Parameters
+        ----------
+        space : Space
+        view : ViewSpace
+        values : array, shape (D_v,)
+        name : str
+            What to call the column in words.
+        """
+
+    def write(self, folder: Path, run: Finished, view: AnyViewSpace, values: Array) -> Path:
+        """Write a view's loadings (D_v x K) with a sidecar, and return the file.
+
+        Raises
+        ------
+        OutputError
+            If the folder can't be written.
+        """
+
+
+REPORTS: Mapping[str, ViewReport] = {"table": table, "fmri": fmri, "eeg": eeg}
+"""By the view's ``source``."""
+
+
+def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]:
+    """Each view with its rows of the loadings.
+
+    Parameters
+    ----------
+    space : Space
+    values : array, shape (D, K)
+    """
+    stops = np.cumsum([view.size for view in space.views])[:-1]
+    return list(zip(space.views, np.split(values, stops), strict=True))
+
+
+def write_loadings(folder: Path, run: Finished) -> list[Path]:
+    """Write the loadings of a study of persons, a file for each view.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    if run.loadings is None:
+        return []
+    parts = split_views(run.space, run.loadings)
+    return [REPORTS[view.view.source].write(folder, run, view, values) for view, values in parts]

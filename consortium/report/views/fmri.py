@@ -1,0 +1,50 @@
+"""Loadings on images: brains, and an image file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.files.atomic import write_json
+from consortium.report.bids import about_image, map_stem, write_image
+from consortium.report.brain_figures import THRESHOLD, draw_map
+from consortium.report.components import robust_z
+from consortium.report.finished import Finished
+from consortium.report.pictures import Drawing
+from consortium.report.tables import about_loadings
+from consortium.space.study_space import Space, ViewSpace
+from consortium.views.fmri import FmriView
+
+Array = NDArray[Any]
+
+READING = (
+    "Maps are drawn as robust z-scores: distance from the map's median in units of 1.4826 times "
+    f"the median absolute deviation. Voxels with |z| below {THRESHOLD:g} are not drawn. These are "
+    "not test statistics over persons. The image files hold the values as they are."
+)
+
+
+def draw(space: Space, view: ViewSpace[FmriView], values: Array, name: str) -> Drawing:
+    """Draw a map as robust z-scores, at its peak."""
+    scores, _ = robust_z(space.paint_view(view, values[:, None])[:, 0].astype(np.float64))
+    peak = space.grid.coordinates[np.abs(scores).argmax()]
+    beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
+    note = "" if beyond else f"No voxel of this map passes |z| = {THRESHOLD:g}."
+    return Drawing(draw_map(space.grid, scores, peak, THRESHOLD, name), note)
+
+
+def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array) -> Path:
+    """Write an image with a volume for each column."""
+    study, space = run.study, run.space
+    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, space.grid, view.name)
+    about = {
+        **about_loadings(run, view),
+        **about_image(study, space.grid),
+        "FourthDimension": run.result.captions.column,
+    }
+    write_json(stem.with_name(f"{stem.name}_loadings.json"), about)
+    painted = space.paint_view(view, values).astype(np.float32)
+    return write_image(stem, "loadings", space.grid, painted)

@@ -1,0 +1,33 @@
+"""What a volume becomes: values of a grid's voxels, or of an atlas's regions over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consortium.space.atlas import Regions
+from consortium.space.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Voxels that an image is sampled on, and regions that these are averaged over.
+
+    Parameters
+    ----------
+    grid : Grid
+    regions : Regions, optional
+        Of an atlas, over the voxels of the grid; without one, the voxels are kept.
+    """
+
+    grid: Grid
+    regions: Regions | None = None
+
+    @property
+    def features(self) -> int:
+        """D, what a volume becomes: regions, or else voxels."""
+        return self.regions.features if self.regions else self.grid.features
+
+    @property
+    def digests(self) -> list[str]:
+        """SHA-256 of each part."""
+        return [self.grid.digest, *([self.regions.digest] if self.regions else [])]

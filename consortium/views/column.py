@@ -1,0 +1,37 @@
+"""A column of a table as a study file describes it."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from consortium.frozen_model import FrozenModel
+
+
+class Column(FrozenModel):
+    """A column of a table, with public limits: what lies beyond them is moved to them."""
+
+    low: float | None = Field(default=None, description="Value that becomes -1.")
+    high: float | None = Field(default=None, description="Value that becomes +1.")
+    levels: tuple[str, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Values of a column of categories: two become -1 and +1, more one entry each, "
+        "1 for the person's own and 0 for the others.",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Column:
+        numeric = self.low is not None and self.high is not None
+        if numeric == bool(self.levels) or (self.low is None) != (self.high is None):
+            raise ValueError("give either 'low' and 'high', or 'levels'")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(f"low {self.low:g} is not below high {self.high:g}; correct them")
+        if self.levels and (len(self.levels) < 2 or len(set(self.levels)) < len(self.levels)):
+            raise ValueError("give at least two levels, each once")
+        return self
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Names of the column's entries."""
+        if len(self.levels) > 2:
+            return tuple(f"{name}={level}" for level in self.levels)
+        return (name,)
