@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 
 from consortium.space.grid import Grid, mask_grid
-from consortium.space.target import Target as VolumeTarget
+from consortium.space.study_space import Space
 from consortium.study.spec import DataSection
 from site_agent.data.bids import entities, find_subjects
 from site_agent.data.survey import Run, Subject
@@ -81,7 +81,7 @@ def _image_targets(folder: Path) -> list[Target]:
 
     def load(path: Path) -> None:
         if open_series(path, grid).shape[3] <= 4 * _VOLUMES:
-            preprocess(Subject("01", (Run(path),)), data, VolumeTarget(grid))
+            preprocess(Subject("01", (Run(path),)), data, Space(grid).target)
 
     def target(name: str, ending: str, make: Make, act: Callable[[Path], object]) -> Target:
         path = folder / f"image{ending}"
