@@ -13,7 +13,7 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import fingerprint
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import Trust, read_trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SiteStatus:
     config : SiteConfig
     key : bytes
         The site's public key.
-    trust : Trust or None
+    trust : PinnedConsortium or None
         The consortium that it has joined.
     approved : tuple of Yes
     running : bool
@@ -59,7 +59,7 @@ class SiteStatus:
 
     config: SiteConfig
     key: bytes
-    trust: Trust | None
+    trust: PinnedConsortium | None
     approved: tuple[Yes, ...]
     running: bool
     waiting: Waiting | None
@@ -112,7 +112,7 @@ def read_status(folder: Path) -> SiteStatus:
     ConfigurationError
         If a file can't be read.
     """
-    config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_trust(folder)
+    config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
     approved = tuple(Yes(each, _refused(trust, each)) for each in approvals(folder, identity))
     running = in_use(folder)
     waiting = read_waiting(folder) if running else None
@@ -130,9 +130,9 @@ def promise(approval: Approval) -> str:
     return text + (f", until {terms.until}" if terms.until else "")
 
 
-def _refused(trust: Trust | None, approval: Approval) -> str:
+def _refused(trust: PinnedConsortium | None, approval: Approval) -> str:
     try:
-        (trust or Trust(b"")).check_keys(approval.study.study, approval.keys)
+        (trust or PinnedConsortium(b"")).check_keys(approval.study.study, approval.keys)
     except ConsortiumError as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""A contribution as it travels: long vectors as freight, with the signed envelope at their end.
+"""A contribution as it travels: long vectors as payload, with the signed envelope at their end.
 
 The masked vector is a ciphertext already: whoever lacks one of the seeds under it sees uniform
 numbers. It is not encrypted again, only authenticated, beside the open vector, which is both. And
@@ -111,16 +111,16 @@ class Room:
         self._room[start : self._end] = np.frombuffer(data, dtype=np.uint8)
 
 
-def unload(key: bytes, body: messages.Contribution, freight: memoryview, what: str) -> Vectors:
+def unload(key: bytes, body: messages.Contribution, payload: memoryview, what: str) -> Vectors:
     """Undo `load`.
 
     Raises
     ------
     ProtocolError
-        If the freight is not the one that was sealed; ``what`` names the message.
+        If the payload is not the one that was sealed; ``what`` names the message.
     """
     digest, tag = body.seal[: -crypto.TAG_BYTES], body.seal[-crypto.TAG_BYTES :]
-    masked, sealed = freight[: body.masked], freight[body.masked :]
+    masked, sealed = payload[: body.masked], payload[body.masked :]
     if sealed[-crypto.TAG_BYTES :] != tag:
         raise ProtocolError(f"{what} carries vectors that its site did not seal; discard it.")
     plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, masked))
@@ -141,7 +141,7 @@ class Parts:
     """
 
     envelope: bytes
-    freight: memoryview
+    payload: memoryview
     manifest: bytes
     before: memoryview
 
@@ -155,8 +155,8 @@ def part(data: bytes | memoryview, limit: int) -> Parts:
         If it is over ``limit`` bytes, or too short for the envelopes that it claims to have.
     """
     manifest, before = _last(memoryview(data), limit)
-    envelope, freight = _last(before, limit)
-    return Parts(envelope, freight, manifest, before)
+    envelope, payload = _last(before, limit)
+    return Parts(envelope, payload, manifest, before)
 
 
 def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
@@ -179,7 +179,7 @@ def check_manifest(body: messages.Manifest, parts: Parts, sealed: messages.Contr
 
 
 def contradicts(found: bytes, own: bytes | memoryview, roster: Mapping[str, bytes]) -> bool:
-    """Whether a sender has signed something else in the place of a message, with freight or none.
+    """Whether a sender has signed something else in the place of a message, with payload or none.
 
     Vectors that were changed under the sender's own envelope don't count: anybody can do that.
 

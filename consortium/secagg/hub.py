@@ -236,7 +236,7 @@ class Hub(Registering):
         """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
         body = self._decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
-        vectors = contribution.unload(key, body, parts.freight, _named(opened))
+        vectors = contribution.unload(key, body, parts.payload, _named(opened))
         manifest = read_manifest(
             self._session, opened.round, body.context, opened.sender, parts.manifest
         )

@@ -13,7 +13,7 @@ from consortium.membership.signed_study import mask_digest
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.record import Approval, approvals
-from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Ledger, Limits
 from site_agent.ledger.limits import no_run_left
 from site_agent.policy.policy import Policy
@@ -118,7 +118,7 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     ConfigurationError
         If a record can't be read.
     """
-    name, trust = begun.study.study, read_trust(folder)
+    name, trust = begun.study.study, read_pinned(folder)
     newest = _newest(folder, identity, name)
     if newest is None or trust is None:
         raise PrivacyError(f"The approval of '{name}' was taken back; approve it if you agree.")

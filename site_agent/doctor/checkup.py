@@ -25,7 +25,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
-from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import spent_in
@@ -101,7 +101,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "ledger": lambda: _ledger(config),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
-        "witness": lambda: exchange.anchor(config, folder),
+        "heads": lambda: exchange.anchor(config, folder),
         "version": lambda: exchange.announced(
             config.open_exchange(), approvals(folder, load_identity(folder))
         ),
@@ -189,7 +189,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     """Hold a study against the policy, and against all that was spent."""
     spent, used = Spent(), ""
     if config.ledger.exists():
-        trust, ledger = read_trust(folder), Ledger(config.ledger)
+        trust, ledger = read_pinned(folder), Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()
         spent = spent_in(ledger, str(config.dataset.resolve()), study, centres)
         used = _used_up(folder, ledger, study, centres)

@@ -74,17 +74,15 @@ def anchor(config: SiteConfig, folder: Path) -> Check:
     exchange = config.open_exchange()
     if not config.ledger.exists():  # it is not the doctor who makes one
         if not exchange.children(f"ledgers/{config.name}"):
-            return Check("witness", "ok", "Nothing was spent, and nothing says otherwise.")
+            return Check("heads", "ok", "Nothing was spent, and nothing says otherwise.")
         message = f"{config.ledger} is missing, and the exchange says that there was one."
-        return Check("witness", "warn", message, "Restore the ledger if this site had one.")
+        return Check("heads", "warn", message, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
     agreeing = open_anchor(folder, config, load_identity(folder)).check()
     if ledger.head().seq and not agreeing:
         message = "The exchange holds none of this site's signed heads of its ledger."
-        return Check(
-            "witness", "warn", message, "It will after the next round, if none was deleted."
-        )
-    return Check("witness", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
+        return Check("heads", "warn", message, "It will after the next round, if none was deleted.")
+    return Check("heads", "ok", f"{count(agreeing, 'signed head')} on the exchange agree.")
 
 
 def announced(exchange: Exchange, known: list[Approval]) -> Check:

@@ -21,7 +21,7 @@ from site_agent.layout import PINNED
 
 
 @dataclass(frozen=True)
-class Trust:
+class PinnedConsortium:
     """A pinned consortium.
 
     Parameters
@@ -74,7 +74,7 @@ class Trust:
             )
 
 
-def read_trust(folder: Path) -> Trust | None:
+def read_pinned(folder: Path) -> PinnedConsortium | None:
     """Return the pinned consortium, or None.
 
     Raises
@@ -88,7 +88,7 @@ def read_trust(folder: Path) -> Trust | None:
         centre, serial = bytes.fromhex(content["centre"]), int(content["serial"])
         sites = {name: bytes.fromhex(key) for name, key in content.get("sites", {}).items()}
         earlier = tuple(bytes.fromhex(key) for key in content.get("earlier", ()))
-        trust = Trust(centre, serial, str(content["roster"]), sites, earlier)
+        trust = PinnedConsortium(centre, serial, str(content["roster"]), sites, earlier)
         if serial < 0 or any(len(key) != 32 for key in (centre, *sites.values(), *earlier)):
             raise ValueError(content)
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def read_trust(folder: Path) -> Trust | None:
     return trust
 
 
-def pin(folder: Path, trust: Trust) -> None:
+def pin(folder: Path, trust: PinnedConsortium) -> None:
     """Remember a consortium.
 
     Raises
@@ -121,7 +121,7 @@ def pin(folder: Path, trust: Trust) -> None:
         raise ConfigurationError(str(error)) from error
 
 
-def check_members(folder: Path, members: Membership) -> Trust:
+def check_members(folder: Path, members: Membership) -> PinnedConsortium:
     """Hold a roster against the pinned consortium; returns what to pin next.
 
     Raises
@@ -131,7 +131,7 @@ def check_members(folder: Path, members: Membership) -> Trust:
     StudyError
         If it is older than one that was seen.
     """
-    known = read_trust(folder)
+    known = read_pinned(folder)
     if known is not None and not members.descends_from(known.centre):
         raise SignatureError(
             f"The roster is signed by {fingerprint(members.centre)}, and this site has joined the "
@@ -150,4 +150,4 @@ def check_members(folder: Path, members: Membership) -> Trust:
         )
     before = (*(known.earlier if known else ()), *members.succession[:-1])
     earlier = tuple(key for key in dict.fromkeys(before) if key != members.centre)
-    return Trust(members.centre, members.serial, members.digest, members.sites, earlier)
+    return PinnedConsortium(members.centre, members.serial, members.digest, members.sites, earlier)

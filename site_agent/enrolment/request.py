@@ -12,7 +12,7 @@ from consortium.membership.admission import JoinRequest, write_request
 from consortium.membership.keys import KEYS, Identity, create_identity, load_identity
 from consortium.membership.roster_file import fingerprint
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
 from site_agent.layout import APPROVED
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
@@ -83,7 +83,7 @@ def earlier_key(folder: Path) -> bytes | None:
 
 
 def open_anchor(folder: Path, config: SiteConfig, identity: Identity) -> LedgerAnchor:
-    """Return the witness of a site's ledger on its exchange.
+    """Return the anchor of a site's ledger on its exchange.
 
     Raises
     ------
@@ -151,8 +151,8 @@ def _old_key(folder: Path) -> Ed25519PrivateKey | None:
     return load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
 
 
-def _settle(folder: Path, centre: str) -> Trust:
-    known = read_trust(folder)
+def _settle(folder: Path, centre: str) -> PinnedConsortium:
+    known = read_pinned(folder)
     if not centre:
         if known is None:
             raise ConfigurationError(
@@ -174,4 +174,4 @@ def _settle(folder: Path, centre: str) -> Trust:
             f"the fingerprint {fingerprint(key)}; make another folder with 'site-agent init' for "
             "that one, and let both share the ledger."
         )
-    return known or Trust(key)
+    return known or PinnedConsortium(key)

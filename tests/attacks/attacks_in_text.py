@@ -14,7 +14,7 @@ from consortium.study.reader import parse_study
 from consortium.study.spec import DataSection, Study
 from site_agent.approval.approval import Terms, approve
 from site_agent.data.bids import find_subjects
-from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import PINNED
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.membership_files import PLAIN, papers
@@ -140,7 +140,7 @@ def nested_json(stage: Stage) -> bool:
     """Fills a record with a hundred thousand brackets."""
     (stage.root / PINNED).write_text("[" * 100_000)
     try:
-        read_trust(stage.root)
+        read_pinned(stage.root)
     except RecursionError:
         return True
     return False

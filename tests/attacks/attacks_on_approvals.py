@@ -137,7 +137,7 @@ def _rotated(place: DemoFolders, members: Membership) -> Membership:
 
 @attack(
     "hub",
-    guard="site_agent.enrolment.pinned_consortium:Trust.check_keys",
+    guard="site_agent.enrolment.pinned_consortium:PinnedConsortium.check_keys",
     without="who stole a key of the consortium that was replaced goes on asking with it",
     stops="with a key of centre that the newest roster seen here, number 6, does not have",
     instead=nothing,
@@ -158,7 +158,7 @@ def _present_key(_real: object) -> property:
 
 @attack(
     "hub",
-    guard="site_agent.enrolment.pinned_consortium:Trust.centres",
+    guard="site_agent.enrolment.pinned_consortium:PinnedConsortium.centres",
     without="with every new key the consortium may spend what a study is allowed once more",
     stops="approved for 1 run and had as many",
     instead=_present_key,

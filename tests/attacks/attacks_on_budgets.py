@@ -121,11 +121,11 @@ def ledger_from_a_backup(stage: Stage) -> bool:
     path, backup = stage.root / "ledger.sqlite", stage.root / "backup.sqlite"
     identity = create_identity(stage.root, bytes(range(64)))
     ledger, exchange = Ledger(path), MemoryExchange()
-    witness = LedgerAnchor(exchange, identity, "north", ledger)
+    anchor = LedgerAnchor(exchange, identity, "north", ledger)
     _spend(ledger, 1)
     _copy(path, backup)
     _spend(ledger, 2)
-    assert witness.post() is None
+    assert anchor.post() is None
     ledger.close()
     for file in stage.root.glob("ledger.sqlite*"):
         file.unlink()

@@ -21,7 +21,7 @@ from consortium.membership.roster import Membership
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
 from consortium.study.reader import load_study
 from site_agent.approval.approval import Approval, Terms, approvals, approve
-from site_agent.enrolment.pinned_consortium import Trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium
 from site_agent.layout import APPROVED
 from tests.attacks.attack_kinds import Stage, always, attack
 from tests.support.membership_files import papers, publish
@@ -77,8 +77,8 @@ def key_swapped_in_the_roster(stage: Stage) -> bool:
     return read_roster(path).sites["west"].hex() == own
 
 
-def _unpinned(_real: object) -> Callable[[Path, Membership], Trust]:
-    return lambda folder, members: Trust(members.centre, members.serial, members.digest)
+def _unpinned(_real: object) -> Callable[[Path, Membership], PinnedConsortium]:
+    return lambda folder, members: PinnedConsortium(members.centre, members.serial, members.digest)
 
 
 @attack(

@@ -26,7 +26,7 @@ from consortium.secagg import CENTRE
 from consortium.study.reader import load_study, parse_study
 from site_agent.approval import record as approval
 from site_agent.config import SiteConfig
-from site_agent.enrolment.pinned_consortium import Trust, pin, read_trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
 from site_agent.layout import CONFIG, PINNED, POLICY
 from site_agent.ledger.export import export_json, verify_export
 from site_agent.ledger.ledger import Charge, Ledger, Limits
@@ -136,7 +136,7 @@ def kept_targets(folder: Path) -> list[Target]:
     """What the software keeps, in JSON."""
     waiting = json.dumps({"step": "s", "since": 1.0, "until": 2.5, "sites": {"a": "", "b": "x"}})
     run = json.dumps({"run": "small-0001", "study": "0" * 64})
-    pin(folder, Trust(public_of(CENTRE), 3, "0" * 64))
+    pin(folder, PinnedConsortium(public_of(CENTRE), 3, "0" * 64))
     ledger = _export(folder)
 
     def add(name: str, inputs: int, path: Path, parse: Callable[[], Any], data: bytes) -> Target:
@@ -146,7 +146,7 @@ def kept_targets(folder: Path) -> list[Target]:
     return [
         add("wait", 60_000, folder / "waiting.json", lambda: _waiting(folder), waiting.encode()),
         add("run's record", 60_000, folder / "run.json", lambda: read_run(folder), run.encode()),
-        add("pinned consortium", 60_000, folder / PINNED, lambda: read_trust(folder), trust),
+        add("pinned consortium", 60_000, folder / PINNED, lambda: read_pinned(folder), trust),
         Target("ledger's export", 200_000, mutant([ledger], JSON), verify_export),
         _approval(folder),
         *_transcript(folder / "transcript"),

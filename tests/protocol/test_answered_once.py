@@ -113,7 +113,7 @@ def test_a_copy_that_computes_other_numbers_halts_for_good(
             file.unlink()
         for file in copy.glob(f"{name}*"):
             shutil.copy(file, folder)
-    shutil.rmtree(path_of(village.place, "ledgers/north"))  # the witness is somebody else's test
+    shutil.rmtree(path_of(village.place, "ledgers/north"))  # the heads are somebody else's test
     _another_library(monkeypatch)
     for _ in range(2):
         with pytest.raises(CopyError, match="contribution/north holds another answer signed with"):

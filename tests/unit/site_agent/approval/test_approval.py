@@ -24,7 +24,7 @@ from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms, approvals, approve
 from site_agent.approval.permission import Permission
-from site_agent.enrolment.pinned_consortium import read_trust
+from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.membership_files import PLAIN, papers, public, publish
@@ -61,7 +61,7 @@ def test_what_was_approved_is_read_again(town: tuple[DemoFolders, Membership]) -
 def test_the_first_yes_pins_the_consortium(town: tuple[DemoFolders, Membership]) -> None:
     place, members = town
     yes(place)
-    trust = read_trust(place.site("east"))
+    trust = read_pinned(place.site("east"))
     assert trust is not None
     assert (trust.centre, trust.serial) == (members.centre, members.serial)
 
@@ -172,7 +172,7 @@ def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Membe
     (place.site("east") / "approved").write_text("in the way")
     with pytest.raises(ConfigurationError, match="can't be written"):
         yes(place)
-    assert read_trust(place.site("east")) is None
+    assert read_pinned(place.site("east")) is None
 
 
 @pytest.mark.parametrize("terms", [(0,), (-1,), (1, 0.0), (1, -1.0), (1, float("nan"))])

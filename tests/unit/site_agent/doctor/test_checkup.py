@@ -25,7 +25,7 @@ from site_agent.config import SiteConfig
 from site_agent.doctor.checkup import LITTLE, SCARCE, Surroundings, examine
 from site_agent.doctor.exchange import announced
 from site_agent.doctor.finding import Check
-from site_agent.enrolment.pinned_consortium import Trust, pin
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin
 from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Charge, Ledger
@@ -77,10 +77,10 @@ def _found(folder: Path, study: object = None, **changes: object) -> dict[str, C
 def _spend(folder: Path, at: str = "2026-11-01T10:00:00+00:00", rounds: int = 1) -> None:
     ledger = Ledger(folder / "ledger.sqlite")
     exchange = DirectoryExchange(folder / "mail")
-    witness = LedgerAnchor(exchange, load_identity(folder), "east", ledger)
+    anchor = LedgerAnchor(exchange, load_identity(folder), "east", ledger)
     for number in range(1, rounds + 1):
         ledger.reserve(replace(CHARGE, round=number), up_to(9.0), at)
-        assert witness.post() is None
+        assert anchor.post() is None
     ledger.close()
 
 
@@ -90,11 +90,11 @@ def test_a_healthy_site(folder: Path) -> None:
     assert {name for name, check in found.items() if check.state != "ok"} == set()
     assert list(found) == [
         *("configuration", "policy", "keys", "disk", "software", "data set", "ledger"),
-        *("exchange", "clock", "witness", "version", "study"),
+        *("exchange", "clock", "heads", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
     assert "1 line," in found["ledger"].message
-    assert "1 signed head on" in found["witness"].message
+    assert "1 signed head on" in found["heads"].message
 
 
 def test_a_new_site_is_healthy_and_is_left_as_it_was(folder: Path) -> None:
@@ -115,7 +115,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
     "no mail": (lambda f: _swap(f / "mail"), "exchange", "fail", "exchange"),
     "no ledger": (
         lambda f: (_spend(f), (f / "ledger.sqlite").unlink()),
-        "witness",
+        "heads",
         "warn",
         "is missing",
     ),
@@ -128,7 +128,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
     "altered ledger": (lambda f: _alter(f), "ledger", "fail", "line 1 was altered"),
     "no heads": (
         lambda f: (_spend(f), (f / "mail" / "ledgers").rename(f / "x")),
-        "witness",
+        "heads",
         "warn",
         "none of this site's signed heads",
     ),
@@ -167,7 +167,7 @@ def test_a_restored_backup_is_found(folder: Path) -> None:
     old = (folder / "ledger.sqlite").read_bytes()
     _spend(folder, rounds=3)
     (folder / "ledger.sqlite").write_bytes(old)
-    check = _found(folder)["witness"]
+    check = _found(folder)["heads"]
     assert check.state == "fail"
     assert "it is a backup older than what was spent" in check.message
     assert check.remedy.startswith("restore the newest copy")
@@ -261,7 +261,7 @@ def test_another_run_is_held_against_the_policy_only_while_one_is_approved(
 ) -> None:
     identity, study = load_identity(folder), make_study()
     centre = bytes.fromhex(CHARGE.centre)
-    pin(folder, Trust(centre))
+    pin(folder, PinnedConsortium(centre))
     keep(folder, identity, Approval(study, "", "", {CENTRE: centre}, folder, Terms(approved)))
     charge = replace(
         CHARGE, dataset=str((folder / "bids").resolve()), study=study.study, mu=promised_mu(study)

@@ -8,27 +8,27 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import ConfigurationError, SignatureError, StudyError
-from site_agent.enrolment.pinned_consortium import Trust, check_members, pin, read_trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, check_members, pin, read_pinned
 from site_agent.layout import PINNED
 from tests.support.membership_files import members, private, public
 
 
 def test_pinned_and_read_is_the_same(tmp_path: Path) -> None:
-    assert read_trust(tmp_path) is None
-    whole = Trust(public(2), 7, "ab" * 32, {"east": public(3)}, (public(1),))
-    for trust in (Trust(public(1)), whole):
+    assert read_pinned(tmp_path) is None
+    whole = PinnedConsortium(public(2), 7, "ab" * 32, {"east": public(3)}, (public(1),))
+    for trust in (PinnedConsortium(public(1)), whole):
         pin(tmp_path, trust)
-        assert read_trust(tmp_path) == trust
+        assert read_pinned(tmp_path) == trust
 
 
 def test_the_first_roster_is_believed_and_what_it_says_is_pinned(tmp_path: Path) -> None:
     found = check_members(tmp_path, members())
-    assert found == Trust(public(1), members().serial, members().digest, members().sites)
-    assert read_trust(tmp_path) is None  # to look is not to pin
+    assert found == PinnedConsortium(public(1), members().serial, members().digest, members().sites)
+    assert read_pinned(tmp_path) is None  # to look is not to pin
 
 
 def test_another_consortium_is_refused(tmp_path: Path) -> None:
-    pin(tmp_path, Trust(public(9)))
+    pin(tmp_path, PinnedConsortium(public(9)))
     with pytest.raises(SignatureError, match="this site has joined the consortium of") as caught:
         check_members(tmp_path, members())
     assert str(tmp_path / PINNED) in str(caught.value)
@@ -36,17 +36,17 @@ def test_another_consortium_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("known", [0, 1, 2])
 def test_a_handed_over_key_is_followed(known: int, tmp_path: Path) -> None:
-    pin(tmp_path, Trust(public(1 + known)))
+    pin(tmp_path, PinnedConsortium(public(1 + known)))
     pin(tmp_path, check_members(tmp_path, members(handovers=2)))
-    found, roster = read_trust(tmp_path), members(2)
+    found, roster = read_pinned(tmp_path), members(2)
     earlier = (public(1), public(2))
-    assert found == Trust(public(3), roster.serial, roster.digest, roster.sites, earlier)
+    assert found == PinnedConsortium(public(3), roster.serial, roster.digest, roster.sites, earlier)
     assert found.centres == {public(number).hex() for number in (1, 2, 3)}
 
 
 def test_a_key_that_was_replaced_is_not_trusted_with_a_study(tmp_path: Path) -> None:
     pin(tmp_path, check_members(tmp_path, members()))
-    trust, sites = read_trust(tmp_path), members().sites
+    trust, sites = read_pinned(tmp_path), members().sites
     assert trust is not None
     trust.check_keys("small", {"centre": public(1), "east": sites["east"]})
     for keys in ({"centre": public(2)}, {"east": public(9)}, {"gone": public(9)}):
@@ -96,6 +96,6 @@ def test_a_damaged_record_is_named_and_nothing_is_believed(text: str, tmp_path: 
 def test_what_can_not_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / PINNED).mkdir()
     with pytest.raises(ConfigurationError, match="can't be written"):
-        pin(tmp_path, Trust(public(1)))
+        pin(tmp_path, PinnedConsortium(public(1)))
     with pytest.raises(ConfigurationError, match="is damaged"):
-        read_trust(tmp_path)
+        read_pinned(tmp_path)

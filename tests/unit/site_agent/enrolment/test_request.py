@@ -13,7 +13,7 @@ from consortium.membership.keys import KEYS, create_identity, load_identity
 from consortium.membership.roster_file import Membership, fingerprint
 from site_agent.approval.approval import Terms, approvals, approve
 from site_agent.enrolment import request as request_module
-from site_agent.enrolment.pinned_consortium import Trust, read_trust
+from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 from site_agent.enrolment.request import join_consortium, rotate_key
 from tests.support.membership_files import papers, public, publish
 
@@ -32,7 +32,7 @@ def test_a_request_is_written_and_the_consortium_pinned(tmp_path: Path) -> None:
     assert read_request(path) == request
     assert (request.site, request.key, request.centre) == ("east", key, public(1))
     assert request.replaces is None
-    assert read_trust(tmp_path) == Trust(public(1))
+    assert read_pinned(tmp_path) == PinnedConsortium(public(1))
     again, _ = join_consortium(tmp_path, "east", "")  # the key is known by now
     assert read_request(again) == request
 
@@ -42,7 +42,7 @@ def test_a_key_that_is_none_is_refused_and_nothing_pinned(centre: str, tmp_path:
     found_site(tmp_path)
     with pytest.raises(ConfigurationError, match="--centre"):
         join_consortium(tmp_path, "east", centre)
-    assert read_trust(tmp_path) is None
+    assert read_pinned(tmp_path) is None
     assert sorted(each.name for each in tmp_path.iterdir()) == [KEYS]
 
 
@@ -51,7 +51,7 @@ def test_another_consortium_needs_another_folder(tmp_path: Path) -> None:
     join_consortium(tmp_path, "east", CENTRE)
     with pytest.raises(ConfigurationError, match=fingerprint(public(1))):
         join_consortium(tmp_path, "east", public(2).hex())
-    assert read_trust(tmp_path) == Trust(public(1))
+    assert read_pinned(tmp_path) == PinnedConsortium(public(1))
 
 
 def test_without_keys_nothing_is_joined(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The witness: an older ledger is found out, and nobody else's files stop a site."""
+"""Signed heads: an older ledger is found out, and nobody else's files stop a site."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def identity(tmp_path: Path) -> Identity:
 
 
 def spend(
-    ledger: Ledger, witness: LedgerAnchor | None, *rounds: int, run: str = "small-0001"
+    ledger: Ledger, anchor: LedgerAnchor | None, *rounds: int, run: str = "small-0001"
 ) -> None:
     for number in rounds:
         charge = replace(CHARGE, run=run, round=number)
         ledger.reserve(charge, up_to(9.0), "now")
-        assert witness is None or witness.post() is None
+        assert anchor is None or anchor.post() is None
         ledger.spend(charge, "now")
 
 
@@ -73,22 +73,22 @@ def copied(ledger: Ledger, target: Path) -> Ledger:
 
 def test_a_ledger_that_only_grows_agrees(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    assert witness.post() is None
-    assert witness.check() == 0
-    assert exchange.children("ledgers/east") == []  # nothing to witness yet
-    spend(ledger, witness, 1, 2, 3)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    assert anchor.post() is None
+    assert anchor.check() == 0
+    assert exchange.children("ledgers/east") == []  # no head yet
+    spend(ledger, anchor, 1, 2, 3)
     assert exchange.children("ledgers/east") == ["000000001", "000000003", "000000005"]
-    assert witness.check() == 3
+    assert anchor.check() == 3
     assert LedgerAnchor(exchange, identity, "east", Ledger(ledger.path)).check() == 3
 
 
 def test_the_same_head_again_changes_nothing(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    spend(ledger, witness, 1)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    spend(ledger, anchor, 1)
     for _ in range(2):
-        assert witness.post() is None
+        assert anchor.post() is None
     assert len(exchange.children("ledgers/east")) == 2
 
 
@@ -97,23 +97,23 @@ def test_a_restored_backup_is_older_than_what_was_spent(
     kept: int, tmp_path: Path, identity: Identity
 ) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    spend(ledger, witness, *range(1, kept + 1))
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    spend(ledger, anchor, *range(1, kept + 1))
     backup = copied(ledger, tmp_path / "backup.sqlite")
-    spend(ledger, witness, *range(kept + 1, kept + 30))
+    spend(ledger, anchor, *range(kept + 1, kept + 30))
     restored = LedgerAnchor(exchange, identity, "east", backup)
     said = rf"has {2 * kept} lines where this site signed for {2 * kept + 1}: it is a backup older"
     with pytest.raises(LedgerError, match=said):
         restored.check()
-    assert witness.check() > 0
+    assert anchor.check() > 0
 
 
 def test_two_copies_that_were_written_to_are_found_out(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    spend(ledger, witness, 1)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    spend(ledger, anchor, 1)
     copy = copied(ledger, tmp_path / "copy.sqlite")
-    spend(ledger, witness, 2, 3)
+    spend(ledger, anchor, 2, 3)
     spend(copy, None, 7, 8, 9, run="other-0001")
     with pytest.raises(LedgerError, match="has another line 5 than this site signed for"):
         LedgerAnchor(exchange, identity, "east", copy).check()
@@ -172,12 +172,12 @@ def test_another_ledger_is_refused_and_stays_open_for_others(
 
 def test_an_altered_ledger_is_not_compared_but_refused(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    spend(ledger, witness, 1)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    spend(ledger, anchor, 1)
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("UPDATE entries SET mu = 0 WHERE seq = 1")
     with pytest.raises(LedgerError, match="was altered"):
-        witness.check()
+        anchor.check()
 
 
 def test_nothing_but_the_sites_own_word_counts(tmp_path: Path, identity: Identity) -> None:
@@ -217,28 +217,28 @@ def test_a_true_head_above_does_count(tmp_path: Path, identity: Identity) -> Non
 
 def test_a_flood_of_names_is_bounded_work(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    spend(ledger, witness, *range(1, 40))
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    spend(ledger, anchor, *range(1, 40))
     for number in range(100, 20_100):
         exchange.put(f"ledgers/east/{number:09d}", b"x")
-    assert witness.check() == MOST_READ
+    assert anchor.check() == MOST_READ
     assert exchange.read == 2 * MOST_READ
 
 
 def test_a_place_that_is_taken_or_down_stops_nothing(tmp_path: Path, identity: Identity) -> None:
     exchange, ledger = Busy(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
     exchange.put("ledgers/east/000000001", b"in the way")
     ledger.reserve(CHARGE, up_to(9.0), "now")
-    assert isinstance(witness.post(), ExchangeError)
+    assert isinstance(anchor.post(), ExchangeError)
     ledger.spend(CHARGE, "now")
     exchange.down = True
-    assert "down" in str(witness.post())
+    assert "down" in str(anchor.post())
     with pytest.raises(ExchangeError, match="down"):
-        witness.check()
+        anchor.check()
     exchange.down = False
-    assert witness.post() is None
-    assert witness.check() == 1
+    assert anchor.post() is None
+    assert anchor.check() == 1
 
 
 def _own(ledger: Ledger, identity: Identity, number: int) -> None:
@@ -251,13 +251,13 @@ def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
     tmp_path: Path, identity: Identity
 ) -> None:
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
     _own(ledger, identity, 1)
     for _ in range(2):
         with pytest.raises(LedgerError, match="2 lines, and none of this site's signed heads"):
-            witness.check()
-    assert witness.accept() == ledger.head()
-    assert witness.check() == 1
+            anchor.check()
+    assert anchor.accept() == ledger.head()
+    assert anchor.check() == 1
     older = LedgerAnchor(exchange, identity, "east", Ledger(tmp_path / "older.sqlite"))
     with pytest.raises(LedgerError, match="is not the ledger"):
         older.accept()  # what people say does not outweigh what the site signed
@@ -266,12 +266,12 @@ def test_lost_heads_are_noticed_until_somebody_accepts_the_ledger(
 def test_first_starts_need_nobodys_word(tmp_path: Path, identity: Identity) -> None:
     """An empty ledger, another agent's, or one whose agent died before its first head."""
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
-    witness = LedgerAnchor(exchange, identity, "east", ledger)
-    assert witness.check() == 0
+    anchor = LedgerAnchor(exchange, identity, "east", ledger)
+    assert anchor.check() == 0
     spend(ledger, None, 1, 2, run="other-0001")
-    assert witness.check() == 0
+    assert anchor.check() == 0
     ledger.reserve(replace(CHARGE, site=identity.public.hex()), up_to(9.0), "now")
-    assert witness.check() == 0
+    assert anchor.check() == 0
 
 
 def test_the_heads_of_the_key_before_count_and_its_answers_too(
@@ -296,7 +296,7 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     """A model: lines are numbered answers; the newest posted line must still be there."""
-    folder = tmp_path_factory.mktemp("witness")
+    folder = tmp_path_factory.mktemp("anchor")
     identity, exchange = create_identity(folder, bytes(range(64))), MemoryExchange()
     path, backup = folder / "l.sqlite", folder / "backup.sqlite"
     lines: list[int] = []
@@ -325,9 +325,9 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
             shutil.copy(backup, path)
             lines = list(saved)
     kept = all(len(lines) >= seq and lines[seq - 1] == line for seq, line in posted.items())
-    witness = LedgerAnchor(exchange, identity, "east", Ledger(path))
+    anchor = LedgerAnchor(exchange, identity, "east", Ledger(path))
     if kept:
-        assert witness.check() == len(posted)
+        assert anchor.check() == len(posted)
     else:
         with pytest.raises(LedgerError):
-            witness.check()
+            anchor.check()
