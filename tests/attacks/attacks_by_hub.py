@@ -34,10 +34,10 @@ from tests.support.secagg_wire import (
     Consortium,
     Wire,
     context,
-    freighted,
     identity,
     ring,
     vectors,
+    with_payload,
 )
 
 _LISTS = "consortium.secagg.unmask_request:_check_lists"
@@ -305,5 +305,5 @@ def contribution_beside_its_manifest(stage: Stage) -> bool:
     forged = msgspec.structs.replace(other, chunks=(bytes(32),))
     run = wire.consortium.run
     signed = seal(identity("s0"), run, "s0", messages.MANIFEST, NUMBER, messages.encode(forged))
-    wire.hub.receive_contribution(freighted(parts.envelope, parts.freight, signed))
+    wire.hub.receive_contribution(with_payload(parts.envelope, parts.payload, signed))
     return "s0" in wire.hub.contributed(NUMBER)

@@ -158,7 +158,7 @@ def words_within(secrets: list[bytes], everything: bytes) -> int:
     return found
 
 
-# A masked vector is mail, and as it is: the masks are its encryption (see `secagg.freight`).
+# A masked vector is mail, and as it is: the masks are its encryption (see `secagg.contribution`).
 KINDS = ["statistic", "noise and statistic", "seed", "share", "mask's key", "mask"]
 
 

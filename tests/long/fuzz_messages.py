@@ -44,7 +44,7 @@ from consortium.secagg.unmask_request import check_request
 from tests.long.fuzz_mutations import JSON, MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, ENTRIES, RUN, SITES, Run, key_of
 from tests.long.fuzz_targets import Target
-from tests.support.secagg_wire import freighted
+from tests.support.secagg_wire import with_payload
 
 _BODIES = (
     *(messages.Advertisement, messages.Keys, messages.Share, messages.Shares),
@@ -204,7 +204,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
         Target(
             "contribution, signed",
             60_000,
-            lambda rng: freighted(said(rng), sent.freight, sent.manifest),
+            lambda rng: with_payload(said(rng), sent.payload, sent.manifest),
             contribution,
         ),
         Target("contribution with its vectors", 60_000, whole, contribution),

@@ -84,13 +84,13 @@ def test_junk_in_the_place_of_an_answer_halts_nobody(tmp_path: Path) -> None:
     path_of(village.place, place).unlink()
     pump(village)
     assert path_of(village.place, place).read_bytes() != b"junk"
-    path_of(village.place, place).write_bytes(_other_freight(path_of(village.place, place)))
+    path_of(village.place, place).write_bytes(_other_payload(path_of(village.place, place)))
     _stop(village)
     pump(village, FROM_THE_START)  # puts its stored answer again
     assert village.agents["north"].site.store.halted is None
 
 
-def _other_freight(message: Path) -> bytes:
+def _other_payload(message: Path) -> bytes:
     """Change a vector under a site's own envelope, as anybody on the exchange can."""
     data = message.read_bytes()
     return bytes([data[0] ^ 1]) + data[1:]

@@ -197,8 +197,8 @@ def run(wire: AnyWire) -> AnyWire:
     return wire
 
 
-def freighted(envelope: bytes, load: bytes | memoryview = b"", manifest: bytes = b"") -> bytes:
-    """Put an envelope and a manifest behind any freight, as a contribution has it."""
+def with_payload(envelope: bytes, load: bytes | memoryview = b"", manifest: bytes = b"") -> bytes:
+    """Put an envelope and a manifest behind any payload, as a contribution has it."""
     lengths = [len(end).to_bytes(4, "little") for end in (envelope, manifest)]
     return b"".join((load, envelope, lengths[0], manifest, lengths[1]))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError
 from consortium.secagg import CENTRE, contribution, crypto, messages
-from tests.support.secagg_wire import Wire, context, freighted, ring, vectors
+from tests.support.secagg_wire import Wire, context, ring, vectors, with_payload
 
 KEY = bytes(range(32))
 LIMIT = 1 << 16
@@ -20,7 +20,7 @@ def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
     room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
-    return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).freight
+    return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
 
 
 @given(
@@ -38,14 +38,14 @@ def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
     assert parts.envelope == b"envelope"
     manifest = messages.decode(messages.Manifest, parts.manifest, "it")
     assert contribution.check_manifest(manifest, parts, body)
-    found = contribution.unload(KEY, body, parts.freight, "It")
+    found = contribution.unload(KEY, body, parts.payload, "It")
     assert found.masked == first.tobytes()
     assert found.opened == (None if second is None else second.tobytes())
     assert (found.context, found.bits) == (bytes(32), bits)
 
 
 @given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
-def test_any_flipped_bit_of_the_freight_is_noticed(bit: int) -> None:
+def test_any_flipped_bit_of_the_payload_is_noticed(bit: int) -> None:
     body, sealed = sealed_vectors()
     load = bytearray(sealed)
     load[bit // 8] ^= 1 << bit % 8
@@ -66,7 +66,7 @@ def test_a_message_is_parted_within_its_bytes_or_refused(data: bytes, claim: int
     message = data + claim.to_bytes(4, "little") + bytes(4)  # and no manifest
     if claim <= len(data):
         parts = contribution.part(message, LIMIT)
-        assert bytes(parts.freight) + parts.envelope == data
+        assert bytes(parts.payload) + parts.envelope == data
         assert len(parts.envelope) == claim
     else:
         with pytest.raises(ProtocolError):
@@ -84,14 +84,14 @@ def test_a_message_over_its_limit_is_refused_unread() -> None:
         contribution.part(bytes(96) + bytes(4), 99)
 
 
-def test_the_freight_of_one_site_under_anothers_envelope_is_refused() -> None:
+def test_the_payload_of_one_site_under_anothers_envelope_is_refused() -> None:
     wire = Wire().set_up()
     values = vectors(wire.parties, 8)
     wire.call(CENTRE, "open", 1, context(1), 8, 32)
     sent = [wire.parties[s].contribute(1, context(1), values[s]) for s in ("s0", "s1")]
     mine, other = (contribution.part(data, LIMIT) for data in sent)
     with pytest.raises(ProtocolError, match="did not seal"):
-        wire.hub.receive_contribution(freighted(mine.envelope, other.freight, mine.manifest))
+        wire.hub.receive_contribution(with_payload(mine.envelope, other.payload, mine.manifest))
     assert wire.hub.contributed(1) == ()
     assert [wire.hub.receive_contribution(data) for data in sent] == ["s0", "s1"]
 

@@ -12,12 +12,12 @@ from tests.support.secagg_wire import (
     Consortium,
     Wire,
     context,
-    freighted,
     identity,
     lists,
     plain_sum,
     snapshot,
     vectors,
+    with_payload,
 )
 
 FIVE = Consortium(count=5)
@@ -221,7 +221,7 @@ def test_the_set_up_waits_for_all(wire: Wire) -> None:
 def test_the_centre_is_no_site(wire: Wire) -> None:
     wire.hub.open(1, context(1), 10, 32)
     data = seal(identity(CENTRE), FIVE.run, CENTRE, messages.CONTRIBUTION, 1, bytes(100))
-    data = freighted(data)
+    data = with_payload(data)
     refused(wire.hub, "centre", "receive_contribution", data)
     data = seal(identity(CENTRE), FIVE.run, CENTRE, messages.ADVERTISE, 0, bytes(100))
     refused(FIVE.hub(), "centre", "receive_advertisement", data)
