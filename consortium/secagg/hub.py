@@ -195,7 +195,8 @@ class Hub(Registering):
             result = Opener(self._session, self._known, tally).open()
         else:
             after, survivors = tally.close("sum open")
-            result = RoundSum(number, tally.total, survivors, opened_vectors(tally))
+            opened, lost = opened_vectors(tally), tally.lost()
+            result = RoundSum(number, tally.total, survivors, opened, lost=lost)
         self._finish(number, after)
         return result
 

@@ -39,6 +39,11 @@ class Registering:
         self._shares: dict[str, bytes] = {}
 
     @property
+    def session(self) -> Session:
+        """What hub and sites have in common."""
+        return self._session
+
+    @property
     def notes(self) -> Mapping[str, bytes]:
         """Every site's note, signed by the site itself.
 

@@ -13,11 +13,11 @@ from consortium.secagg import envelope
 from consortium.secagg.crypto import KEY_BYTES, SEALED_OVERHEAD
 from consortium.secagg.keystream import RINGS, Ring
 from consortium.secagg.participants import NAME_BYTES
-from consortium.secagg.shamir import SHARE_BYTES
+from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
-MANIFEST = "manifest"
+MANIFEST, RELEASE = "manifest", "release"
 VECTORS = "vectors"
 """Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 
@@ -29,6 +29,7 @@ FRAME_BYTES = 16
 """Bytes that MessagePack puts around one value, at most."""
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
+Seed = Annotated[bytes, msgspec.Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,6 +122,25 @@ class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
     request: Bytes32
     survivors: tuple[Bytes32, ...]
     lost: tuple[Bytes32, ...]
+
+
+class Release(Body, frozen=True, forbid_unknown_fields=True):
+    """What the hub has made of a round, for everybody.
+
+    ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
+    without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of what was released, as
+    little-endian integers of the ring. ``seeds`` has one for each site in roster order, of the
+    masks that were taken off: a survivor's self-mask seed, a lost site's key seed. It is empty
+    where the sum is not what was released.
+    """
+
+    context: Bytes32
+    survivors: tuple[str, ...]
+    lost: tuple[str, ...]
+    request: bytes
+    bits: int
+    chunks: tuple[Bytes32, ...]
+    seeds: tuple[Seed, ...]
 
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -222,6 +242,12 @@ class Limits:
         """The hub's lists, and the manifests of vectors of ``nbytes`` together."""
         one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes) + FRAME_BYTES
         return envelope.OVERHEAD + self.sites * one
+
+    def release(self, nbytes: int) -> int:
+        """What the hub says of a release of ``nbytes``, with the seeds of its masks."""
+        chunks = (1 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
+        one = NAME_BYTES + SECRET_BYTES + 2 * FRAME_BYTES
+        return envelope.OVERHEAD + 2 * KEY_BYTES + 8 * FRAME_BYTES + chunks + self.sites * one
 
     @property
     def unmasking(self) -> int:
