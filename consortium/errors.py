@@ -122,6 +122,16 @@ class ReleaseError(ConsortiumError):
     code = "release-differs"
 
 
+class ContradictionError(ConsortiumError):
+    """What is published contradicts what was signed."""
+
+    code = "contradiction"
+
+    def __init__(self, where: str, sentence: str) -> None:
+        super().__init__(f"{where}: {sentence}")
+        self.where, self.sentence = where, sentence
+
+
 class SiteError(ConsortiumError):
     """A site is missing, refused, or failed."""
 

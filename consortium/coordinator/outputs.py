@@ -37,12 +37,16 @@ class Publisher:
     space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
+    pages : bool
+        Whether the page with its pictures is written, too; without it the numbers alone are, to be
+        compared.
     """
 
     folder: Path
     study: Study
     space: Space
     sampler: str | None = None
+    pages: bool = True
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
@@ -57,6 +61,8 @@ class Publisher:
 
     def _publish_entries(self, result: Result, report: PrivacyReport) -> None:
         files = write_results(self.folder, self.study, self.space, result)
+        if not self.pages:
+            return
         day = datetime.now(UTC).date()
         write_feature_page(
             self.folder, self.study, self.space, result, report, files=files, day=day
@@ -78,6 +84,8 @@ class Publisher:
             result.numbers,
             noise if told else None,
         )
+        if not self.pages:
+            return
         floor = noise_in_maps(noise, components) if told else None
         write_page(
             self.folder,

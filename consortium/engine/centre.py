@@ -17,6 +17,7 @@ from consortium.algorithms.base import Result, Shape
 from consortium.engine.clock import Clock
 from consortium.engine.closing import Closing, most_closing, own_platform
 from consortium.engine.ending import end_notice
+from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.names import (
     ANNOUNCEMENT,
@@ -32,7 +33,7 @@ from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_
 from consortium.engine.releases import Releases
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
-from consortium.engine.transcript import TRANSCRIPT, Kept, Transcript
+from consortium.engine.transcript import TRANSCRIPT, Transcript
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConsortiumError,
@@ -102,7 +103,7 @@ class Centre:
         self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.context.announcement)
         self.context = self.context.started_with(self._wait_for_sites())
         self._hub = self._make_hub()
-        self._releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
+        self.releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
         sizes = self._sizes
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.context.study, self._shape())
@@ -112,7 +113,7 @@ class Centre:
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)
-            self._records.append(self._releases.check_kept(done, self.session.stage))
+            self._records.append(self.releases.check_kept(done, self.session.stage))
             values = self.session.stage.mechanism.lattice.decode(done.ring)
             self.session.accept(values, done.survivors)
         return plan
@@ -220,7 +221,7 @@ class Centre:
         if masked:
             self._request(number)
         else:
-            self._contributions(number, self._releases.survivors(number, stage))
+            self._contributions(number, self.releases.survivors(number, stage))
         total = self._sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
@@ -231,7 +232,7 @@ class Centre:
         )
         # Only what has passed the promise is told: no seed of another round is ever shown.
         done = session.accept(mechanism.lattice.decode(ring), survivors)
-        self._records.append(self._releases.post(total, digest, ring, stage))
+        self._records.append(self.releases.post(total, digest, ring, stage))
         self._transcript.append(
             Kept(number, done.stage, done.statistic, done.survivors, ring, digest)
         )
@@ -359,7 +360,7 @@ class Centre:
             tuple(self._records),
             dict(own_platform()),
         )
-        self._releases.close(closing)
+        self.releases.close(closing)
         study = self.context.study
         if not study.checkers:
             return
@@ -368,7 +369,7 @@ class Centre:
             "attestations",
             {site: self._names.attestation(site) for site in study.sites},
             most_closing(len(self._records)),
-            self._releases.receive_attestation,
+            self.releases.receive_attestation,
             study.timing.answer,
             late=dict.fromkeys(self._late, late),
         )

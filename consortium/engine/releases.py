@@ -14,10 +14,10 @@ from consortium.engine.closing import (
     most_closing,
     record_of,
 )
+from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import Mailbox, foreign
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.engine.run_context import RunContext
-from consortium.engine.transcript import Kept
 from consortium.errors import ExchangeError, OutputError, ProtocolError, TakenError
 from consortium.secagg import OVERHEAD, RoundSum, messages, seal, unseal
 from consortium.secagg.key_directory import Session

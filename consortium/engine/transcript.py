@@ -10,43 +10,17 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
 
 import numpy as np
 
-from consortium.algorithms.base import Array
+from consortium.engine.kept_round import Kept
 from consortium.errors import OutputError
 from consortium.files.atomic import DAMAGED, write_bytes
 
 TRANSCRIPT = "transcript"
 _RINGS = (np.dtype("<u4"), np.dtype("<u8"))
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A round of the transcript.
-
-    Parameters
-    ----------
-    number : int
-        1, 2, ...
-    stage, statistic : str
-    survivors : tuple of int
-        Sites in the sum, as indices.
-    ring : array of uint32 or uint64
-        What was released.
-    query : bytes
-        Digest of the round's question.
-    """
-
-    number: int
-    stage: str
-    statistic: str
-    survivors: tuple[int, ...]
-    ring: Array
-    query: bytes
 
 
 class Transcript:

@@ -40,6 +40,16 @@ class Joining:
         self._held: dict[str, bytes] = {}
 
     @property
+    def session(self) -> Session:
+        """What hub and sites have in common."""
+        return self._session
+
+    @property
+    def directory(self) -> Directory:
+        """Everybody's public keys; raises as `notes`."""
+        return self._known
+
+    @property
     def notes(self) -> Mapping[str, bytes]:
         """Every site's note, signed by the site itself.
 

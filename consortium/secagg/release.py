@@ -95,8 +95,13 @@ def check_seeds(
     Raises
     ------
     ProtocolError
-        It names the site whose seed is another.
+        If there are none; or it names the site whose seed is another.
     """
+    if len(release.seeds) != len(session.roster.sites):
+        raise ProtocolError(
+            f"The release of round {number} doesn't show the seeds of its masks, so that nobody "
+            "can add it again."
+        )
     alive = set(release.survivors)
     for site, seed in zip(session.roster.sites, release.seeds, strict=True):
         genuine = is_self_seed if site in alive else is_key_seed

@@ -20,6 +20,7 @@ from consortium.errors import (
     LedgerError,
     PrivacyError,
     ProtocolError,
+    ReleaseError,
 )
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
@@ -136,4 +137,6 @@ def public_reason(error: Exception) -> str:
         return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):
         return "its ledger can't be used; the site's own log says why"
+    if isinstance(error, ReleaseError):
+        return "what was released is not what sites signed for; the site's own log says where"
     return "its own rules refuse the study; the site's own log says why"

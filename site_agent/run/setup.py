@@ -5,6 +5,7 @@ Every step is repeatable: what was received or sent before is taken from the sit
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,12 +37,15 @@ class Joined:
         Which holds its shares of everybody's secrets.
     sizes : Limits
         The longest that the messages of secure aggregation may be.
+    announced : bytes
+        SHA-256 of what the centre announced, which this site's people approved.
     """
 
     context: RunContext
     plan: Plan
     party: Party
     sizes: MessageLimits
+    announced: bytes
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Setup:
         self.outcome: Joined | LeftOut | None = None
         self._site = site
         self._context = context
+        self._announced = hashlib.sha256(context.announcement).digest()
         self._note = note
         self._permission = permission
         self._outbox = outbox
@@ -166,7 +171,7 @@ class Setup:
             return False
         self._party.receive_shares(bundle)
         self._outbox.keep("shares", bundle)
-        self.outcome = Joined(self._context, self._plan, self._party, self._sizes)
+        self.outcome = Joined(self._context, self._plan, self._party, self._sizes, self._announced)
         return True
 
     def _shape(self) -> Shape:

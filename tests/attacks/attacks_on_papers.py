@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.engine.transcript import Kept, Transcript
+from consortium.engine.kept_round import Kept
+from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
 from consortium.membership import admission, signed_study
 from consortium.membership.keys import Identity, create_identity, load_identity

@@ -10,7 +10,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.engine.transcript import Kept, Transcript
+from consortium.engine.kept_round import Kept
+from consortium.engine.transcript import Transcript
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,

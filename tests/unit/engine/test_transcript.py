@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from consortium.engine.transcript import Kept, Transcript, write_bytes
+from consortium.engine.kept_round import Kept
+from consortium.engine.transcript import Transcript, write_bytes
 from consortium.errors import OutputError
 
 

@@ -1,0 +1,271 @@
+"""What the command ``verify`` does: an output folder against what sites and centre signed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from consortium.algorithms.base import Result
+from consortium.coordinator.evidence import ROSTER_FILE, STUDY_FILE, STUDY_FOLDER, digests_of
+from consortium.coordinator.outputs import Publisher
+from consortium.coordinator.run_folder import read_run
+from consortium.coordinator.same_files import difference
+from consortium.engine.closing import Closing, Published, decode
+from consortium.engine.kept_round import Kept
+from consortium.engine.names import PUBLISHED
+from consortium.engine.run_context import RunContext
+from consortium.engine.session import Session
+from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.errors import ConsortiumError, ContradictionError, ExchangeError
+from consortium.exchange import Exchange
+from consortium.files.atomic import beside
+from consortium.files.strict_yaml import read_yaml
+from consortium.membership.roster import Membership, fingerprint
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import read_signed
+from consortium.space.study_space import Space, study_space
+from consortium.verification import record as names
+from consortium.verification.closing import hear_attestations, read_closing
+from consortium.verification.record import Record, place
+from consortium.verification.replay import differs, replay
+from consortium.verification.rounds import Released, read_round
+from consortium.verification.setting import Setting, read_setting
+from consortium.verification.sums import add_rounds_again
+from consortium.verification.verdict import Verdict
+
+_T = TypeVar("_T")
+_CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
+_COPY = "The file is not the one that the centre published: whoever had this copy changed it."
+_UNKNOWN = "Whoever had this copy can have caused it, or the centre."
+
+
+@dataclass
+class Checkup:
+    """One check of an output folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder of a run.
+    sites : Path, optional
+        YAML file of fingerprints, by the names of sites and 'centre', as they publish themselves.
+    exchange : Exchange, optional
+        Where the run's messages lie: its sums are then added again.
+    """
+
+    folder: Path
+    sites: Path | None = None
+    exchange: Exchange | None = None
+
+    def __post_init__(self) -> None:
+        self.verdict = Verdict()
+        self._authentic: dict[str, bool] = {}
+
+    def run(self) -> Verdict:
+        """Check everything that can be checked; never raises for what it finds."""
+        with self._noted():
+            record, context, space = self._papers()
+            self._files(record)
+            setting = read_setting(record, context)
+            rounds = self._rounds(record, setting)
+            closing = read_closing(record, setting, rounds)
+            if not self.verdict.contradicted:
+                self._result(record, setting, space, rounds, closing)
+            hear_attestations(record, setting, rounds, self.verdict)
+            if self.exchange is not None and not self.verdict.contradicted:
+                add_rounds_again(self.exchange, setting, rounds, self.verdict)
+            self._unshown(setting, rounds)
+        return self.verdict
+
+    # -- who signs ------------------------------------------------------------------------
+
+    def _papers(self) -> tuple[Record, RunContext, Space]:
+        """The signed study and roster, under keys that come from elsewhere if possible."""
+        folder = self.folder / names.EVIDENCE
+        study_file = folder / STUDY_FOLDER / STUDY_FILE
+        run = _told(lambda: read_run(self.folder), "run.json")
+        if run is None:
+            raise ContradictionError("run.json", "is missing: this is no output folder of a run.")
+        self.verdict.run = run.run
+        members = _told(lambda: read_roster(folder / ROSTER_FILE), place(ROSTER_FILE))
+        signed = _told(
+            lambda: read_signed(study_file, members), place(f"{STUDY_FOLDER}/{STUDY_FILE}")
+        )
+        self._compare_keys(members, signed.study.sites)
+        if run.study != signed.study.digest:
+            raise ContradictionError("run.json", "it is of another study than the signed one.")
+        space = study_space(signed.study, study_file.parent)
+        context = RunContext(
+            run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
+        )
+        return Record(run.run, signed.keys, self._read), context, space
+
+    def _compare_keys(self, members: Membership, sites: Sequence[str]) -> None:
+        if self.sites is None:
+            self.verdict.tell(
+                place(ROSTER_FILE),
+                "the names of hospitals, and their keys, rest on the coordinator's word alone; "
+                "give the fingerprints that they publish themselves with --sites.",
+            )
+            return
+        known = fingerprints(self.sites)
+        for name in ("centre", *sites):
+            own = fingerprint(members.keys[name])
+            if name not in known:
+                self.verdict.leave_open(str(self.sites), f"has no fingerprint of {name}.")
+            elif known[name] != own:
+                raise ContradictionError(
+                    place(ROSTER_FILE),
+                    f"gives {name} the key {own}, and {name} says that its own is {known[name]}.",
+                )
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return beside(self.folder / names.EVIDENCE, name).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    # -- what is published ----------------------------------------------------------------
+
+    def _files(self, record: Record) -> None:
+        """Every file is the one that the centre published, and none was added."""
+        body = record.message(names.PUBLISHED, PUBLISHED)
+        listed = _told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
+        found = digests_of(self.folder)
+        for name in sorted(listed.keys() | found.keys()):
+            self._authentic[name] = name in listed and found.get(name) == listed[name]
+            if self._authentic[name]:
+                continue
+            if name not in found:
+                what = "is missing, though the centre published it."
+            elif name in listed:
+                what = "is not the file that the centre published."
+            else:
+                what = "is not among the files that the centre published."
+            self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
+
+    def _rounds(self, record: Record, setting: Setting) -> list[Released]:
+        kept: list[Kept] = []
+        with self._noted("transcript"):
+            kept.extend(Transcript(self.folder / TRANSCRIPT).rounds())
+        self.verdict.rounds = len(kept)
+        rounds = []
+        for each in kept:
+            with self._noted():
+                rounds.append(read_round(record, setting, each))
+        return rounds
+
+    def _result(
+        self,
+        record: Record,
+        setting: Setting,
+        space: Space,
+        rounds: Sequence[Released],
+        closing: Closing,
+    ) -> None:
+        """Compute the result once more from what was released, and compare the files."""
+
+        def fetch(digest: str, size: int) -> bytes:
+            del size
+            return record.file(f"public/{digest}")
+
+        with self._noted():
+            session, result = replay(setting, rounds, fetch, closing.platform, self.verdict)
+            if result is None:
+                raise ContradictionError(place(names.CLOSED), "the run ends before its analysis.")
+            self._compare_files(setting, space, session, result, closing)
+
+    def _compare_files(
+        self, setting: Setting, space: Space, session: Session, result: Result, closing: Closing
+    ) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            again = Path(name)
+            study = setting.context.study
+            Publisher(again, study, space, pages=False).publish(
+                setting.plan, session.rounds, result
+            )
+            for file in sorted(digests_of(again)):
+                what = difference(self.folder / file, again / file)
+                if what is not None:
+                    with self._noted():
+                        differs(file, what, closing.platform, self.verdict)
+
+    # -- what stays open ------------------------------------------------------------------
+
+    def _unshown(self, setting: Setting, rounds: Sequence[Released]) -> None:
+        kinds = {
+            "each": [d.number for d in rounds if d.stage.mechanism.each],
+            "hidden": [d.number for d in rounds if not (d.summed or d.stage.mechanism.each)],
+            "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
+        }
+        scheme = setting.context.study.privacy.scheme
+        said = {
+            "each": "each site's own answer was released; what the centre says of them is not "
+            "compared with what they sent",
+            "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
+            "vectors: that it is what the sites sent rests on the centre's word. A study with "
+            "scheme secure-sum can be shown",
+            "summed": "too few sites attest that they added it again; fetch the messages with "
+            "--exchange",
+        }
+        for kind, numbers in kinds.items():
+            if numbers:
+                self.verdict.leave_open(f"rounds {_ranges(numbers)}", f"{said[kind]}.")
+
+    @contextmanager
+    def _noted(self, where: str = "") -> Iterator[None]:
+        """Write a contradiction down, with who can have caused it."""
+        try:
+            yield
+        except ContradictionError as error:
+            self.verdict.contradict(error, self._blame(error.where))
+        except ExchangeError as error:
+            self.verdict.leave_open(where or "exchange", str(error))
+        except ConsortiumError as error:
+            self.verdict.contradict(ContradictionError(where or names.EVIDENCE, str(error)))
+
+    def _blame(self, where: str) -> str:
+        if where not in self._authentic:
+            return _UNKNOWN
+        return _CENTRE if self._authentic[where] else _COPY
+
+
+def fingerprints(path: Path) -> dict[str, str]:
+    """Read fingerprints by name.
+
+    Raises
+    ------
+    ContradictionError
+        If the file can't be read so.
+    """
+    try:
+        content = read_yaml(path)
+        return {str(name): str(value) for name, value in dict(content).items()}
+    except (OSError, ValueError, TypeError) as error:
+        raise ContradictionError(
+            str(path), "can't be read; write one line a site, 'name: fingerprint'."
+        ) from error
+
+
+def _told(act: Callable[[], _T], where: str) -> _T:
+    try:
+        return act()
+    except ContradictionError:
+        raise
+    except ConsortiumError as error:
+        raise ContradictionError(where, str(error)) from error
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in ascending order, with runs of them as a-b."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
