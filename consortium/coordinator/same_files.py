@@ -9,6 +9,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 
+from consortium.space.nifti import UNREADABLE
 from consortium.verification.replay import SLACK, relative
 from consortium.verification.setting import alike
 
@@ -28,7 +29,7 @@ def difference(published: Path, again: Path) -> str | None:
         return "is missing, though it follows from what was released"
     try:
         same = compare(published, again)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError):
+    except (*UNREADABLE, KeyError, TypeError, AttributeError, RecursionError):
         return "can't be read"
     return None if same else "does not follow from what was released"
 
