@@ -116,6 +116,12 @@ class OversizedError(ExchangeError):
     code = "oversized"
 
 
+class DisagreementError(ConsortiumError):
+    """Two parties of a run would go on with different plans."""
+
+    code = "plan-differs"
+
+
 class ReleaseError(ConsortiumError):
     """What was released is not what the sites signed for."""
 

@@ -109,6 +109,7 @@ class Centre:
         plan = make_plan(self.context.study, self._shape())
         self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
+        self._hub.check_common(plan_digest(plan))
         self._mail.put(self._names.setup("shares"), self._hub.shares())
         self.session = Session(plan)
         for done in self._transcript.rounds():

@@ -59,10 +59,14 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Share(Body, frozen=True, forbid_unknown_fields=True):
-    """One ciphertext for every holder in roster order (empty for the sender itself)."""
+    """One ciphertext for every holder in roster order (empty for the sender itself).
+
+    ``common`` is a digest of what the application must have in common, from everybody's notes.
+    """
 
     transcript: Bytes32
     sealed: tuple[bytes, ...]
+    common: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
 class Shares(Body, frozen=True, forbid_unknown_fields=True):
@@ -231,7 +235,7 @@ class Limits:
     def share(self) -> int:
         """One site's shares for all who hold them."""
         one = self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
-        return envelope.OVERHEAD + (self.holders or self.sites) * one
+        return envelope.OVERHEAD + 2 * KEY_BYTES + (self.holders or self.sites) * one
 
     @property
     def shares(self) -> int:

@@ -66,10 +66,8 @@ def hear_attestations(
         if _agrees(said, setting, rounds, site, verdict):
             agreeing.append(said)
     colluding = study.privacy.colluding_sites
-    for done in rounds:
-        bits = sum(done.number in said.checked for said in agreeing)
-        if done.summed and bits > colluding:
-            verdict.shown.add(done.number)
+    shown = shown_by(agreeing, len(rounds), colluding)
+    verdict.shown |= {done.number for done in rounds if done.summed and done.number in shown}
     answers = setting.context.roster.answers if setting.session.roster.masked else 0
     needed = bodies.attesting(study.sites, colluding, answers)
     if study.checkers and len(agreeing) < needed:
@@ -78,6 +76,23 @@ def hear_attestations(
             f"{len(agreeing)} sites attest this result where {needed} are needed to know that the "
             "run has no other; ask the missing sites.",
         )
+
+
+def shown_by(agreeing: Sequence[bodies.Attestation], rounds: int, colluding: int) -> set[int]:
+    """Rounds that more sites have checked than may lie together."""
+    return {
+        number
+        for number in range(1, rounds + 1)
+        if sum(number in said.checked for said in agreeing) > colluding
+    }
+
+
+def same_result(
+    said: bodies.Attestation, announced: bytes, keys: bytes, plan: bytes, records: Sequence[bytes]
+) -> bool:
+    """Whether a site attests exactly this result, and disputes nothing of it."""
+    told = (said.announcement, said.keys, said.plan, said.records, said.refuted)
+    return told == (announced, keys, plan, tuple(records), ())
 
 
 def _attestation(record: Record, site: str) -> bodies.Attestation:
@@ -107,11 +122,11 @@ def _agrees(
         verdict.tell(where, f"{site} contributed to round {number}, which lists it as lost.")
     if said.earlier:
         verdict.tell(where, f"{site} answered in other runs of this study: {_few(said.earlier)}.")
-    own = (setting.announced, setting.keys, plan_digest(setting.plan))
-    records = tuple(done.record for done in rounds)
+    records = [done.record for done in rounds]
+    plan = plan_digest(setting.plan)
     if said.refuted:
         return False
-    if (said.announcement, said.keys, said.plan, said.records) != (*own, records):
+    if not same_result(said, setting.announced, setting.keys, plan, records):
         verdict.leave_open(
             where,
             f"{site} attests another result of this run: it, or the centre, lies; ask {site} for "

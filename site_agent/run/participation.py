@@ -16,6 +16,7 @@ from consortium.engine.run_context import RunContext
 from consortium.errors import (
     CopyError,
     DataError,
+    DisagreementError,
     ExchangeError,
     LedgerError,
     PrivacyError,
@@ -137,6 +138,10 @@ def public_reason(error: Exception) -> str:
         return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):
         return "its ledger can't be used; the site's own log says why"
+    if isinstance(error, DisagreementError):
+        return (
+            "it works out another plan than others; compare the versions of software and libraries"
+        )
     if isinstance(error, ReleaseError):
         return "what was released is not what sites signed for; the site's own log says where"
     return "its own rules refuse the study; the site's own log says why"
