@@ -26,7 +26,7 @@ def main() -> None:
     from tests.support.finished_run import STUDY, play
     from tests.support.local_consortium import build
 
-    text = STUDY.replace("rounds: 2}", f"rounds: {ROUNDS}}}").replace("epsilon: 8", "epsilon: 50")
+    text = STUDY.replace("rounds: 2}", f"rounds: {ROUNDS}}}")
     table = Table("checked", "rounds", "exit code", "files", "kB", "CPU s", "wall s")
     slowest = 0.0
     with tempfile.TemporaryDirectory() as name:

@@ -26,12 +26,12 @@ from consortium.verification import record as kept
 from consortium.verification.setting import plan_record
 from consortium.views import files_of
 
-STUDY_FOLDER, STUDY_FILE, ROSTER_FILE = "study", "study.yaml", "roster.yaml"
+STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
 _PASSING = ("waiting.json",)
 
 
 def keep_evidence(
-    folder: Path, releases: Releases, papers: tuple[Path, Path], plan: Plan, rounds: int
+    folder: Path, releases: Releases, study_file: Path, plan: Plan, rounds: int
 ) -> None:
     """Keep all that a check needs, and sign for every file: the last thing written to a folder.
 
@@ -41,8 +41,8 @@ def keep_evidence(
         The output folder, with everything else in it.
     releases : Releases
         Of the run.
-    papers : (Path, Path)
-        The study file and the roster.
+    study_file : Path
+        With its signature, mask and atlas beside it.
     plan : Plan
     rounds : int
         Rounds that were released.
@@ -54,14 +54,16 @@ def keep_evidence(
     OutputError
         If a file can't be read or written.
     """
-    study, roster = papers
-    keep_papers(folder, plan.study, study, roster)
+    keep_papers(folder, plan.study, study_file)
     keep_messages(folder, releases, plan, rounds)
     sign_files(folder, releases.mail)
 
 
-def keep_papers(folder: Path, study: Study, study_file: Path, roster: Path) -> None:
-    """Copy the signed study, the files that it names, and the signed roster.
+def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
+    """Copy the signed study and the files that it names.
+
+    Its signature holds the keys of its own sites, which the announcement lists; the roster, which
+    names the consortium's other members, too, is not published.
 
     Raises
     ------
@@ -70,7 +72,6 @@ def keep_papers(folder: Path, study: Study, study_file: Path, roster: Path) -> N
     """
     place = folder / kept.EVIDENCE
     copies = {
-        place / ROSTER_FILE: roster,
         place / STUDY_FOLDER / STUDY_FILE: study_file,
         signature_path(place / STUDY_FOLDER / STUDY_FILE): signature_path(study_file),
     }

@@ -97,8 +97,7 @@ def _run_flow(
 
     def publish(plan: Plan, rounds: list[Round], result: Result) -> str:
         reports.append(publisher.publish(plan, rounds, result))
-        papers = files.study, files.roster
-        keep_evidence(files.out, centre.releases, papers, plan, len(rounds))
+        keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
         return "\n\n".join(statement(reports[-1]))
 
     with embedded_prefect(files.out / ".prefect"):

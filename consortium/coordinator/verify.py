@@ -10,23 +10,31 @@ from pathlib import Path
 from typing import TypeVar
 
 from consortium.algorithms.base import Result
-from consortium.coordinator.evidence import ROSTER_FILE, STUDY_FILE, STUDY_FOLDER, digests_of
+from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.run_folder import read_run
 from consortium.coordinator.same_files import difference
 from consortium.engine.closing import Closing, Published, decode
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED
+from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.session import Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.errors import ConsortiumError, ContradictionError, ExchangeError
+from consortium.errors import (
+    ConfigurationError,
+    ConsortiumError,
+    ContradictionError,
+    ExchangeError,
+    ProtocolError,
+)
 from consortium.exchange import Exchange
 from consortium.files.atomic import beside
 from consortium.files.strict_yaml import read_yaml
 from consortium.membership.roster import Membership, fingerprint
-from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
+from consortium.secagg import CENTRE
+from consortium.secagg.envelope import claimed
 from consortium.space.study_space import Space, study_space
 from consortium.verification import record as names
 from consortium.verification.closing import hear_attestations, read_closing
@@ -84,14 +92,17 @@ class Checkup:
     # -- who signs ------------------------------------------------------------------------
 
     def _papers(self) -> tuple[Record, RunContext, Space]:
-        """The signed study and roster, under keys that come from elsewhere if possible."""
-        folder = self.folder / names.EVIDENCE
-        study_file = folder / STUDY_FOLDER / STUDY_FILE
+        """The signed study, under keys that come from elsewhere if possible."""
+        study_file = self.folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
         run = _told(lambda: read_run(self.folder), "run.json")
-        if run is None:
-            raise ContradictionError("run.json", "is missing: this is no output folder of a run.")
+        if run is None or not study_file.exists():
+            raise ConfigurationError(
+                f"{self.folder} is no output folder of a run with its evidence, of which nothing "
+                "can be shown; ask the coordinator for the whole folder."
+            )
         self.verdict.run = run.run
-        members = _told(lambda: read_roster(folder / ROSTER_FILE), place(ROSTER_FILE))
+        announced = self._read(names.ANNOUNCED) or b""
+        members = _told(lambda: announced_members(announced), place(names.ANNOUNCED))
         signed = _told(
             lambda: read_signed(study_file, members), place(f"{STUDY_FOLDER}/{STUDY_FILE}")
         )
@@ -107,7 +118,7 @@ class Checkup:
     def _compare_keys(self, members: Membership, sites: Sequence[str]) -> None:
         if self.sites is None:
             self.verdict.tell(
-                place(ROSTER_FILE),
+                place(names.ANNOUNCED),
                 "the names of hospitals, and their keys, rest on the coordinator's word alone; "
                 "give the fingerprints that they publish themselves with --sites.",
             )
@@ -119,7 +130,7 @@ class Checkup:
                 self.verdict.leave_open(str(self.sites), f"has no fingerprint of {name}.")
             elif known[name] != own:
                 raise ContradictionError(
-                    place(ROSTER_FILE),
+                    place(names.ANNOUNCED),
                     f"gives {name} the key {own}, and {name} says that its own is {known[name]}.",
                 )
 
@@ -225,6 +236,8 @@ class Checkup:
             self.verdict.contradict(error, self._blame(error.where))
         except ExchangeError as error:
             self.verdict.leave_open(where or "exchange", str(error))
+        except ConfigurationError as error:  # the reader's own side
+            self.verdict.leave_open(where or str(self.folder), str(error))
         except ConsortiumError as error:
             self.verdict.contradict(ContradictionError(where or names.EVIDENCE, str(error)))
 
@@ -239,15 +252,33 @@ def fingerprints(path: Path) -> dict[str, str]:
 
     Raises
     ------
-    ContradictionError
+    ConfigurationError
         If the file can't be read so.
     """
     try:
         content = read_yaml(path)
         return {str(name): str(value) for name, value in dict(content).items()}
     except (OSError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} can't be read; write one line a site, 'name: fingerprint'."
+        ) from error
+
+
+def announced_members(message: bytes) -> Membership:
+    """Who took part, as an announcement claims; the study's signature is to hold these keys.
+
+    Raises
+    ------
+    ContradictionError
+        If it is no announcement.
+    """
+    try:
+        told = read_announcement(claimed(message).body)["keys"]
+        keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
+        return Membership(1, keys.pop(CENTRE), keys)
+    except (ProtocolError, KeyError, ValueError, TypeError) as error:
         raise ContradictionError(
-            str(path), "can't be read; write one line a site, 'name: fingerprint'."
+            place(names.ANNOUNCED), "is missing, or no announcement of a run."
         ) from error
 
 

@@ -58,7 +58,7 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
     advertisements: tuple[bytes, ...]
 
 
-class Share(Body, frozen=True, forbid_unknown_fields=True):
+class Share(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One ciphertext for every holder in roster order (empty for the sender itself).
 
     ``common`` is a digest of what the application must have in common, from everybody's notes.

@@ -14,7 +14,7 @@ from consortium.algorithms.base import Shape
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.queries import decode_note, read_announcement
 from consortium.engine.run_context import RunContext, read_start
-from consortium.errors import ConsortiumError, ContradictionError
+from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, legible
 from consortium.secagg.key_directory import Directory, Session, read_keys
 from consortium.study.agreed import plan_integers
 from consortium.study.plan import Plan, count_rounds, make_plan
@@ -51,12 +51,14 @@ def read_setting(record: Record, approved: RunContext) -> Setting:
     ----------
     record : Record
     approved : RunContext
-        As the signed study and roster have it.
+        As the signed study has it.
 
     Raises
     ------
     ContradictionError
-        If one is not what the study, the roster and the others lead to.
+        If one is not what the study and the others lead to.
+    ConfigurationError
+        If the run was announced with another version of this software.
     """
     body = record.message(ANNOUNCED, ANNOUNCEMENT)
     _check_announced(body, approved)
@@ -83,20 +85,17 @@ def read_setting(record: Record, approved: RunContext) -> Setting:
     )
 
 
-def announced_version(body: bytes) -> str:
-    """Version of this software that a run was announced with."""
-    return str(read_announcement(body).get("version"))
-
-
 def _check_announced(body: bytes, approved: RunContext) -> None:
     if body == approved.announcement:
         return
     said, own = read_announcement(body), json.loads(approved.announcement)
     if said.get("version") != __version__:
-        what = f"was run by version {said.get('version')}, and this is {__version__}; install it"
-    else:
-        other = [name for name in own if said.get(name) != own[name]]
-        what = f"tells of another {', '.join(other) or 'study'} than the signed study and roster"
+        raise ConfigurationError(
+            f"The run was announced with version {legible(said.get('version'), 40)}, and this is "
+            f"{__version__}; install that one and check again."
+        )
+    other = [name for name in own if said.get(name) != own[name]]
+    what = f"tells of another {', '.join(other) or 'study'} than the signed study"
     raise ContradictionError(place(ANNOUNCED), f"{what}.")
 
 

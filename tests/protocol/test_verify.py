@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.evidence import digests_of
-from consortium.coordinator.verify import Checkup
+from consortium.coordinator.verify import Checkup, announced_members
 from consortium.exchange import DirectoryExchange
-from consortium.membership.roster_file import fingerprint, read_roster
+from consortium.membership.roster import fingerprint
 from consortium.verification.verdict import Verdict
 from tests.support.finished_run import Finished, finished
 
@@ -31,7 +31,7 @@ def checked(folder: Path, exchange: Path | None = None, sites: Path | None = Non
 
 
 def published_fingerprints(folder: Path, path: Path) -> Path:
-    keys = read_roster(folder / "evidence" / "roster.yaml").keys
+    keys = announced_members((folder / "evidence" / "announcement").read_bytes()).keys
     lines = [f"{name}: {fingerprint(key)}" for name, key in keys.items()]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -107,6 +107,26 @@ def _seeds(out: Path) -> list[tuple[bytes, ...]]:
 
     found = sorted((out / "evidence").glob("*/release"))
     return [messages.decode(messages.Release, decode(f.read_bytes())[5], "").seeds for f in found]
+
+
+def test_a_run_of_another_version_is_left_open(
+    good: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("consortium.verification.setting", "consortium.engine.run_context"):
+        monkeypatch.setattr(f"{module}.__version__", "9.9.9")
+    verdict = checked(good.out)
+    assert verdict.code == 2
+    assert "install that one" in "\n".join(verdict.lines())
+
+
+def test_a_folder_without_evidence_is_left_open(tmp_path: Path) -> None:
+    verdict = checked(tmp_path)
+    assert verdict.code == 2
+    assert "no output folder of a run" in verdict.lines()[0]
+
+
+def test_other_members_of_the_consortium_are_not_named(good: Finished) -> None:
+    assert not list(good.out.rglob("roster*"))
 
 
 # -- tampering ------------------------------------------------------------------------------
@@ -213,7 +233,10 @@ TAMPERING: dict[str, Callable[[Path], None]] = {
     "run-renamed": _json("run.json", lambda c: c.update(run="small-0002")),
     "study-edited": _bytes(f"{_E}/study/study.yaml", lambda d: d.replace(b"8,", b"9,")),
     "study-signature-changed": _bytes(f"{_E}/study/study.yaml.sig", _flip),
-    "roster-edited": _bytes(f"{_E}/roster.yaml", lambda d: d.replace(b"serial: 5", b"serial: 6")),
+    "study-signed-by-another-key": _bytes(
+        f"{_E}/study/study.yaml.sig", lambda d: d.replace(b"centre: ", b"centre: 0")
+    ),
+    "announcement-removed": _remove(f"{_E}/announcement"),
     "announcement-changed": _bytes(f"{_E}/announcement", _flip),
     "keys-changed": _bytes(f"{_E}/keys", _flip),
     "start-exchanged": _copied(f"{_E}/closing", f"{_E}/start"),

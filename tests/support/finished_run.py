@@ -44,7 +44,7 @@ def publish(village: LocalConsortium, centre: Centre) -> None:
     assert centre.session is not None
     plan, rounds = centre.session.plan, centre.session.rounds
     Publisher(files.out, plan.study, village.space).publish(plan, rounds, result)
-    keep_evidence(files.out, centre.releases, (files.study, files.roster), plan, len(rounds))
+    keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
 
 
 @dataclass(frozen=True)
