@@ -13,8 +13,10 @@ from consortium.space.nifti import UNREADABLE
 from consortium.verification.replay import SLACK, relative
 from consortium.verification.setting import alike
 
-_APART = ("versions", "cross_check")
+_APART = "versions"
 """Of `privacy_report.json`: what tells of the machine that wrote it."""
+_OTHER = "cross_check"
+"""Of the same: what another library says, comparable only within one version of it."""
 
 
 def difference(published: Path, again: Path) -> str | None:
@@ -42,8 +44,11 @@ def _same_image(one: Path, other: Path) -> bool:
 
 def _same_json(one: Path, other: Path) -> bool:
     first, second = (json.loads(path.read_text(encoding="utf-8")) for path in (one, other))
+    apart = [_APART]
+    if isinstance(second.get(_OTHER), dict):
+        apart += [_OTHER] if first[_OTHER]["version"] != second[_OTHER]["version"] else []
     for each in (first, second):
-        for name in _APART:
+        for name in apart:
             each.pop(name, None)
     return alike(first, second, SLACK)
 

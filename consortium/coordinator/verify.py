@@ -209,14 +209,11 @@ class Checkup:
 
     def _unshown(self, setting: Setting, rounds: Sequence[Released]) -> None:
         kinds = {
-            "each": [d.number for d in rounds if d.stage.mechanism.each],
-            "hidden": [d.number for d in rounds if not (d.summed or d.stage.mechanism.each)],
+            "hidden": [d.number for d in rounds if not (d.summed or d.each)],
             "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
         }
         scheme = setting.context.study.privacy.scheme
         said = {
-            "each": "each site's own answer was released; what the centre says of them is not "
-            "compared with what they sent",
             "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
             "vectors: that it is what the sites sent rests on the centre's word. A study with "
             "scheme secure-sum can be shown",

@@ -218,7 +218,8 @@ class Centre:
         number, stage = session.number, session.stage
         digest, mechanism = self._ask(session), stage.mechanism
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        self._hub.open(number, digest, masked, mechanism.lattice.bits, opened)
+        bits, each = mechanism.lattice.bits, mechanism.each
+        self._hub.open(number, digest, masked, bits, opened, released=each)
         if masked:
             self._request(number)
         else:

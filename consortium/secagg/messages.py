@@ -89,11 +89,13 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
     seal: Annotated[bytes, msgspec.Meta(min_length=SEALED_OVERHEAD, max_length=SEALED_OVERHEAD)]
 
 
-class Manifest(Body, frozen=True, forbid_unknown_fields=True):
+class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a site has contributed to a round, for everybody: its vectors' digests.
 
     ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
-    its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it.
+    its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it. ``opened`` is the
+    digest of the open vector where each site's own is released, and empty elsewhere: of a vector
+    that stays with the hub nobody gets a digest to search it by.
     """
 
     context: Bytes32
@@ -101,6 +103,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True):
     masked: Annotated[int, msgspec.Meta(ge=0)]
     size: Annotated[int, msgspec.Meta(ge=0)]
     chunks: tuple[Bytes32, ...]
+    opened: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
@@ -128,14 +131,15 @@ class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
     lost: tuple[Bytes32, ...]
 
 
-class Release(Body, frozen=True, forbid_unknown_fields=True):
+class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What the hub has made of a round, for everybody.
 
     ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
     without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of what was released, as
     little-endian integers of the ring. ``seeds`` has one for each site in roster order, of the
     masks that were taken off: a survivor's self-mask seed, a lost site's key seed. It is empty
-    where the sum is not what was released.
+    where the sum is not what was released. ``manifests`` are the survivors', as they were signed,
+    in a round without masks, which has no request to hold them.
     """
 
     context: Bytes32
@@ -145,6 +149,7 @@ class Release(Body, frozen=True, forbid_unknown_fields=True):
     bits: int
     chunks: tuple[Bytes32, ...]
     seeds: tuple[Seed, ...]
+    manifests: tuple[bytes, ...] = ()
 
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -250,7 +255,7 @@ class Limits:
     def release(self, nbytes: int) -> int:
         """What the hub says of a release of ``nbytes``, with the seeds of its masks."""
         chunks = (1 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
-        one = NAME_BYTES + SECRET_BYTES + 2 * FRAME_BYTES
+        one = NAME_BYTES + SECRET_BYTES + 3 * FRAME_BYTES + self.manifest(nbytes)
         return envelope.OVERHEAD + 2 * KEY_BYTES + 8 * FRAME_BYTES + chunks + self.sites * one
 
     @property
@@ -262,7 +267,7 @@ class Limits:
     def manifest(nbytes: int) -> int:
         """What a site signs of its vectors, of ``nbytes`` together."""
         chunks = 2 + nbytes // CHUNK_BYTES
-        return envelope.OVERHEAD + 6 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
+        return envelope.OVERHEAD + KEY_BYTES + 8 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
 
     @staticmethod
     def contribution(nbytes: int) -> int:

@@ -36,7 +36,14 @@ def release_of(total: RoundSum, context: bytes, released: Ring, *, shown: bool) 
     chunks = ring_digests(released)
     seeds = total.seeds if shown else ()
     return messages.Release(
-        context, total.survivors, total.lost, total.request, bits, chunks, seeds
+        context,
+        total.survivors,
+        total.lost,
+        total.request,
+        bits,
+        chunks,
+        seeds,
+        total.manifests,
     )
 
 
@@ -75,6 +82,7 @@ def _check_lists(session: Session, number: int, body: messages.Release) -> None:
     complete = set(body.survivors).isdisjoint(body.lost)
     complete &= sum(map(len, lists)) == len(roster.sites)
     seeds = len(body.seeds) in (0, len(roster.sites))
+    seeds &= len(body.manifests) == (0 if body.request else len(body.survivors))
     if lists != (body.survivors, body.lost) or not (complete and seeds and body.bits in RINGS):
         raise ProtocolError(
             f"The release of round {number} doesn't list every site once, in roster order; don't "

@@ -40,6 +40,8 @@ class RoundSum:
         add them again, so they are shown only of a sum that is released as it is.
     request : bytes
         SHA-256 of the request whose answers opened the sum; empty in a round without masks.
+    manifests : tuple of bytes
+        The survivors', in a round without masks.
     """
 
     number: int
@@ -50,6 +52,7 @@ class RoundSum:
     lost: tuple[str, ...] = ()
     seeds: tuple[bytes, ...] = ()
     request: bytes = b""
+    manifests: tuple[bytes, ...] = ()
 
 
 class Opener:

@@ -68,6 +68,7 @@ def hear_attestations(
     colluding = study.privacy.colluding_sites
     shown = shown_by(agreeing, len(rounds), colluding)
     verdict.shown |= {done.number for done in rounds if done.summed and done.number in shown}
+    verdict.shown |= {done.number for done in rounds if done.each}
     answers = setting.context.roster.answers if setting.session.roster.masked else 0
     needed = bodies.attesting(study.sites, colluding, answers)
     if study.checkers and len(agreeing) < needed:

@@ -12,6 +12,7 @@ from consortium.engine.queries import query_context, sketch_query
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.secagg import messages
 from consortium.secagg.added_again import check_answered, manifests_of
+from consortium.secagg.contribution import opened_digest
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.study.plan import Stage
 from consortium.verification.record import Record, place, round_file
@@ -31,7 +32,7 @@ class Released:
         What was asked.
     release : Release
     manifests : mapping of str to Manifest
-        What each survivor signed for; empty in a round without masks.
+        What each survivor signed for.
     record : bytes
         ρ, SHA-256 of the release as it was posted.
     """
@@ -52,6 +53,11 @@ class Released:
     def summed(self) -> bool:
         """Whether what was released is the sum that was masked."""
         return self.stage.mechanism.scheme == "secure-sum"
+
+    @property
+    def each(self) -> bool:
+        """Whether each site's own answer was released, and found to be what the site signed."""
+        return self.stage.mechanism.each
 
 
 def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
@@ -83,6 +89,8 @@ def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
     except ConsortiumError as error:
         raise ContradictionError(place(where), str(error)) from error
     _check_kept(setting, kept, release, stage)
+    if stage.mechanism.each:
+        _check_rows(kept, manifests, release.context)
     return Released(kept, stage, query, release, manifests, record_of(message))
 
 
@@ -101,7 +109,7 @@ def _manifests(
 ) -> Mapping[str, messages.Manifest]:
     mechanism = stage.mechanism
     if not mechanism.masked_entries:
-        return {}
+        return _told(setting, number, release, stage)
     name = round_file(number, messages.UNMASK)
     data = record.file(name)
     try:
@@ -110,6 +118,30 @@ def _manifests(
         return manifests_of(setting.session, number, request, entries, bits)
     except ConsortiumError as error:
         raise ContradictionError(place(name), str(error)) from error
+
+
+def _told(
+    setting: Setting, number: int, release: messages.Release, stage: Stage
+) -> Mapping[str, messages.Manifest]:
+    """Manifests of a round without masks, which stand in its release."""
+    request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
+    try:
+        return manifests_of(setting.session, number, request, 0, stage.mechanism.lattice.bits)
+    except ConsortiumError as error:
+        where = place(round_file(number, messages.RELEASE))
+        raise ContradictionError(where, str(error)) from error
+
+
+def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context: bytes) -> None:
+    """Where each site's own answer is released, it is the one that the site signed for."""
+    rows = kept.ring.reshape(len(manifests), -1)
+    for row, (site, manifest) in zip(rows, manifests.items(), strict=True):
+        plain = row.astype(row.dtype.newbyteorder("<")).tobytes()
+        if opened_digest(context, plain) != manifest.opened:
+            raise ContradictionError(
+                transcript_file(kept.number, "npy"),
+                f"what is told of {site} in round {kept.number} is not what {site} signed for.",
+            )
 
 
 def _check_kept(setting: Setting, kept: Kept, release: messages.Release, stage: Stage) -> None:

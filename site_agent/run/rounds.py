@@ -191,7 +191,9 @@ class Rounds:
         broadcast = None
         if speaks(asked.stage):
             broadcast = self._neighbours.outgoing(asked.number, asked.digest, share.opened)
-        message = self._party.contribute(asked.number, asked.digest, share.masked, opened)
+        message = self._party.contribute(
+            asked.number, asked.digest, share.masked, opened, released=mechanism.each
+        )
         return Answer(message, broadcast)
 
     def _pay(self, asked: Asked, *, remembered: bool) -> None:

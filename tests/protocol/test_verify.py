@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from consortium.coordinator.evidence import digests_of
+from consortium.coordinator.evidence import digests_of, keep_evidence
 from consortium.coordinator.verify import Checkup, announced_members
 from consortium.exchange import DirectoryExchange
 from consortium.membership.roster import fingerprint
+from consortium.privacy.mechanism import Mechanism
+from consortium.report import accounting as accounting_module
 from consortium.verification.verdict import Verdict
 from tests.support.finished_run import Finished, finished
+from tests.support.gossip_algorithm import TEXT, register
+from tests.support.local_consortium import LocalConsortium, build, conduct
 
 ROUND = "transcript/round-00002"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _second_opinion_once() -> Iterator[None]:
+    """The second library takes a second for each report, and every report here is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        true = accounting_module.cross_check
+        known = cache(lambda losses, delta: true(list(losses), delta))
+        patch.setattr(accounting_module, "cross_check", lambda m, d: known(tuple(m), d))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +96,36 @@ def test_the_sums_are_added_again_with_a_lost_site(tmp_path: Path) -> None:
     assert verdict.shown == {1, 2, 3}
     assert not verdict.contradicted, verdict.lines()
     assert "east has not attested" in "\n".join(verdict.lines())
+
+
+def _each(root: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
+    """Play and check a run that releases each site's own answer, but for its maps."""
+    register(monkeypatch)
+    village = LocalConsortium(build(root, text=TEXT))
+    centre = village.centre()
+    conduct(centre)
+    assert centre.session is not None
+    files, plan = village.place.files, centre.session.plan
+    keep_evidence(files.out, centre.releases, files.study, plan, len(centre.session.rounds))
+    monkeypatch.setattr(Checkup, "_compare_files", lambda *_: None)
+    return checked(files.out)
+
+
+def test_each_sites_own_answer_stands_under_its_own_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = _each(tmp_path, monkeypatch)
+    assert (verdict.code, verdict.shown) == (0, {1, 2, 3}), verdict.lines()
+
+
+def test_an_answer_that_the_centre_changed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = Mechanism.combine
+    monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+    verdict = _each(tmp_path, monkeypatch)
+    assert verdict.code == 1
+    assert "in round 1 is not what north signed for" in verdict.lines()[1]
 
 
 def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:

@@ -13,6 +13,7 @@ from consortium.secagg.added_again import (
     manifests_of,
     masked_vector,
 )
+from consortium.secagg.contribution import opened_digest
 from consortium.secagg.release import check_seeds, read_release, release_of
 from tests.support.secagg_wire import Consortium, Wire, as_centre, context, plain_sum, vectors
 
@@ -102,3 +103,36 @@ def test_a_release_keeps_to_its_limit():
     game = Game(DRAWN, entries=2000)
     message = as_centre(game.wire.consortium.run, messages.RELEASE, 1, game.release)
     assert len(message) <= game.session.limits.release(game.total.sum.nbytes)
+
+
+def _opened(consortium, released, signed):
+    """A round in which each site's own answer is released, if its site signed for it."""
+    wire = Wire(consortium).set_up()
+    values = vectors(wire.parties, 4)
+    nothing = np.zeros(0, np.uint32)
+    wire.hub.open(1, context(1), 0, 32, 4, released=released)
+    for name, party in wire.parties.items():
+        wire.hub.receive_contribution(
+            party.contribute(1, context(1), nothing, values[name], released=signed)
+        )
+    return wire.hub.sum(1), values
+
+
+def test_each_answer_that_is_released_is_signed_for_everybody():
+    consortium = Consortium(masked=False)
+    total, values = _opened(consortium, True, True)
+    rows = np.concatenate(list(values.values()))
+    release = release_of(total, context(1), rows, shown=False)
+    assert len(release.manifests) == 4
+    session = Wire(consortium).set_up().hub.session
+    request = messages.Request(context(1), release.survivors, (), release.manifests)
+    for site, body in manifests_of(session, 1, request, 0, 32).items():
+        assert body.opened == opened_digest(context(1), values[site].tobytes())
+        assert body.opened != opened_digest(context(2), values[site].tobytes())
+
+
+@pytest.mark.parametrize(("released", "signed"), [(True, False), (False, True)])
+def test_an_answer_that_is_not_signed_as_it_is_released_is_not_counted(released, signed):
+    """And of a vector that stays with the hub, nobody is to get a digest."""
+    with pytest.raises(ProtocolError, match="not what its manifest says"):
+        _opened(Consortium(masked=False), released, signed)
