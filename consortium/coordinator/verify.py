@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from consortium.algorithms.base import Result
-from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of
+from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import Publisher
-from consortium.coordinator.run_folder import read_run
+from consortium.coordinator.papers import read_papers, told
 from consortium.coordinator.same_files import difference
 from consortium.engine.closing import Closing, Published, decode
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED
-from consortium.engine.queries import read_announcement
-from consortium.engine.run_context import RunContext
 from consortium.engine.session import Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
 from consortium.errors import (
@@ -26,16 +23,9 @@ from consortium.errors import (
     ConsortiumError,
     ContradictionError,
     ExchangeError,
-    ProtocolError,
 )
 from consortium.exchange import Exchange
-from consortium.files.atomic import beside
-from consortium.files.strict_yaml import read_yaml
-from consortium.membership.roster import Membership, fingerprint
-from consortium.membership.signed_study import read_signed
-from consortium.secagg import CENTRE
-from consortium.secagg.envelope import claimed
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
 from consortium.verification import record as names
 from consortium.verification.closing import hear_attestations, read_closing
 from consortium.verification.record import Record, place
@@ -45,7 +35,6 @@ from consortium.verification.setting import Setting, read_setting
 from consortium.verification.sums import add_rounds_again
 from consortium.verification.verdict import Verdict
 
-_T = TypeVar("_T")
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
 _COPY = "The file is not the one that the centre published: whoever had this copy changed it."
 _UNKNOWN = "Whoever had this copy can have caused it, or the centre."
@@ -76,9 +65,10 @@ class Checkup:
     def run(self) -> Verdict:
         """Check everything that can be checked; never raises for what it finds."""
         with self._noted():
-            record, context, space = self._papers()
+            papers = read_papers(self.folder, self.sites, self.verdict)
+            record, space = papers.record, papers.space
             self._files(record)
-            setting = read_setting(record, context)
+            setting = read_setting(record, papers.context)
             rounds = self._rounds(record, setting)
             closing = read_closing(record, setting, rounds)
             if not self.verdict.contradicted:
@@ -89,63 +79,12 @@ class Checkup:
             self._unshown(setting, rounds)
         return self.verdict
 
-    # -- who signs ------------------------------------------------------------------------
-
-    def _papers(self) -> tuple[Record, RunContext, Space]:
-        """The signed study, under keys that come from elsewhere if possible."""
-        study_file = self.folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
-        run = _told(lambda: read_run(self.folder), "run.json")
-        if run is None or not study_file.exists():
-            raise ConfigurationError(
-                f"{self.folder} is no output folder of a run with its evidence, of which nothing "
-                "can be shown; ask the coordinator for the whole folder."
-            )
-        self.verdict.run = run.run
-        announced = self._read(names.ANNOUNCED) or b""
-        members = _told(lambda: announced_members(announced), place(names.ANNOUNCED))
-        signed = _told(
-            lambda: read_signed(study_file, members), place(f"{STUDY_FOLDER}/{STUDY_FILE}")
-        )
-        self._compare_keys(members, signed.study.sites)
-        if run.study != signed.study.digest:
-            raise ContradictionError("run.json", "it is of another study than the signed one.")
-        space = study_space(signed.study, study_file.parent)
-        context = RunContext(
-            run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
-        )
-        return Record(run.run, signed.keys, self._read), context, space
-
-    def _compare_keys(self, members: Membership, sites: Sequence[str]) -> None:
-        if self.sites is None:
-            self.verdict.tell(
-                place(names.ANNOUNCED),
-                "the names of hospitals, and their keys, rest on the coordinator's word alone; "
-                "give the fingerprints that they publish themselves with --sites.",
-            )
-            return
-        known = fingerprints(self.sites)
-        for name in ("centre", *sites):
-            own = fingerprint(members.keys[name])
-            if name not in known:
-                self.verdict.leave_open(str(self.sites), f"has no fingerprint of {name}.")
-            elif known[name] != own:
-                raise ContradictionError(
-                    place(names.ANNOUNCED),
-                    f"gives {name} the key {own}, and {name} says that its own is {known[name]}.",
-                )
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return beside(self.folder / names.EVIDENCE, name).read_bytes()
-        except (OSError, ValueError):
-            return None
-
     # -- what is published ----------------------------------------------------------------
 
     def _files(self, record: Record) -> None:
         """Every file is the one that the centre published, and none was added."""
         body = record.message(names.PUBLISHED, PUBLISHED)
-        listed = _told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
+        listed = told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
         found = digests_of(self.folder)
         for name in sorted(listed.keys() | found.keys()):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
@@ -242,50 +181,6 @@ class Checkup:
         if where not in self._authentic:
             return _UNKNOWN
         return _CENTRE if self._authentic[where] else _COPY
-
-
-def fingerprints(path: Path) -> dict[str, str]:
-    """Read fingerprints by name.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be read so.
-    """
-    try:
-        content = read_yaml(path)
-        return {str(name): str(value) for name, value in dict(content).items()}
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"{path} can't be read; write one line a site, 'name: fingerprint'."
-        ) from error
-
-
-def announced_members(message: bytes) -> Membership:
-    """Who took part, as an announcement claims; the study's signature is to hold these keys.
-
-    Raises
-    ------
-    ContradictionError
-        If it is no announcement.
-    """
-    try:
-        told = read_announcement(claimed(message).body)["keys"]
-        keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
-        return Membership(1, keys.pop(CENTRE), keys)
-    except (ProtocolError, KeyError, ValueError, TypeError) as error:
-        raise ContradictionError(
-            place(names.ANNOUNCED), "is missing, or no announcement of a run."
-        ) from error
-
-
-def _told(act: Callable[[], _T], where: str) -> _T:
-    try:
-        return act()
-    except ContradictionError:
-        raise
-    except ConsortiumError as error:
-        raise ContradictionError(where, str(error)) from error
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -75,6 +75,11 @@ def manifests_of(
     ProtocolError
         If one is not the site's own for this round and question, or of another size.
     """
+    if len(request.manifests) != len(request.survivors):
+        raise ProtocolError(
+            f"Round {number} has {len(request.manifests)} manifests of {len(request.survivors)} "
+            "survivors; don't use its numbers."
+        )
     told: dict[str, messages.Manifest] = {}
     for site, data in zip(request.survivors, request.manifests, strict=True):
         body = read_manifest(session, number, request.context, site, data)

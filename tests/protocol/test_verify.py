@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.evidence import digests_of, keep_evidence
-from consortium.coordinator.verify import Checkup, announced_members
+from consortium.coordinator.papers import announced_members
+from consortium.coordinator.verify import Checkup
 from consortium.exchange import DirectoryExchange
 from consortium.membership.roster import fingerprint
 from consortium.privacy.mechanism import Mechanism
