@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -64,8 +65,7 @@ def invented_result(stage: Stage) -> bool:
 
 def _false_seed(*given: Any, **more: Any) -> messages.Release:
     body = release_of(*given, **more)
-    seeds = (bytes(31), *body.seeds[1:])
-    return messages.Release(*(getattr(body, name) for name in body.__struct_fields__[:-1]), seeds)
+    return msgspec.structs.replace(body, seeds=(bytes(31), *body.seeds[1:]))
 
 
 @attack(
