@@ -86,6 +86,12 @@ class SignatureError(ProtocolError):
     code = "signature"
 
 
+class AlteredError(ProtocolError):
+    """What lies on the exchange is not what its sender signed for."""
+
+    code = "altered"
+
+
 class ThresholdError(ProtocolError):
     """Too few sites are left for the sum to be opened."""
 
@@ -108,6 +114,28 @@ class OversizedError(ExchangeError):
     """A message on the exchange is larger than any of its kind, which waiting does not change."""
 
     code = "oversized"
+
+
+class DisagreementError(ConsortiumError):
+    """Two parties of a run would go on with different plans."""
+
+    code = "plan-differs"
+
+
+class ReleaseError(ConsortiumError):
+    """What was released is not what the sites signed for."""
+
+    code = "release-differs"
+
+
+class ContradictionError(ConsortiumError):
+    """What is published contradicts what was signed."""
+
+    code = "contradiction"
+
+    def __init__(self, where: str, sentence: str) -> None:
+        super().__init__(f"{where}: {sentence}")
+        self.where, self.sentence = where, sentence
 
 
 class SiteError(ConsortiumError):

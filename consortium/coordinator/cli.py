@@ -266,6 +266,33 @@ def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run."
         out.print(line + "\n")
 
 
+@app.command(rich_help_panel=STUDIES)
+def verify(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
+    exchange: Annotated[
+        str | None, typer.Option(help="Where the run's messages lie: its sums are added again.")
+    ] = None,
+    sites: Annotated[
+        Path | None,
+        typer.Option(help="File of lines 'name: fingerprint', as hospitals publish their own."),
+    ] = None,
+    credentials: Credentials = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a result is the sum of what sites signed: 0 shown, 1 contradicted, 2 open."""
+    from consortium.coordinator.verify import Checkup
+    from consortium.exchange import open_exchange
+
+    place = None if exchange is None else open_exchange(exchange, credentials)
+    verdict = Checkup(folder, sites, place).run()
+    if as_json:
+        out.print_json(verdict.numbers())
+    else:
+        for line in verdict.lines():
+            out.print(line)
+    raise SystemExit(verdict.code)
+
+
 @app.command(rich_help_panel=TRIALS)
 def audit(
     trials: Annotated[int, typer.Option(help="Trials a row.", min=1000)] = 200_000,

@@ -29,18 +29,23 @@ class Publisher:
     space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
+    pages : bool
+        Whether the page with its pictures is written, too; without it the numbers alone are, to be
+        compared.
     """
 
     folder: Path
     study: Study
     space: Space
     sampler: str | None = None
+    pages: bool = True
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
-        write_outputs(self.folder, finish(self.study, self.space, result, report, day))
+        done = finish(self.study, self.space, result, report, day)
+        write_outputs(self.folder, done, pages=self.pages)
         return report
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from consortium.algorithms.base import Result
+from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
 from consortium.coordinator.run_folder import claim_run
@@ -85,11 +86,11 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         centre = Centre(context, identity.key, exchange, files.out, clock, tell)
         publisher = Publisher(files.out, study, space)
-        return _run_flow(centre, publisher, files.out, shown)
+        return _run_flow(centre, publisher, files, shown)
 
 
 def _run_flow(
-    centre: Centre, publisher: Publisher, out: Path, shown: Callable[[int, int], None]
+    centre: Centre, publisher: Publisher, files: RunFiles, shown: Callable[[int, int], None]
 ) -> PrivacyReport:
     from flows.embedded import embedded_prefect
 
@@ -97,9 +98,10 @@ def _run_flow(
 
     def publish(plan: Plan, rounds: list[Round], result: Result) -> str:
         reports.append(publisher.publish(plan, rounds, result))
+        keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
         return "\n\n".join(statement(reports[-1]))
 
-    with embedded_prefect(out / ".prefect"):
+    with embedded_prefect(files.out / ".prefect"):
         from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
 
         StudyFlow(centre, Outputs(publish, shown)).run()

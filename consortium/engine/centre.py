@@ -7,6 +7,7 @@ messages already there, and goes on where it stopped.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
 from consortium.engine.clock import Clock
+from consortium.engine.closing import Closing, most_closing, own_platform
 from consortium.engine.ending import end_notice
+from consortium.engine.kept_round import Kept
 from consortium.engine.mailbox import Mailbox, Wanted, foreign
 from consortium.engine.names import (
     ANNOUNCEMENT,
@@ -27,6 +30,7 @@ from consortium.engine.names import (
     run_secret,
 )
 from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
+from consortium.engine.releases import Releases
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
@@ -42,6 +46,7 @@ from consortium.errors import (
 from consortium.exchange.base import Exchange
 from consortium.secagg import OVERHEAD, Hub, RoundSum
 from consortium.secagg.messages import Limits
+from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
 
 
@@ -80,6 +85,8 @@ class Centre:
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
         self._log = log
         self._late: set[str] = set()  # sites that missed the last round
+        self._announced = context.announcement
+        self._records: list[bytes] = []  # of the rounds so far
 
     # -- set-up ---------------------------------------------------------------------------
 
@@ -96,16 +103,20 @@ class Centre:
         self._mail.post(self._names.study(), ANNOUNCEMENT, 0, self.context.announcement)
         self.context = self.context.started_with(self._wait_for_sites())
         self._hub = self._make_hub()
+        self.releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
         sizes = self._sizes
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.context.study, self._shape())
         self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
+        self._hub.check_common(plan_digest(plan))
         self._mail.put(self._names.setup("shares"), self._hub.shares())
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)
-            self.session.accept(done.values, done.survivors)
+            self._records.append(self.releases.check_kept(done, self.session.stage))
+            values = self.session.stage.mechanism.lattice.decode(done.ring)
+            self.session.accept(values, done.survivors)
         return plan
 
     def _wait_for_sites(self) -> tuple[str, ...]:
@@ -170,14 +181,15 @@ class Centre:
             self.context.study.privacy.unit,
         )
 
-    def _same(self, stored: Round) -> None:
+    def _same(self, stored: Kept) -> None:
         session = self._open_session
         pending, sites = session.pending, len(self.context.study.sites)
         minimum, present = self.context.roster.minimum, set(stored.survivors)
         if (
             pending is None
             or (stored.stage, stored.statistic) != (pending.stage, pending.statistic)
-            or stored.values.shape != (session.stage.mechanism.released(len(present)),)
+            or stored.ring.shape != (session.stage.mechanism.released(len(present)),)
+            or stored.ring.dtype != session.stage.mechanism.lattice.dtype
             or not present <= set(range(sites))
             or not minimum <= len(present) == len(stored.survivors)
         ):
@@ -203,24 +215,29 @@ class Centre:
             If more sites are missing than the study allows, or one refuses.
         """
         session = self._open_session
-        number, mechanism = session.number, session.stage.mechanism
-        digest = self._ask(session)
+        number, stage = session.number, session.stage
+        digest, mechanism = self._ask(session), stage.mechanism
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        self._hub.open(number, digest, masked, mechanism.lattice.bits, opened)
+        bits, each = mechanism.lattice.bits, mechanism.each
+        self._hub.open(number, digest, masked, bits, opened, released=each)
         if masked:
             self._request(number)
         else:
-            self._contributions(number)
+            self._contributions(number, self.releases.survivors(number, stage))
         total = self._sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
-        values = mechanism.release(
+        ring = mechanism.combine(
             total.sum, [total.opened[n] for n in total.survivors if n in total.opened]
         )
-        done = session.accept(values, survivors)
-        self._transcript.append(done, digest)
+        # Only what has passed the promise is told: no seed of another round is ever shown.
+        done = session.accept(mechanism.lattice.decode(ring), survivors)
+        self._records.append(self.releases.post(total, digest, ring, stage))
+        self._transcript.append(
+            Kept(number, done.stage, done.statistic, done.survivors, ring, digest)
+        )
         return done
 
     def _ask(self, session: Session) -> bytes:
@@ -237,9 +254,12 @@ class Centre:
             body = self._mail.own(name, stored, QUERY, session.number)
         return query_context(session.plan, session.number, body)
 
-    def _contributions(self, number: int) -> None:
+    def _contributions(self, number: int, posted: Sequence[str] | None = None) -> None:
+        """Wait for contributions; of those ``posted`` as survivors before a crash only."""
         study, seconds = self.context.study, self.context.study.timing.answer
         places = self._places(number, "contribution")
+        if posted is not None:
+            places = {site: places[site] for site in posted}
         limit = self._sizes.contribution(self._open_session.stage.message_bytes)
         late = {site: min(seconds, study.timing.late) for site in self._late}
         self._collect(
@@ -326,8 +346,37 @@ class Centre:
         result = self._open_session.result
         if result is None:
             raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
+        self._close()
         self._mail.post(self._names.end(), END, 0, end_notice())
         return result
+
+    def _close(self) -> None:
+        """List what was released, and wait a while for what the sites say of it.
+
+        A result is never lost for want of an attestation; it is published as not shown.
+        """
+        closing = Closing(
+            hashlib.sha256(self._announced).digest(),
+            hashlib.sha256(self._hub.keys()).digest(),
+            plan_digest(self._open_session.plan),
+            tuple(self._records),
+            dict(own_platform()),
+        )
+        self.releases.close(closing)
+        study = self.context.study
+        if not study.checkers:
+            return
+        late = min(study.timing.answer, study.timing.late)
+        missing = self._collect(
+            "attestations",
+            {site: self._names.attestation(site) for site in study.sites},
+            most_closing(len(self._records)),
+            self.releases.receive_attestation,
+            study.timing.answer,
+            late=dict.fromkeys(self._late, late),
+        )
+        if missing:
+            self._log(f"no attestation of {', '.join(missing)}; the result stands without them")
 
     def abort(self, error: ConsortiumError) -> None:
         """Tell the sites that the run is given up and why; says nothing of anybody's data."""

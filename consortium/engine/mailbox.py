@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.clock import Clock
 from consortium.engine.names import MOST_NOTICE, REFUSAL, Names
-from consortium.engine.queries import MOST_QUERY, read_announcement
+from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange
-from consortium.secagg import CENTRE, OVERHEAD, seal, unseal
+from consortium.secagg import CENTRE, seal, unseal
 
 _REFUSALS_EVERY = 0.2  # s
 _T = TypeVar("_T")
@@ -116,7 +116,7 @@ class Mailbox:
             If somebody else wrote it.
         """
         try:
-            return self._unseal(data, kind, CENTRE, number, MOST_QUERY + OVERHEAD)
+            return self._unseal(data, kind, CENTRE, number, len(data))
         except ProtocolError as error:
             raise foreign(name, error) from error
 

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 ANNOUNCEMENT, PRESENT, START = "announcement", "present", "start"
 QUERY, REFUSAL, END = "query", "refusal", "end"
+CLOSING, ATTESTATION, PUBLISHED = "closing", "attestation", "published"
 MOST_ANNOUNCEMENT = 2 << 20
 MOST_NOTICE = 64 << 10
 
@@ -55,6 +56,14 @@ class Names:
     def refusal(self, site: str) -> str:
         """Why a site takes no further part."""
         return f"runs/{self.run}/refusal/{site}"
+
+    def closing(self) -> str:
+        """The centre's list of all that it released."""
+        return f"runs/{self.run}/closing"
+
+    def attestation(self, site: str) -> str:
+        """What a site found when it checked the rounds."""
+        return f"runs/{self.run}/attestation/{site}"
 
     def end(self) -> str:
         """The centre's last word."""

@@ -1,7 +1,8 @@
 """The public record of a run on disk, from which it resumes.
 
-Each round is an array and a JSON file that is written after it; a round without
-its JSON file did not happen.
+Each round is an array and a JSON file that is written after it; a round without its JSON file did
+not happen. The array holds what was released as integers of the ring, which is what sites signed
+for and what can be added again: as floating-point numbers it would lose bits beyond 2^53.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from tokenize import TokenError
 
 import numpy as np
 
-from consortium.engine.session import Round
+from consortium.engine.kept_round import Kept
 from consortium.errors import OutputError
 from consortium.files.atomic import DAMAGED, write_bytes
 
 TRANSCRIPT = "transcript"
+_RINGS = (np.dtype("<u4"), np.dtype("<u8"))
 
 
 class Transcript:
@@ -27,17 +29,16 @@ class Transcript:
     Parameters
     ----------
     folder : Path
-        Made if missing.
+        Made with the first round.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
 
-    def append(self, done: Round, context: bytes) -> None:
-        """Store a finished round; ``context`` is the digest of its query."""
+    def append(self, done: Kept) -> None:
+        """Store a finished round."""
         buffer = io.BytesIO()
-        np.save(buffer, done.values, allow_pickle=False)
+        np.save(buffer, done.ring, allow_pickle=False)
         name = f"round-{done.number:05d}"
         write_bytes(self._folder / f"{name}.npy", buffer.getvalue())
         record = {
@@ -45,12 +46,12 @@ class Transcript:
             "stage": done.stage,
             "statistic": done.statistic,
             "survivors": list(done.survivors),
-            "query": context.hex(),
+            "query": done.query.hex(),
         }
         text = json.dumps(record, indent=1)
         write_bytes(self._folder / f"{name}.json", text.encode())
 
-    def rounds(self) -> Iterator[Round]:
+    def rounds(self) -> Iterator[Kept]:
         """Yield the stored rounds in order.
 
         Raises
@@ -64,11 +65,13 @@ class Transcript:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 # Mapped first: a header that asks for more than the file holds takes no memory.
                 stored = np.load(path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False)
-                values = np.array(stored)
+                ring = np.array(stored)
                 survivors = tuple(int(s) for s in record["survivors"])
-                if record["round"] != number or values.dtype != np.float64:
+                if record["round"] != number or ring.dtype not in _RINGS or ring.ndim != 1:
                     raise ValueError(number)
-                done = Round(number, record["stage"], record["statistic"], survivors, values)
+                query = bytes.fromhex(record["query"])
+                stage, statistic = record["stage"], record["statistic"]
+                done = Kept(number, stage, statistic, survivors, ring, query)
             except (*DAMAGED, EOFError, SyntaxError, TokenError) as error:  # NumPy's, of a header
                 raise OutputError(
                     f"{path} is damaged; restore it from a backup or start in a new folder."

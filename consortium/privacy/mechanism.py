@@ -165,21 +165,25 @@ class Mechanism:
         correlated = sampler.draw(self.correlated[site], self.entries)
         return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
 
-    def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
-        """What becomes public, from the opened secure sum and the open contributions.
+    def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
+        """What becomes public, in the ring: from the opened secure sum and the open contributions.
 
         The noisy sum, or the contributions side by side where each is released.
         """
         if self.each:
-            return np.concatenate([self.lattice.decode(part) for part in opened])
+            return np.concatenate(opened)
         if self.scheme == "secure-sum":
-            return self.lattice.decode(hidden)
+            return hidden
         total = np.zeros(self.entries, dtype=self.lattice.dtype)
         for part in opened:
             total += part
         if self.scheme == "cape":
             total -= hidden
-        return self.lattice.decode(total)
+        return total
+
+    def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
+        """What `combine` gives, as numbers in the aggregator's units."""
+        return self.lattice.decode(self.combine(hidden, opened))
 
 
 def arithmetic(units: int) -> float:

@@ -35,6 +35,7 @@ NOT_IN_BIDS = (
     "privacy_report.json",
     "report.html",
     "run.json",
+    "evidence",
     "transcript",  # no slash: the validator would not match the folder itself
 )
 """What the validator shall pass over, as lines of ``.bidsignore``."""

@@ -15,10 +15,17 @@ from consortium.report.tables import write_tables
 from consortium.report.views import write_loadings
 
 
-def write_outputs(folder: Path, run: Finished) -> tuple[Path, ...]:
+def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[Path, ...]:
     """Write privacy report, maps, loadings, tables and the page.
 
     Files of an earlier run are replaced one by one; the page comes last.
+
+    Parameters
+    ----------
+    folder : Path
+    run : Finished
+    pages : bool
+        Whether the page with its pictures is written, too.
 
     Returns
     -------
@@ -41,5 +48,6 @@ def write_outputs(folder: Path, run: Finished) -> tuple[Path, ...]:
         *write_tables(folder, run),
     )
     told = tuple(path.relative_to(folder) for path in files)
-    write_page(folder, replace(run, files=told))
+    if pages:
+        write_page(folder, replace(run, files=told))
     return told

@@ -81,7 +81,12 @@ class Room:
         return body
 
     def close(
-        self, signed: bytes, context: bytes, sign: Callable[[messages.Manifest], bytes]
+        self,
+        signed: bytes,
+        context: bytes,
+        sign: Callable[[messages.Manifest], bytes],
+        *,
+        released: bool = False,
     ) -> memoryview:
         """Put envelope and manifest behind the vectors; the message can't be changed any more.
 
@@ -93,11 +98,16 @@ class Room:
             As for `load`.
         sign : callable
             Makes the manifest's envelope.
+        released : bool
+            Whether the open vector becomes public as it is.
         """
         self._append_with_length(signed)
         size, bits = self._end, 8 * self.masked.itemsize
         chunks = digests(self._room[:size].data)
-        manifest = messages.Manifest(context, bits, self.masked.nbytes, size, chunks)
+        opened = b""
+        if released and self._opened is not None:
+            opened = opened_digest(context, self._opened.view(np.uint8).data)
+        manifest = messages.Manifest(context, bits, self.masked.nbytes, size, chunks, opened)
         self._append_with_length(sign(manifest))
         self._room.setflags(write=False)
         return self._room[: self._end].data
@@ -125,6 +135,11 @@ def unload(key: bytes, body: messages.Contribution, payload: memoryview, what: s
         raise ProtocolError(f"{what} carries vectors that its site did not seal; discard it.")
     plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, masked))
     return Vectors(body.context, body.bits, masked, plain if body.opened else None)
+
+
+def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
+    """What a site signs of an open vector that becomes public, bound to the round's question."""
+    return crypto.digest("consortium opened 1", context, hashlib.sha256(vector).digest())
 
 
 def digests(data: memoryview) -> tuple[bytes, ...]:
@@ -171,8 +186,18 @@ def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
     return bytes(data[start:end]), data[:start]
 
 
-def check_manifest(body: messages.Manifest, parts: Parts, sealed: messages.Contribution) -> bool:
-    """Whether a manifest tells of exactly this contribution."""
+def check_manifest(
+    body: messages.Manifest,
+    parts: Parts,
+    sealed: messages.Contribution,
+    released: memoryview | None = None,
+) -> bool:
+    """Whether a manifest tells of exactly this contribution.
+
+    ``released`` is the open vector, if it becomes public as it is.
+    """
+    if body.opened != (b"" if released is None else opened_digest(body.context, released)):
+        return False
     told = body.context, body.bits, body.masked, body.size
     found = sealed.context, sealed.bits, sealed.masked, len(parts.before)
     return told == found and body.chunks == digests(parts.before)

@@ -140,6 +140,18 @@ def unseal(
     return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
 
 
+def claimed(data: bytes) -> Opened:
+    """What an envelope says, **unchecked**: to learn whose keys it is to be checked with.
+
+    Raises
+    ------
+    ProtocolError
+        If it is no envelope.
+    """
+    envelope = _parse(data, "stored")
+    return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
+
+
 def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:
     """Whether a sender has signed something else for the same run, kind and round.
 

@@ -54,7 +54,14 @@ class Hub(Registering):
         self._finished: dict[int, HubRound] = {}
 
     def open(
-        self, number: int, context: bytes, entries: int, bits: int, opened_entries: int = 0
+        self,
+        number: int,
+        context: bytes,
+        entries: int,
+        bits: int,
+        opened_entries: int = 0,
+        *,
+        released: bool = False,
     ) -> None:
         """Open a round for contributions.
 
@@ -70,6 +77,8 @@ class Hub(Registering):
             32 or 64: both vectors are over the integers modulo 2^bits.
         opened_entries : int
             Length of the vectors sent openly to the hub; 0 for none.
+        released : bool
+            Whether these become public as they are, so that each site must have signed for its own.
 
         Raises
         ------
@@ -90,7 +99,9 @@ class Hub(Registering):
                 "bytes, and masks only in a run that has a threshold."
             )
         roster = self._session.roster
-        self._tallies[number] = Tally(roster, number, context, entries, bits, opened_entries)
+        self._tallies[number] = Tally(
+            roster, number, context, entries, bits, opened_entries, released
+        )
 
     def restore(self, number: int, request: bytes) -> None:
         """Tell a rebuilt hub, before a round's contributions, which request it had posted.
@@ -127,7 +138,7 @@ class Hub(Registering):
         opened = self._unseal(parts.envelope, messages.CONTRIBUTION, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
-        tally.add(opened.sender, self._unload(opened, parts), parts.manifest)
+        tally.add(opened.sender, self._unload(opened, parts, tally.released), parts.manifest)
         tally.state = after
         return opened.sender
 
@@ -195,7 +206,9 @@ class Hub(Registering):
             result = Opener(self._session, self._known, tally).open()
         else:
             after, survivors = tally.close("sum open")
-            result = RoundSum(number, tally.total, survivors, opened_vectors(tally))
+            opened, lost = opened_vectors(tally), tally.lost()
+            told = tuple(tally.manifests[site] for site in survivors)
+            result = RoundSum(number, tally.total, survivors, opened, lost=lost, manifests=told)
         self._finish(number, after)
         return result
 
@@ -232,7 +245,9 @@ class Hub(Registering):
         plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
         return messages.decode(kind, plain, opened.sender)
 
-    def _unload(self, opened: Opened, parts: contribution.Parts) -> contribution.Vectors:
+    def _unload(
+        self, opened: Opened, parts: contribution.Parts, released: bool = False
+    ) -> contribution.Vectors:
         """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
         body = self._decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
@@ -240,7 +255,8 @@ class Hub(Registering):
         manifest = read_manifest(
             self._session, opened.round, body.context, opened.sender, parts.manifest
         )
-        if not contribution.check_manifest(manifest, parts, body):
+        shown = vectors.opened if released else None
+        if not contribution.check_manifest(manifest, parts, body, shown):
             raise ProtocolError(f"{_named(opened)} is not what its manifest says; discard it.")
         return vectors
 

@@ -29,6 +29,8 @@ class Tally:
         Digest of the round's question, 32 bytes.
     entries, opened_entries : int
         Lengths of the two vectors that each site sends; either may be 0 for none.
+    released : bool
+        Whether the open vectors become public as they are.
     bits : int
         32 or 64.
     """
@@ -39,6 +41,7 @@ class Tally:
     entries: int
     bits: int
     opened_entries: int
+    released: bool = False
     state: HubRound = HubRound.GATHERING
     opened: dict[str, Ring | None] = field(default_factory=dict)
     survivors: tuple[str, ...] | None = None

@@ -12,7 +12,7 @@ from consortium.secagg.envelope import seal
 from consortium.secagg.key_directory import Directory, Session, read_advertisement, read_keys
 from consortium.secagg.key_schedule import OwnKeys, public_bytes
 from consortium.secagg.participants import CENTRE, Roster
-from consortium.secagg.seed_shares import read_share
+from consortium.secagg.seed_shares import check_common, read_share
 from consortium.secagg.states import HUB, HubState, advance
 
 
@@ -37,6 +37,11 @@ class Registering:
         self._directory: Directory | None = None
         self._channels: dict[str, bytes] = {}
         self._shares: dict[str, bytes] = {}
+
+    @property
+    def session(self) -> Session:
+        """What hub and sites have in common."""
+        return self._session
 
     @property
     def notes(self) -> Mapping[str, bytes]:
@@ -104,6 +109,17 @@ class Registering:
             self._state = advance(HUB, self._state, "last share", "The centre")
         self._shares = gathered
         return sender
+
+    def check_common(self, own: bytes) -> None:
+        """Compare what the sites say that all have in common with what the hub has.
+
+        Raises
+        ------
+        DisagreementError
+            If a site's differs; it names the site.
+        """
+        for site, envelope in self._shares.items():
+            check_common(self._session, self._known, site, envelope, own, "the centre")
 
     def shares(self) -> bytes:
         """Bundle of all share messages, for every site.

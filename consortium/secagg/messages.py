@@ -13,11 +13,11 @@ from consortium.secagg import envelope
 from consortium.secagg.crypto import KEY_BYTES, SEALED_OVERHEAD
 from consortium.secagg.keystream import RINGS, Ring
 from consortium.secagg.participants import NAME_BYTES
-from consortium.secagg.shamir import SHARE_BYTES
+from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
-MANIFEST = "manifest"
+MANIFEST, RELEASE = "manifest", "release"
 VECTORS = "vectors"
 """Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 
@@ -29,6 +29,7 @@ FRAME_BYTES = 16
 """Bytes that MessagePack puts around one value, at most."""
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
+Seed = Annotated[bytes, msgspec.Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,11 +58,15 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
     advertisements: tuple[bytes, ...]
 
 
-class Share(Body, frozen=True, forbid_unknown_fields=True):
-    """One ciphertext for every holder in roster order (empty for the sender itself)."""
+class Share(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One ciphertext for every holder in roster order (empty for the sender itself).
+
+    ``common`` is a digest of what the application must have in common, from everybody's notes.
+    """
 
     transcript: Bytes32
     sealed: tuple[bytes, ...]
+    common: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
 class Shares(Body, frozen=True, forbid_unknown_fields=True):
@@ -84,11 +89,13 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
     seal: Annotated[bytes, msgspec.Meta(min_length=SEALED_OVERHEAD, max_length=SEALED_OVERHEAD)]
 
 
-class Manifest(Body, frozen=True, forbid_unknown_fields=True):
+class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a site has contributed to a round, for everybody: its vectors' digests.
 
     ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
-    its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it.
+    its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it. ``opened`` is the
+    digest of the open vector where each site's own is released, and empty elsewhere: of a vector
+    that stays with the hub nobody gets a digest to search it by.
     """
 
     context: Bytes32
@@ -96,6 +103,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True):
     masked: Annotated[int, msgspec.Meta(ge=0)]
     size: Annotated[int, msgspec.Meta(ge=0)]
     chunks: tuple[Bytes32, ...]
+    opened: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
@@ -121,6 +129,27 @@ class Unmasking(Body, frozen=True, forbid_unknown_fields=True):
     request: Bytes32
     survivors: tuple[Bytes32, ...]
     lost: tuple[Bytes32, ...]
+
+
+class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the hub has made of a round, for everybody.
+
+    ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
+    without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of what was released, as
+    little-endian integers of the ring. ``seeds`` has one for each site in roster order, of the
+    masks that were taken off: a survivor's self-mask seed, a lost site's key seed. It is empty
+    where the sum is not what was released. ``manifests`` are the survivors', as they were signed,
+    in a round without masks, which has no request to hold them.
+    """
+
+    context: Bytes32
+    survivors: tuple[str, ...]
+    lost: tuple[str, ...]
+    request: bytes
+    bits: int
+    chunks: tuple[Bytes32, ...]
+    seeds: tuple[Seed, ...]
+    manifests: tuple[bytes, ...] = ()
 
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -211,7 +240,7 @@ class Limits:
     def share(self) -> int:
         """One site's shares for all who hold them."""
         one = self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
-        return envelope.OVERHEAD + (self.holders or self.sites) * one
+        return envelope.OVERHEAD + 2 * KEY_BYTES + (self.holders or self.sites) * one
 
     @property
     def shares(self) -> int:
@@ -223,6 +252,12 @@ class Limits:
         one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes) + FRAME_BYTES
         return envelope.OVERHEAD + self.sites * one
 
+    def release(self, nbytes: int) -> int:
+        """What the hub says of a release of ``nbytes``, with the seeds of its masks."""
+        chunks = (1 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
+        one = NAME_BYTES + SECRET_BYTES + 3 * FRAME_BYTES + self.manifest(nbytes)
+        return envelope.OVERHEAD + 2 * KEY_BYTES + 8 * FRAME_BYTES + chunks + self.sites * one
+
     @property
     def unmasking(self) -> int:
         """A site's answer to them."""
@@ -232,7 +267,7 @@ class Limits:
     def manifest(nbytes: int) -> int:
         """What a site signs of its vectors, of ``nbytes`` together."""
         chunks = 2 + nbytes // CHUNK_BYTES
-        return envelope.OVERHEAD + 6 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
+        return envelope.OVERHEAD + KEY_BYTES + 8 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
 
     @staticmethod
     def contribution(nbytes: int) -> int:

@@ -76,7 +76,13 @@ class Party(Joining):
         self._rounds: dict[int, _Round] = {}
 
     def contribute(
-        self, number: int, context: bytes, masked: Ring, opened: Ring | None = None
+        self,
+        number: int,
+        context: bytes,
+        masked: Ring,
+        opened: Ring | None = None,
+        *,
+        released: bool = False,
     ) -> memoryview:
         """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
 
@@ -91,6 +97,8 @@ class Party(Joining):
             Not changed. No entries, for a round that needs no secret sum.
         opened : array of the same type, shape (opened entries,), optional
             Read by nobody but the hub.
+        released : bool
+            Whether ``opened`` becomes public as it is: the site then signs for it, for everybody.
 
         Raises
         ------
@@ -109,6 +117,7 @@ class Party(Joining):
             envelope,
             context,
             lambda body: self._seal(messages.MANIFEST, number, messages.encode(body)),
+            released=released,
         )
 
     def unmask(self, number: int, request: bytes) -> bytes:

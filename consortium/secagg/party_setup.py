@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -37,7 +37,18 @@ class Joining:
         self._directory: Directory | None = None
         self._channels: dict[str, bytes] = {}
         self._sent_shares = b""
+        self._common = b""
         self._held: dict[str, bytes] = {}
+
+    @property
+    def session(self) -> Session:
+        """What hub and sites have in common."""
+        return self._session
+
+    @property
+    def directory(self) -> Directory:
+        """Everybody's public keys; raises as `notes`."""
+        return self._known
 
     @property
     def notes(self) -> Mapping[str, bytes]:
@@ -61,8 +72,17 @@ class Joining:
         self._state = after
         return message
 
-    def receive_keys(self, bundle: bytes) -> bytes:
+    def receive_keys(
+        self, bundle: bytes, common: Callable[[Mapping[str, bytes]], bytes] = lambda _: b""
+    ) -> bytes:
         """Take everybody's keys, and return this site's secret shares for all.
+
+        Parameters
+        ----------
+        bundle : bytes
+        common : callable
+            Makes, of everybody's notes, a digest of what all must have in common, such as a plan;
+            what it raises is raised here, and nothing was changed.
 
         Raises
         ------
@@ -84,10 +104,12 @@ class Joining:
         channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
         holders = directory.graph.holders(self.name)
         held = seed_shares.split_seeds(self._session, self._own, holders)
-        body = seed_shares.seal_shares(directory, self.name, channels, held)
+        agreed = common(directory.notes)
+        body = seed_shares.seal_shares(directory, self.name, channels, held, agreed)
         message = self._seal(messages.SHARE, 0, messages.encode(body))
         self._held = {site: shares for site, shares in held.items() if site == self.name}
         self._directory, self._channels, self._sent_shares = directory, channels, message
+        self._common = agreed
         self._state = after
         return message
 
@@ -98,6 +120,8 @@ class Joining:
         ------
         ProtocolError
             If a share message is missing, unsound, or from another set-up.
+        DisagreementError
+            If a site has something else where all must have the same.
         """
         after = advance(PARTY, self._state, "receive shares", self.name)
         envelopes = seed_shares.read_shares(self._session, bundle)
@@ -106,6 +130,8 @@ class Joining:
                 f"The bundle's shares of {self.name} are not those it sent; fetch the bundle anew."
             )
         known = self._known
+        for site, envelope in envelopes.items():
+            seed_shares.check_common(self._session, known, site, envelope, self._common, self.name)
         self._held |= {
             sender: seed_shares.open_share(
                 self._session, known, self.name, sender, self._channels[sender], envelopes[sender]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from consortium.errors import ProtocolError
+from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
 from consortium.secagg.envelope import unseal
 from consortium.secagg.key_directory import Directory, Session
@@ -37,7 +37,11 @@ def split_seeds(session: Session, own: OwnKeys, holders: Sequence[str]) -> dict[
 
 
 def seal_shares(
-    directory: Directory, name: str, channels: Mapping[str, bytes], held: Mapping[str, bytes]
+    directory: Directory,
+    name: str,
+    channels: Mapping[str, bytes],
+    held: Mapping[str, bytes],
+    common: bytes = b"",
 ) -> messages.Share:
     """Encrypt to each holder what it is to hold.
 
@@ -50,6 +54,8 @@ def seal_shares(
         Agreement with each peer.
     held : mapping of str to bytes
         From `split_seeds`.
+    common : bytes
+        Digest of what all must have in common.
     """
     sealed = tuple(
         b""
@@ -59,7 +65,7 @@ def seal_shares(
         )
         for site, shares in held.items()
     )
-    return messages.Share(directory.transcript, sealed)
+    return messages.Share(directory.transcript, sealed, common)
 
 
 def read_shares(session: Session, bundle: bytes) -> dict[str, bytes]:
@@ -115,6 +121,25 @@ def read_share(
             f"{opened.sender} was shown other keys than these; don't trust the centre of this run."
         )
     return opened.sender, body
+
+
+def check_common(
+    session: Session, directory: Directory, site: str, envelope: bytes, own: bytes, who: str
+) -> None:
+    """Compare what a site says that all have in common with what ``who`` has.
+
+    Raises
+    ------
+    DisagreementError
+        If they differ.
+    """
+    _, body = read_share(session, directory, envelope, site)
+    if body.common != own:
+        raise DisagreementError(
+            f"{site} works out another plan than {who}, with other noise, sums or sites' sizes, "
+            "before the first round; install the same version of the software and of its libraries "
+            "on both machines and start a new run."
+        )
 
 
 def open_share(

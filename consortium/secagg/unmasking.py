@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from consortium.errors import ThresholdError
 from consortium.secagg import field, keystream, shamir
+from consortium.secagg.correction import is_key_seed, is_self_seed, mask_streams
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, Session
-from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
 from consortium.secagg.keystream import Ring
-from consortium.secagg.pair_masks import pair_masks
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,16 @@ class RoundSum:
     wrong : tuple of (str, str)
         (holder, owner) for each share that was found wrong and left out: the holder changed it,
         or the owner gave it a false one. A reason to ask, not a proof (see `shamir.recover`).
+    lost : tuple of str
+        Everybody else.
+    seeds : tuple of bytes
+        Of the masks that were taken off, one for each site in roster order: a survivor's
+        self-mask seed, a lost site's key seed. With them anybody who has the contributions can
+        add them again, so they are shown only of a sum that is released as it is.
+    request : bytes
+        SHA-256 of the request whose answers opened the sum; empty in a round without masks.
+    manifests : tuple of bytes
+        The survivors', in a round without masks.
     """
 
     number: int
@@ -39,6 +49,10 @@ class RoundSum:
     survivors: tuple[str, ...]
     opened: Mapping[str, Ring]
     wrong: tuple[tuple[str, str], ...] = ()
+    lost: tuple[str, ...] = ()
+    seeds: tuple[bytes, ...] = ()
+    request: bytes = b""
+    manifests: tuple[bytes, ...] = ()
 
 
 class Opener:
@@ -64,22 +78,20 @@ class Opener:
         survivors, lost = tally.survivors or (), tally.lost()
         self._sort_shares()
         self._check_answers(survivors, lost)
-        added: list[bytes] = []
-        subtracted: list[bytes] = []
-        for site in survivors:
-            seed = self._self_seed(site)
-            subtracted.append(self._directory.keys.self_mask(seed, number, context, site))
-        roster = self._session.roster
-        alive = set(survivors)
-        for site in lost:
-            private = mask_private(self._session.digest, site, number, self._mask_seed(site))
-            # What the lost site would have put on its vector is what its partners' masks lack.
-            near = [peer for peer in self._directory.graph.neighbours(site) if peer in alive]
-            plus, minus = pair_masks(self._directory, roster, private, site, near, number, context)
-            added += plus
-            subtracted += minus
-        keystream.add_streams(tally.total, added, subtracted)
-        return RoundSum(number, tally.total, survivors, opened_vectors(tally), tuple(self.wrong))
+        seeds = {site: self._self_seed(site) for site in survivors}
+        seeds |= {site: self._mask_seed(site) for site in lost}
+        streams = mask_streams(self._session, self._directory, number, context, survivors, seeds)
+        keystream.add_streams(tally.total, *streams)
+        return RoundSum(
+            number,
+            tally.total,
+            survivors,
+            opened_vectors(tally),
+            tuple(self.wrong),
+            lost,
+            tuple(seeds[site] for site in self._session.roster.sites),
+            hashlib.sha256(tally.request).digest(),
+        )
 
     def _sort_shares(self) -> None:
         """Shares by their owner and holder."""
@@ -106,20 +118,21 @@ class Opener:
         return f" of the {len(holders)} holders of {owner}" if self._session.roster.holders else ""
 
     def _self_seed(self, site: str) -> bytes:
-        due = self._directory.commitment(site, self._tally.number)
         return self._recover(
             site,
             self._shares[site],
-            lambda seed: commitment(self._session.digest, site, self._tally.number, seed) == due,
+            lambda seed: is_self_seed(
+                self._session, self._directory, self._tally.number, site, seed
+            ),
         )
 
     def _mask_seed(self, site: str) -> bytes:
-        number, digest = self._tally.number, self._session.digest
-        due = self._directory.mask_key(site, number)
         return self._recover(
             site,
             self._shares[site],
-            lambda seed: public_bytes(mask_private(digest, site, number, seed)) == due,
+            lambda seed: is_key_seed(
+                self._session, self._directory, self._tally.number, site, seed
+            ),
         )
 
     def _recover(

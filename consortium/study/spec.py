@@ -149,6 +149,18 @@ class TimingSection(Section):
     )
 
 
+class VerificationSection(Section):
+    """Who shows that a published sum is the sum of what sites signed."""
+
+    checkers: int | None = Field(
+        default=None,
+        ge=0,
+        description="Sites that add each round again and sign what they found; 0 for none. They "
+        "must be more than colluding_sites. By default one more, and as many more as may be "
+        "missing, for scheme secure-sum, and none for the others, whose sums can't be shown.",
+    )
+
+
 class Study(Section):
     """A study file as a value.
 
@@ -177,6 +189,9 @@ class Study(Section):
     algorithm: str = Field(description="Name of the analysis.")
     analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
     timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
+    verification: VerificationSection = Field(
+        default_factory=VerificationSection, description=VerificationSection.__doc__
+    )
 
     @field_validator("title")
     @classmethod
@@ -228,6 +243,7 @@ class Study(Section):
                 f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
                 "quorum"
             )
+        self._check_checkers()
         self._check_views()
         if isinstance(self.analysis, NamesSites):
             self.analysis.check_sites(self.sites)
@@ -244,6 +260,22 @@ class Study(Section):
                 "standardize: none and no confounds, or protect unit subject"
             )
         return self
+
+    def _check_checkers(self) -> None:
+        wanted, privacy = self.verification.checkers, self.privacy
+        if not wanted:
+            return
+        if privacy.scheme != "secure-sum":
+            raise ValueError(
+                f"verification.checkers: nobody can show a sum of scheme {privacy.scheme} without "
+                "seeing single sites' vectors; set checkers: 0, or choose scheme: secure-sum"
+            )
+        if not privacy.colluding_sites < wanted <= self.fewest:
+            raise ValueError(
+                f"verification.checkers: {wanted} sites show nothing where "
+                f"{privacy.colluding_sites} may collude, or are more than the {self.fewest} that "
+                "take part; set a number between"
+            )
 
     def _check_views(self) -> None:
         takes = REGISTRY[self.algorithm].takes
@@ -272,6 +304,16 @@ class Study(Section):
     def fewest(self) -> int:
         """Fewest sites that a run may start with."""
         return len(self.sites) if self.quorum is None else self.quorum
+
+    @property
+    def checkers(self) -> int:
+        """Sites that add each round again."""
+        wanted, privacy = self.verification.checkers, self.privacy
+        if wanted is not None:
+            return wanted
+        if privacy.scheme != "secure-sum":
+            return 0
+        return min(len(self.sites), privacy.colluding_sites + 1 + privacy.dropouts)
 
     def started_with(self, sites: tuple[str, ...]) -> Study:
         """Return the study of a run that starts with some of the sites.

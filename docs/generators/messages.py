@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from consortium.engine import names
+from consortium.engine import closing, names
 from consortium.engine.queries import MOST_QUERY, SiteNote
 from consortium.secagg import messages
 from consortium.secagg.messages import Limits
@@ -28,6 +28,12 @@ _BODIES: dict[str, type[messages.Body]] = {
     messages.MANIFEST: messages.Manifest,
     messages.UNMASK: messages.Request,
     messages.UNMASKING: messages.Unmasking,
+    messages.RELEASE: messages.Release,
+}
+_ENDS: dict[str, type[msgspec.Struct]] = {
+    names.CLOSING: closing.Closing,
+    names.ATTESTATION: closing.Attestation,
+    names.PUBLISHED: closing.Published,
 }
 _NOTICES = {
     names.ANNOUNCEMENT: names.MOST_ANNOUNCEMENT,
@@ -49,6 +55,9 @@ def message_page() -> str:
     for kind, body in _BODIES.items():
         parts += [f"### `{kind}`\n", _document(body), _fields(body)]
     parts += ["### A site's note, in its advertisement\n", _document(SiteNote), _fields(SiteNote)]
+    parts += ["## The end\n", "In MessagePack:\n"]
+    for kind, ended in _ENDS.items():
+        parts += [f"### `{kind}`\n", _document(ended), _fields(ended)]
     return "\n".join(parts)
 
 
@@ -111,6 +120,10 @@ def _kind(info: Any) -> str:
             return "text"
         case msgspec.inspect.BoolType():
             return "`true` or `false`"
+        case msgspec.inspect.DictType():
+            return f"{_kind(info.value_type)} by name"
+        case msgspec.inspect.TupleType():
+            return f"({', '.join(_kind(each) for each in info.item_types)})"
     raise TypeError(f"{info} has no words yet; add them.")
 
 

@@ -16,10 +16,12 @@ from consortium.engine.run_context import RunContext
 from consortium.errors import (
     CopyError,
     DataError,
+    DisagreementError,
     ExchangeError,
     LedgerError,
     PrivacyError,
     ProtocolError,
+    ReleaseError,
 )
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
@@ -136,4 +138,10 @@ def public_reason(error: Exception) -> str:
         return "another copy of its folder has answered in its name; the site's own log says where"
     if isinstance(error, LedgerError):
         return "its ledger can't be used; the site's own log says why"
+    if isinstance(error, DisagreementError):
+        return (
+            "it works out another plan than others; compare the versions of software and libraries"
+        )
+    if isinstance(error, ReleaseError):
+        return "what was released is not what sites signed for; the site's own log says where"
     return "its own rules refuse the study; the site's own log says why"

@@ -26,6 +26,7 @@ from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
 from site_agent.policy.refusals import check_statistic
+from site_agent.run.checks import Checks
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import Joined
@@ -102,6 +103,7 @@ class Rounds:
         self._secret = run_secret(site.identity.root, joined.context.run, "site")
         key = site.identity.key
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log)
+        self._checks = Checks(site, joined, outbox)
         self._stages: list[str] = []  # of the queries read so far
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
@@ -113,7 +115,7 @@ class Rounds:
         ConsortiumError
             As `Participation.advance`.
         """
-        return self._answer_unmasking() or self._answer_query()
+        return self._answer_unmasking() or self._answer_query() or self._checks.advance()
 
     @property
     def awaited(self) -> str:
@@ -136,6 +138,7 @@ class Rounds:
         self._answer(asked, query)
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, asked.digest)
+        self._checks.note(number, stage, asked.digest)
         return True
 
     def _answer(self, asked: Asked, query: Query) -> None:
@@ -146,7 +149,7 @@ class Rounds:
             unmask = self._outbox.stored(f"{number}/unmask")
             self._party.restore(number, asked.digest, True, unmask)
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
-        elif not self._closed(asked):
+        elif not (self._closed(asked) or self._checks.attested):
             self._send(asked, self._contribute(asked, self._collect(query, asked.stage)))
             self._site.log(f"answered round {number} ({query.statistic})")
         else:
@@ -188,7 +191,9 @@ class Rounds:
         broadcast = None
         if speaks(asked.stage):
             broadcast = self._neighbours.outgoing(asked.number, asked.digest, share.opened)
-        message = self._party.contribute(asked.number, asked.digest, share.masked, opened)
+        message = self._party.contribute(
+            asked.number, asked.digest, share.masked, opened, released=mechanism.each
+        )
         return Answer(message, broadcast)
 
     def _pay(self, asked: Asked, *, remembered: bool) -> None:
@@ -265,6 +270,8 @@ class Rounds:
         if number is None:
             return False
         place = self._names.round(number, "unmask")
+        if self._checks.attested and self._outbox.stored(f"{number}/unmasking") is None:
+            return False
         stage = self._plan.stage(self._stages[number - 1])
         limit = self._sizes.request(stage.message_bytes)
         request = self._outbox.receive(place, f"{number}/unmask", limit)

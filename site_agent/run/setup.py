@@ -5,7 +5,8 @@ Every step is repeatable: what was received or sent before is taken from the sit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from consortium.algorithms.base import Shape
@@ -15,6 +16,7 @@ from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import StudyError
 from consortium.secagg import Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
+from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
 from site_agent.approval.permission import Permission
 from site_agent.ledger.totals import spent_in
@@ -36,12 +38,15 @@ class Joined:
         Which holds its shares of everybody's secrets.
     sizes : Limits
         The longest that the messages of secure aggregation may be.
+    announced : bytes
+        SHA-256 of what the centre announced, which this site's people approved.
     """
 
     context: RunContext
     plan: Plan
     party: Party
     sizes: MessageLimits
+    announced: bytes
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class Setup:
         self.outcome: Joined | LeftOut | None = None
         self._site = site
         self._context = context
+        self._announced = hashlib.sha256(context.announcement).digest()
         self._note = note
         self._permission = permission
         self._outbox = outbox
@@ -145,13 +151,18 @@ class Setup:
         bundle = self._outbox.receive(self._names.setup("keys"), "keys", self._sizes.keys)
         if bundle is None:
             return False
-        message = self._party.receive_keys(bundle)
-        self._plan = plan = make_plan(self._context.study, self._shape())
+        message = self._party.receive_keys(bundle, self._agree)
+        plan = self._plan
         self._check_policy(plan)
         self._outbox.keep("keys", bundle)
         self._outbox.send(self._names.setup("share", self._site.name), "share", message)
         self._site.log(f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
         return True
+
+    def _agree(self, notes: Mapping[str, bytes]) -> bytes:
+        """Work the plan out from everybody's sizes; its digest is told to all."""
+        self._plan = make_plan(self._context.study, self._shape(notes))
+        return plan_digest(self._plan)
 
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
@@ -166,12 +177,12 @@ class Setup:
             return False
         self._party.receive_shares(bundle)
         self._outbox.keep("shares", bundle)
-        self.outcome = Joined(self._context, self._plan, self._party, self._sizes)
+        self.outcome = Joined(self._context, self._plan, self._party, self._sizes, self._announced)
         return True
 
-    def _shape(self) -> Shape:
+    def _shape(self, told: Mapping[str, bytes]) -> Shape:
         study = self._context.study
-        notes = {s: decode_note(self._party.notes[s], s) for s in study.sites}
+        notes = {s: decode_note(told[s], s) for s in study.sites}
         if notes[self._site.name] != self._note:
             raise StudyError("This site's sizes changed since it joined; start a new run.")
         different = [s for s, n in notes.items() if n.grid != self._context.grid]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.engine.session import Round
+from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
 from consortium.membership import admission, signed_study
@@ -223,7 +223,7 @@ def _credulous(real: Callable[..., Any]) -> Callable[..., Any]:
 def pickle_in_the_transcript(stage: Stage) -> bool:
     """Puts a pickle in the place of a round's numbers."""
     transcript, trace = Transcript(stage.root), stage.root / "was-here"
-    transcript.append(Round(1, "pca", "second_moment", (0,), np.zeros(1)), bytes(32))
+    transcript.append(Kept(1, "pca", "second_moment", (0,), np.zeros(1, np.uint64), bytes(32)))
     np.save(stage.root / "round-00001.npy", np.array([_Payload(trace)]), allow_pickle=True)
     try:
         list(transcript.rounds())

@@ -21,6 +21,7 @@ MODULES = (
     "attacks_on_budgets",
     "attacks_on_approvals",
     "attacks_on_papers",
+    "attacks_on_results",
     "attacks_on_exchange",
     *(["attacks_over_network"] if importlib.util.find_spec("paramiko") else []),
     "attacks_in_text",
@@ -40,17 +41,13 @@ class Row(NamedTuple):
 
 UNGUARDED = (
     Row(
-        "invented-result",
-        "hub",
-        "Publishes maps or a transcript that are not the sum which it opened.",
-        "Nobody else learns the sum, so nobody can tell. Readers are misled; no site's data are "
-        "less private.",
-    ),
-    Row(
         "invented-data",
         "site",
-        "Answers with numbers within the public bound that no scan stands behind.",
-        "The bound limits what a site can do to its share of the subjects.",
+        "Answers with numbers that no scan stands behind.",
+        "Under masks nobody sees whether a site keeps to its public bound: it can move a sum by "
+        "any numbers, not only by its share of the subjects. It does so blindly, since what it "
+        "sends is fixed before anybody can know the others' sum, and its manifest stays. Where "
+        "vectors are open, the bound and its share limit it.",
     ),
     Row(
         "invented-size",
@@ -68,11 +65,12 @@ UNGUARDED = (
         "does not depend on what they hear.",
     ),
     Row(
-        "transcript-edited",
-        "disk intruder",
-        "Changes numbers in the centre's transcript while the centre is down.",
-        "The centre trusts its own disk. The maps are false; the sites answer, and charge, only "
-        "what was planned, whatever numbers they are asked with.",
+        "invented-sum-of-cape",
+        "hub",
+        "Publishes, in a study of scheme cape or local, what is not the sum of the vectors it got.",
+        "Single vectors are open to the centre alone, so nobody else can add them. Readers are "
+        "misled, and 'consortium verify' tells them that nothing is shown; no site's data are "
+        "less private. A study with scheme secure-sum can be shown.",
     ),
     Row(
         "messages-withheld",

@@ -10,7 +10,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.engine.session import Round
+from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
 from consortium.errors import (
     ConfigurationError,
@@ -118,7 +118,9 @@ def test_credentials_that_name_what_no_disk_can_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("header", [b"{'descr': '<f8', 'fortran_", b"{'descr': (" + b" " * 15])
 def test_transcript_whose_numbers_have_half_a_header(header: bytes, tmp_path: Path) -> None:
     transcript = Transcript(tmp_path)
-    transcript.append(Round(1, "pca", "second_moment", (0,), np.arange(5.0)), bytes(32))
+    transcript.append(
+        Kept(1, "pca", "second_moment", (0,), np.arange(5, dtype=np.uint64), bytes(32))
+    )
     path = tmp_path / "round-00001.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(OutputError, match="damaged"):

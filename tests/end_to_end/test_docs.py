@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 from consortium.algorithms import REGISTRY
 from consortium.coordinator.cli import app as consortium_app
+from consortium.engine import closing
 from consortium.engine.names import Names
 from consortium.secagg import messages
 from consortium.study.reader import parse_study
@@ -154,6 +155,7 @@ def test_every_message_and_name_is_in_the_reference():
     page = read(DOCS / "reference" / "messages.md")
     bodies = [b for b in vars(messages).values() if inspect.isclass(b)]
     bodies = [b for b in bodies if issubclass(b, messages.Body) and b is not messages.Body]
+    bodies += [closing.Closing, closing.Attestation, closing.Published]
     assert len(bodies) == len(re.findall(r"^### `", page, re.MULTILINE))
     for body in bodies:
         assert all(f"| `{field}` |" in page for field in body.__struct_fields__), body

@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from consortium.coordinator.run_folder import read_run
-from consortium.engine.session import Round
+from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
@@ -189,7 +189,9 @@ def _approval(folder: Path) -> Target:
 
 def _transcript(folder: Path) -> list[Target]:
     transcript = Transcript(folder)
-    transcript.append(Round(1, "pca", "second_moment", (0, 1, 3), np.arange(5.0)), bytes(32))
+    transcript.append(
+        Kept(1, "pca", "second_moment", (0, 1, 3), np.arange(5, dtype=np.uint64), bytes(32))
+    )
     names = folder / "round-00001.json", folder / "round-00001.npy"
     good = [path.read_bytes() for path in names]
     made: tuple[Make, Make] = mutant([good[0]], JSON), mutant([good[1]])

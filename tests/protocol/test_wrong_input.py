@@ -241,7 +241,7 @@ RECORDS: dict[str, Callable[[Path], object]] = {
     "no numbers": lambda f: (f / "round-00001.npy").unlink(),
     "not json": lambda f: (f / "round-00001.json").write_text("{"),
     "not a record": lambda f: (f / "round-00001.json").write_text("[]"),
-    "another length": lambda f: _change_values(f / "round-00001.npy", np.zeros(3)),
+    "another length": lambda f: _change_values(f / "round-00001.npy", np.zeros(3, np.uint32)),
     "another type": lambda f: _change_values(f / "round-00001.npy", np.array(["a"])),
     "unknown site": lambda f: _survivors(f, [0, 1, 2, 7]),
     "too few": lambda f: _survivors(f, [0]),

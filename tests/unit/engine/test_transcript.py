@@ -8,39 +8,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from consortium.engine.session import Round
+from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript, write_bytes
 from consortium.errors import OutputError
 
 
 def a_round(number, seed=0):
-    values = np.random.default_rng(seed + number).standard_normal(5)
-    return Round(number, "ica", "rotation", (0, 2), values)
+    ring = np.random.default_rng(seed + number).integers(0, 2**64, 5, np.uint64)
+    return Kept(number, "ica", "rotation", (0, 2), ring, bytes([number]) * 32)
 
 
 def same(one, other):
     assert (one.number, one.stage, one.statistic) == (other.number, other.stage, other.statistic)
-    assert one.survivors == other.survivors
-    assert one.values.tobytes() == other.values.tobytes()
+    assert (one.survivors, one.query) == (other.survivors, other.query)
+    assert one.ring.dtype == other.ring.dtype
+    assert np.array_equal(one.ring, other.ring)
 
 
 @pytest.fixture
 def folder(tmp_path):
     transcript = Transcript(tmp_path / "transcript")
     for number in (1, 2, 3):
-        transcript.append(a_round(number), bytes([number]) * 32)
+        transcript.append(a_round(number))
     return tmp_path / "transcript"
 
 
 @given(
-    values=arrays(np.float64, st.integers(0, 6)),
+    ring=st.sampled_from((np.uint32, np.uint64)).flatmap(lambda t: arrays(t, st.integers(0, 6))),
     survivors=st.lists(st.integers(0, 50)),
     stage=st.text(max_size=5),
 )
-def test_reading_undoes_writing(tmp_path_factory, values, survivors, stage):
+def test_reading_undoes_writing(tmp_path_factory, ring, survivors, stage):
     folder = tmp_path_factory.mktemp("transcript")
-    done = Round(1, stage, "statistic", tuple(survivors), values)
-    Transcript(folder).append(done, bytes(32))
+    done = Kept(1, stage, "statistic", tuple(survivors), ring, bytes(32))
+    Transcript(folder).append(done)
     (again,) = Transcript(folder).rounds()
     same(again, done)
 
@@ -60,7 +61,7 @@ def test_an_empty_folder_holds_no_rounds(tmp_path):
 def test_a_round_without_its_json_file_did_not_happen(folder):
     (folder / "round-00003.json").unlink()
     assert [r.number for r in Transcript(folder).rounds()] == [1, 2]
-    Transcript(folder).append(a_round(3, seed=9), bytes(32))
+    Transcript(folder).append(a_round(3, seed=9))
     same(list(Transcript(folder).rounds())[2], a_round(3, seed=9))
 
 
@@ -81,6 +82,12 @@ def test_a_damaged_or_missing_array_is_told(folder, length):
     else:
         array.write_bytes(array.read_bytes()[:length])
     with pytest.raises(OutputError, match="round-00001"):
+        next(Transcript(folder).rounds())
+
+
+def test_numbers_that_are_no_integers_of_a_ring_are_told(folder):
+    np.save(folder / "round-00001.npy", np.arange(5.0))
+    with pytest.raises(OutputError, match="damaged"):
         next(Transcript(folder).rounds())
 
 

@@ -86,6 +86,31 @@ def test_no_mask_comes_twice() -> None:
             assert looks_uniform(one + other)
 
 
+def test_released_seeds_and_the_messages_tell_the_sum_and_nothing_else() -> None:
+    """What a reader of the exchange has left of each vector is uniform, and adds up to the sum."""
+    wire, about, lost = Wire(Consortium(4, 1, dropouts=1)).set_up(), context(1), "s3"
+    alive = [site for site in wire.parties if site != lost]
+    wire.hub.open(1, about, ENTRIES, 32)
+    left = {}
+    for site in alive:
+        sent = wire.parties[site].contribute(1, about, np.ones(ENTRIES, np.uint32))
+        wire.hub.receive_contribution(sent)
+        masked_bytes = bytes(contribution.part(sent, 10**6).payload[: 4 * ENTRIES])
+        left[site] = np.frombuffer(masked_bytes, np.uint32).copy()
+    total = wire.unmask(1, missing=[lost])
+    session, directory = wire.hub.session, wire.hub._known
+    seeds = dict(zip(wire.parties, total.seeds, strict=True))
+    private = mask_private(session.digest, lost, 1, seeds[lost])
+    for site, vector in left.items():
+        plus, minus = pair_masks(directory, session.roster, private, lost, [site], 1, about)
+        own = directory.keys.self_mask(seeds[site], 1, about, site)
+        add_streams(vector, plus, [own, *minus])
+        assert looks_uniform(vector)
+    assert looks_uniform(left["s0"] + left["s1"])
+    assert np.array_equal(sum(left.values()), total.sum)
+    assert total.sum.tolist() == [3] * ENTRIES
+
+
 @pytest.mark.parametrize("site", ["s0", "s2", "self"])
 def test_every_single_mask_changes_with_the_question(site: str) -> None:
     others = tuple({"s0", "s2", "self"} - {site})

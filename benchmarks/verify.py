@@ -1,0 +1,51 @@
+"""``python -m benchmarks.verify``: how long a reader waits for the check of a finished run.
+
+A run of 21 rounds over four sites in one process; its folder is then checked alone, and with the
+exchange.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from consortium.coordinator.verify import Checkup
+from consortium.exchange import DirectoryExchange
+
+ROUNDS = 20
+REACH = 10.0  # s
+
+
+def main() -> None:
+    """Print the table; exit with 1 if the check takes longer than it may."""
+    from tests.support.finished_run import STUDY, play
+    from tests.support.local_consortium import build
+
+    text = STUDY.replace("rounds: 2}", f"rounds: {ROUNDS}}}")
+    table = Table("checked", "rounds", "exit code", "files", "kB", "CPU s", "wall s")
+    slowest = 0.0
+    with tempfile.TemporaryDirectory() as name:
+        found = play(build(Path(name) / "place", scheme="secure-sum", text=text))
+        files = [path for path in found.out.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files) / 1000
+        for what, exchange in (
+            ("folder", None),
+            ("and exchange", DirectoryExchange(found.exchange)),
+        ):
+            wall, processor = time.perf_counter(), time.process_time()
+            verdict = Checkup(found.out, exchange=exchange).run()
+            wall, processor = time.perf_counter() - wall, time.process_time() - processor
+            slowest = max(slowest, wall)
+            row = (what, verdict.rounds, verdict.code, len(files), f"{size:.0f}")
+            table.add_row(*map(str, row), f"{processor:.2f}", f"{wall:.2f}")
+    Console().print(table)
+    sys.exit(int(slowest > REACH))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""What is kept beside a result so that anybody can check it: messages, and what was signed.
+
+Nothing of it is private: the messages lie on the exchange for all who take part, and what they
+hold follows from what is published, or from keys and sizes that are public within the consortium.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from consortium.engine.closing import Published, encode, most_closing
+from consortium.engine.mailbox import Mailbox
+from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
+from consortium.engine.queries import MOST_QUERY, decode_query
+from consortium.engine.releases import Releases
+from consortium.errors import ExchangeError, OutputError, ProtocolError
+from consortium.files.atomic import write_bytes, write_json
+from consortium.membership.signed_study import signature_path
+from consortium.secagg import CENTRE, OVERHEAD, messages, seal
+from consortium.study.plan import Plan
+from consortium.study.spec import Study
+from consortium.verification import record as kept
+from consortium.verification.setting import plan_record
+from consortium.views import files_of
+
+STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
+_PASSING = ("waiting.json",)
+
+
+def keep_evidence(
+    folder: Path, releases: Releases, study_file: Path, plan: Plan, rounds: int
+) -> None:
+    """Keep all that a check needs, and sign for every file: the last thing written to a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder, with everything else in it.
+    releases : Releases
+        Of the run.
+    study_file : Path
+        With its signature, mask and atlas beside it.
+    plan : Plan
+    rounds : int
+        Rounds that were released.
+
+    Raises
+    ------
+    ExchangeError
+        If a message of the run is gone.
+    OutputError
+        If a file can't be read or written.
+    """
+    keep_papers(folder, plan.study, study_file)
+    keep_messages(folder, releases, plan, rounds)
+    sign_files(folder, releases.mail)
+
+
+def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
+    """Copy the signed study and the files that it names.
+
+    Its signature holds the keys of its own sites, which the announcement lists; the roster, which
+    names the consortium's other members, too, is not published.
+
+    Raises
+    ------
+    OutputError
+        If a file can't be read or written.
+    """
+    place = folder / kept.EVIDENCE
+    copies = {
+        place / STUDY_FOLDER / STUDY_FILE: study_file,
+        signature_path(place / STUDY_FOLDER / STUDY_FILE): signature_path(study_file),
+    }
+    named = (study.data.mask, study.data.atlas, *files_of(study.features))
+    for name in named:
+        if name and name != "template":
+            copies[place / STUDY_FOLDER / name] = study_file.parent / name
+    for target, source in copies.items():
+        write_bytes(target, _read(source))
+
+
+def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> None:
+    """Copy from the exchange what the centre posted, and what sites attested.
+
+    Raises
+    ------
+    ExchangeError
+        If one is gone.
+    OutputError
+        If a file can't be written.
+    """
+    mail, sizes, place = releases.mail, releases.sizes, folder / kept.EVIDENCE
+    names = Names(mail.context.run)
+    fetched = {
+        kept.ANNOUNCED: (names.study(), MOST_ANNOUNCEMENT),
+        kept.STARTED: (names.start(), MOST_NOTICE),
+        kept.KEYS: (names.setup("keys"), sizes.keys),
+        kept.CLOSED: (names.closing(), most_closing(rounds) + OVERHEAD),
+    }
+    largest = max(stage.message_bytes for stage in plan.stages)
+    released = len(plan.study.sites) * largest
+    limits = {
+        QUERY: MOST_QUERY + OVERHEAD,
+        messages.UNMASK: sizes.request(largest),
+        messages.RELEASE: sizes.release(released),
+    }
+    for number in range(1, rounds + 1):
+        for kind, limit in limits.items():
+            fetched[kept.round_file(number, kind)] = (names.round(number, kind), limit)
+    for file, (name, limit) in fetched.items():
+        data = mail.get(name, limit)
+        if data is not None:
+            write_bytes(place / file, data)
+            if file.endswith(f"/{QUERY}"):
+                _keep_arrays(place, mail, mail.own(name, data, QUERY, int(file.split("/")[0])))
+        elif not file.endswith(f"/{messages.UNMASK}"):  # a round without masks has no request
+            raise ExchangeError(f"{name} is gone; have the exchange's owner put it back.")
+    keep_attestations(folder, releases, rounds)
+    write_json(place / kept.PLAN, plan_record(plan))
+
+
+def _keep_arrays(place: Path, mail: Mailbox, query: bytes) -> None:
+    names = Names(mail.context.run)
+
+    def fetch(digest: str, size: int) -> bytes:
+        data = mail.get(names.array(digest), size)
+        if data is None:
+            raise ExchangeError(f"{names.array(digest)} is gone; have the owner put it back.")
+        path = place / "public" / digest
+        if not path.exists():
+            write_bytes(path, data)
+        return data
+
+    decode_query(query, fetch)
+
+
+def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
+    """Copy the attestations that are there and are their sites'."""
+    mail = releases.mail
+    names = Names(mail.context.run)
+    for site in mail.context.study.sites:
+        try:
+            data = mail.get(names.attestation(site), most_closing(rounds) + OVERHEAD)
+            if data is not None and releases.receive_attestation(data) == site:
+                write_bytes(folder / kept.EVIDENCE / kept.ATTESTED / site, data)
+        except ProtocolError as error:
+            mail.log_once(f"attestation of {site}: {error}")
+
+
+def sign_files(folder: Path, mail: Mailbox) -> None:
+    """Sign for every file of the output folder, once all of them are written."""
+    body = encode(Published(dict(digests_of(folder))))
+    message = seal(mail.identity, mail.context.run, CENTRE, PUBLISHED, 0, body)
+    write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
+
+
+def digests_of(folder: Path) -> Mapping[str, bytes]:
+    """SHA-256 of every file by its path; of hidden files and of what passes, nothing is said."""
+    return {name: hashlib.sha256(_read(folder / name)).digest() for name in _names(folder)}
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for file in sorted(files):
+            name = (Path(root) / file).relative_to(folder).as_posix()
+            own = name == f"{kept.EVIDENCE}/{kept.PUBLISHED}"
+            if not (own or file.startswith(".") or name in _PASSING):
+                yield name
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OutputError(f"{path} can't be read ({error.strerror}); check its rights.") from error

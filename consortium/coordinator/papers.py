@@ -1,0 +1,163 @@
+"""Who took part in a published run, and what they had signed before it: where a check begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
+from consortium.coordinator.run_folder import read_run
+from consortium.engine.queries import read_announcement
+from consortium.engine.run_context import RunContext
+from consortium.errors import (
+    ConfigurationError,
+    ConsortiumError,
+    ContradictionError,
+    ProtocolError,
+)
+from consortium.files.atomic import beside
+from consortium.files.strict_yaml import read_yaml
+from consortium.membership.roster import Membership, fingerprint
+from consortium.membership.signed_study import read_signed
+from consortium.secagg import CENTRE
+from consortium.secagg.envelope import claimed
+from consortium.space.study_space import Space, study_space
+from consortium.verification import record as names
+from consortium.verification.record import Record, place
+from consortium.verification.verdict import Verdict
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Papers:
+    """What a check begins with.
+
+    Parameters
+    ----------
+    record : Record
+        The run's messages, under the keys that the study's signature holds.
+    context : RunContext
+        As the signed study has it.
+    space : Space
+    """
+
+    record: Record
+    context: RunContext
+    space: Space
+
+
+def read_papers(folder: Path, sites: Path | None, verdict: Verdict) -> Papers:
+    """Check the signed study, under keys that come from elsewhere if possible.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder.
+    sites : Path, optional
+        File of fingerprints.
+    verdict : Verdict
+        Is told whose word the keys rest on.
+
+    Raises
+    ------
+    ContradictionError
+        If something was not signed so, or by another key.
+    ConfigurationError
+        If this is no folder of a run, or the fingerprints can't be read.
+    """
+    study_file = folder / names.EVIDENCE / STUDY_FOLDER / STUDY_FILE
+    run = told(lambda: read_run(folder), "run.json")
+    if run is None or not study_file.exists():
+        raise ConfigurationError(
+            f"{folder} is no output folder of a run with its evidence, of which nothing can be "
+            "shown; ask the coordinator for the whole folder."
+        )
+    verdict.run = run.run
+
+    def read(name: str) -> bytes | None:
+        try:
+            return beside(folder / names.EVIDENCE, name).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    announced = read(names.ANNOUNCED) or b""
+    members = told(lambda: announced_members(announced), place(names.ANNOUNCED))
+    signed = told(lambda: read_signed(study_file, members), place(f"{STUDY_FOLDER}/{STUDY_FILE}"))
+    _compare_keys(members, signed.study.sites, sites, verdict)
+    if run.study != signed.study.digest:
+        raise ContradictionError("run.json", "it is of another study than the signed one.")
+    space = study_space(signed.study, study_file.parent)
+    context = RunContext(
+        run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
+    )
+    return Papers(Record(run.run, signed.keys, read), context, space)
+
+
+def _compare_keys(
+    members: Membership, names_of: Sequence[str], sites: Path | None, verdict: Verdict
+) -> None:
+    if sites is None:
+        verdict.tell(
+            place(names.ANNOUNCED),
+            "the names of hospitals, and their keys, rest on the coordinator's word alone; give "
+            "the fingerprints that they publish themselves with --sites.",
+        )
+        return
+    known = fingerprints(sites)
+    for name in (CENTRE, *names_of):
+        own = fingerprint(members.keys[name])
+        if name not in known:
+            verdict.leave_open(str(sites), f"has no fingerprint of {name}.")
+        elif known[name] != own:
+            raise ContradictionError(
+                place(names.ANNOUNCED),
+                f"gives {name} the key {own}, and {name} says that its own is {known[name]}.",
+            )
+
+
+def fingerprints(path: Path) -> dict[str, str]:
+    """Read fingerprints by name.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be read so.
+    """
+    try:
+        content = read_yaml(path)
+        return {str(name): str(value) for name, value in dict(content).items()}
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} can't be read; write one line a site, 'name: fingerprint'."
+        ) from error
+
+
+def announced_members(message: bytes) -> Membership:
+    """Who took part, as an announcement claims; the study's signature is to hold these keys.
+
+    Raises
+    ------
+    ContradictionError
+        If it is no announcement.
+    """
+    try:
+        told = read_announcement(claimed(message).body)["keys"]
+        keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
+        return Membership(1, keys.pop(CENTRE), keys)
+    except (ProtocolError, KeyError, ValueError, TypeError) as error:
+        raise ContradictionError(
+            place(names.ANNOUNCED), "is missing, or no announcement of a run."
+        ) from error
+
+
+def told(act: Callable[[], _T], where: str) -> _T:
+    """Do something, and let what is amiss be a contradiction of the file ``where``."""
+    try:
+        return act()
+    except ContradictionError:
+        raise
+    except ConsortiumError as error:
+        raise ContradictionError(where, str(error)) from error

@@ -1,0 +1,194 @@
+"""What the command ``verify`` does: an output folder against what sites and centre signed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from consortium.algorithms.base import Result
+from consortium.coordinator.evidence import digests_of
+from consortium.coordinator.outputs import Publisher
+from consortium.coordinator.papers import read_papers, told
+from consortium.coordinator.same_files import difference
+from consortium.engine.closing import Closing, Published, decode
+from consortium.engine.kept_round import Kept
+from consortium.engine.names import PUBLISHED
+from consortium.engine.session import Session
+from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.errors import (
+    ConfigurationError,
+    ConsortiumError,
+    ContradictionError,
+    ExchangeError,
+)
+from consortium.exchange import Exchange
+from consortium.space.study_space import Space
+from consortium.verification import record as names
+from consortium.verification.closing import hear_attestations, read_closing
+from consortium.verification.record import Record, place
+from consortium.verification.replay import differs, replay
+from consortium.verification.rounds import Released, read_round
+from consortium.verification.setting import Setting, read_setting
+from consortium.verification.sums import add_rounds_again
+from consortium.verification.verdict import Verdict
+
+_CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
+_COPY = "The file is not the one that the centre published: whoever had this copy changed it."
+_UNKNOWN = "Whoever had this copy can have caused it, or the centre."
+
+
+@dataclass
+class Checkup:
+    """One check of an output folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder of a run.
+    sites : Path, optional
+        YAML file of fingerprints, by the names of sites and 'centre', as they publish themselves.
+    exchange : Exchange, optional
+        Where the run's messages lie: its sums are then added again.
+    """
+
+    folder: Path
+    sites: Path | None = None
+    exchange: Exchange | None = None
+
+    def __post_init__(self) -> None:
+        self.verdict = Verdict()
+        self._authentic: dict[str, bool] = {}
+
+    def run(self) -> Verdict:
+        """Check everything that can be checked; never raises for what it finds."""
+        with self._noted():
+            papers = read_papers(self.folder, self.sites, self.verdict)
+            record, space = papers.record, papers.space
+            self._files(record)
+            setting = read_setting(record, papers.context)
+            rounds = self._rounds(record, setting)
+            closing = read_closing(record, setting, rounds)
+            if not self.verdict.contradicted:
+                self._result(record, setting, space, rounds, closing)
+            hear_attestations(record, setting, rounds, self.verdict)
+            if self.exchange is not None and not self.verdict.contradicted:
+                add_rounds_again(self.exchange, setting, rounds, self.verdict)
+            self._unshown(setting, rounds)
+        return self.verdict
+
+    # -- what is published ----------------------------------------------------------------
+
+    def _files(self, record: Record) -> None:
+        """Every file is the one that the centre published, and none was added."""
+        body = record.message(names.PUBLISHED, PUBLISHED)
+        listed = told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
+        found = digests_of(self.folder)
+        for name in sorted(listed.keys() | found.keys()):
+            self._authentic[name] = name in listed and found.get(name) == listed[name]
+            if self._authentic[name]:
+                continue
+            if name not in found:
+                what = "is missing, though the centre published it."
+            elif name in listed:
+                what = "is not the file that the centre published."
+            else:
+                what = "is not among the files that the centre published."
+            self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
+
+    def _rounds(self, record: Record, setting: Setting) -> list[Released]:
+        kept: list[Kept] = []
+        with self._noted("transcript"):
+            kept.extend(Transcript(self.folder / TRANSCRIPT).rounds())
+        self.verdict.rounds = len(kept)
+        rounds = []
+        for each in kept:
+            with self._noted():
+                rounds.append(read_round(record, setting, each))
+        return rounds
+
+    def _result(
+        self,
+        record: Record,
+        setting: Setting,
+        space: Space,
+        rounds: Sequence[Released],
+        closing: Closing,
+    ) -> None:
+        """Compute the result once more from what was released, and compare the files."""
+
+        def fetch(digest: str, size: int) -> bytes:
+            del size
+            return record.file(f"public/{digest}")
+
+        with self._noted():
+            session, result = replay(setting, rounds, fetch, closing.platform, self.verdict)
+            if result is None:
+                raise ContradictionError(place(names.CLOSED), "the run ends before its analysis.")
+            self._compare_files(setting, space, session, result, closing)
+
+    def _compare_files(
+        self, setting: Setting, space: Space, session: Session, result: Result, closing: Closing
+    ) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            again = Path(name)
+            study = setting.context.study
+            Publisher(again, study, space, pages=False).publish(
+                setting.plan, session.rounds, result
+            )
+            for file in sorted(digests_of(again)):
+                what = difference(self.folder / file, again / file)
+                if what is not None:
+                    with self._noted():
+                        differs(file, what, closing.platform, self.verdict)
+
+    # -- what stays open ------------------------------------------------------------------
+
+    def _unshown(self, setting: Setting, rounds: Sequence[Released]) -> None:
+        kinds = {
+            "hidden": [d.number for d in rounds if not (d.summed or d.each)],
+            "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
+        }
+        scheme = setting.context.study.privacy.scheme
+        said = {
+            "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
+            "vectors: that it is what the sites sent rests on the centre's word. A study with "
+            "scheme secure-sum can be shown",
+            "summed": "too few sites attest that they added it again; fetch the messages with "
+            "--exchange",
+        }
+        for kind, numbers in kinds.items():
+            if numbers:
+                self.verdict.leave_open(f"rounds {_ranges(numbers)}", f"{said[kind]}.")
+
+    @contextmanager
+    def _noted(self, where: str = "") -> Iterator[None]:
+        """Write a contradiction down, with who can have caused it."""
+        try:
+            yield
+        except ContradictionError as error:
+            self.verdict.contradict(error, self._blame(error.where))
+        except ExchangeError as error:
+            self.verdict.leave_open(where or "exchange", str(error))
+        except ConfigurationError as error:  # the reader's own side
+            self.verdict.leave_open(where or str(self.folder), str(error))
+        except ConsortiumError as error:
+            self.verdict.contradict(ContradictionError(where or names.EVIDENCE, str(error)))
+
+    def _blame(self, where: str) -> str:
+        if where not in self._authentic:
+            return _UNKNOWN
+        return _CENTRE if self._authentic[where] else _COPY
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in ascending order, with runs of them as a-b."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)

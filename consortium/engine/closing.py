@@ -1,0 +1,132 @@
+"""The last messages of a run: what the centre released in all, what sites found, what is published.
+
+They hold digests and names only, and follow from messages that are on the exchange anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import TypeVar
+
+import msgspec
+
+from consortium import __version__
+from consortium.errors import ProtocolError
+from consortium.secagg.messages import Bytes32
+
+DIGEST = 64  # bytes that one digest takes in a message, at most
+MOST_PUBLISHED = 8 << 20
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of a message, in MessagePack."""
+
+
+class Closing(_Body, frozen=True, forbid_unknown_fields=True):
+    """What the centre says after the last round.
+
+    ``announcement`` is the SHA-256 of the announcement's body, ``keys`` that of the bundle of
+    keys, ``plan`` the digest of the plan, and ``records`` the SHA-256 of each round's release.
+    ``platform`` says where the analysis was computed.
+    """
+
+    announcement: Bytes32
+    keys: Bytes32
+    plan: Bytes32
+    records: tuple[Bytes32, ...]
+    platform: dict[str, str]
+
+
+class Attestation(_Body, frozen=True, forbid_unknown_fields=True):
+    """What a site says of a run that it took part in; of its data it says nothing.
+
+    The first fields are the closing's, as the site itself has them. ``checked`` are the rounds
+    that it added again and found as released, ``refuted`` those that are not what was signed,
+    each with a code, ``missed`` those that it contributed to and that list it as lost.
+    ``earlier`` are the study's other runs in its ledger.
+    """
+
+    announcement: Bytes32
+    keys: Bytes32
+    plan: Bytes32
+    records: tuple[Bytes32, ...]
+    checked: tuple[int, ...]
+    refuted: tuple[tuple[int, str], ...]
+    missed: tuple[int, ...]
+    earlier: tuple[str, ...]
+
+
+class Published(_Body, frozen=True, forbid_unknown_fields=True):
+    """Every file of the output folder with its SHA-256."""
+
+    files: dict[str, Bytes32]
+
+
+_BodyType = TypeVar("_BodyType", bound=_Body)
+
+
+def encode(body: _Body) -> bytes:
+    """Encode a body; the same value always gives the same bytes."""
+    return msgspec.msgpack.encode(body, order="sorted")
+
+
+def decode(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
+    """Decode a body.
+
+    Raises
+    ------
+    ProtocolError
+        If it is malformed; it names the ``sender``.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        what = kind.__name__.lower()
+        raise ProtocolError(f"The {what} of {sender} can't be read; update it.") from error
+
+
+def most_closing(rounds: int) -> int:
+    """Most bytes of the closing, or of an attestation, of a run of so many rounds."""
+    return (1 << 16) + 2 * rounds * DIGEST
+
+
+def record_of(release: bytes) -> bytes:
+    """ρ: SHA-256 of a round's release as it was posted."""
+    return hashlib.sha256(release).digest()
+
+
+def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
+    """Attestations that no second result of a run can have beside these.
+
+    Of two sets of so many sites one honest site is in both, and a site attests once.
+
+    Parameters
+    ----------
+    sites : sequence of str
+    colluding : int
+        S_C.
+    answers : int
+        `Roster.answers`; 0 in a run without masks.
+    """
+    return max(answers, (len(sites) + colluding) // 2 + 1)
+
+
+def checkers_of(sites: Sequence[str], count: int, number: int) -> tuple[str, ...]:
+    """Sites that add a round again, which moves on through the roster from round to round."""
+    return tuple(sites[(number * count + place) % len(sites)] for place in range(count))
+
+
+def own_platform() -> Mapping[str, str]:
+    """Where an analysis is computed: what decides its last digits."""
+    return {
+        "cape-consortium": __version__,
+        "machine": platform.machine(),
+        "numpy": version("numpy"),
+        "processor": platform.processor(),
+        "python": platform.python_version(),
+        "scipy": version("scipy"),
+        "system": platform.system(),
+    }

@@ -1,0 +1,146 @@
+"""What the centre says of its releases, and how it holds its own disk against that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consortium.algorithms.base import Array
+from consortium.engine.closing import (
+    Attestation,
+    Closing,
+    decode,
+    encode,
+    most_closing,
+    record_of,
+)
+from consortium.engine.kept_round import Kept
+from consortium.engine.mailbox import Mailbox, foreign
+from consortium.engine.names import ATTESTATION, CLOSING, Names
+from consortium.engine.run_context import RunContext
+from consortium.errors import ExchangeError, OutputError, ProtocolError, TakenError
+from consortium.secagg import OVERHEAD, RoundSum, messages, seal, unseal
+from consortium.secagg.key_directory import Session
+from consortium.secagg.participants import CENTRE
+from consortium.secagg.release import read_release, release_of, ring_digests
+from consortium.study.plan import Stage
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The centre's releases in one run, as they lie on the exchange.
+
+    Parameters
+    ----------
+    context : RunContext
+    session : Session
+    mail : Mailbox
+    sizes : Limits
+    """
+
+    context: RunContext
+    session: Session
+    mail: Mailbox
+    sizes: messages.Limits
+
+    def post(self, total: RoundSum, context: bytes, released: Array, stage: Stage) -> bytes:
+        """Say for everybody what a round released; returns the record ρ of it.
+
+        Raises
+        ------
+        TakenError
+            If something else was said of the round before.
+        """
+        shown = stage.mechanism.scheme == "secure-sum"
+        body = messages.encode(release_of(total, context, released, shown=shown))
+        run, number = self.context.run, total.number
+        message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)
+        self.mail.put(self._name(number), message)
+        return record_of(message)
+
+    def survivors(self, number: int, stage: Stage) -> Sequence[str] | None:
+        """Sites in a round that was released before a crash; None if it was not."""
+        posted = self._posted(number, stage)
+        return None if posted is None else posted[0].survivors
+
+    def check_kept(self, kept: Kept, stage: Stage) -> bytes:
+        """Hold a round of the transcript against what was said of it; returns its record ρ.
+
+        Raises
+        ------
+        OutputError
+            If the transcript holds another release: somebody changed it.
+        ExchangeError
+            If the exchange doesn't hold the release any more.
+        """
+        posted = self._posted(kept.number, stage)
+        if posted is None:
+            raise ExchangeError(
+                f"{self._name(kept.number)} is gone, so the transcript can't be compared with "
+                "what was released; have the exchange's owner put it back."
+            )
+        body, record = posted
+        sites = tuple(self.context.study.sites[site] for site in kept.survivors)
+        found = (kept.query, sites, 8 * kept.ring.itemsize, ring_digests(kept.ring))
+        if not _same(found, (body.context, body.survivors, body.bits, body.chunks)):
+            raise OutputError(
+                f"Round {kept.number} of the transcript is not what was released: somebody changed "
+                f"it. Put it back from a backup, or remove the files of this and all later rounds "
+                "from the transcript, which are then opened again from the exchange."
+            )
+        return record
+
+    def close(self, closing: Closing) -> None:
+        """Post the closing; one from before a crash stands, if it tells of the same.
+
+        Raises
+        ------
+        TakenError
+            If another was posted.
+        """
+        name = Names(self.context.run).closing()
+        stored = self.mail.get(name, most_closing(len(closing.records)) + OVERHEAD)
+        if stored is None:
+            self.mail.post(name, CLOSING, 0, encode(closing))
+            return
+        before = decode(Closing, self.mail.own(name, stored, CLOSING, 0), CENTRE)
+        told = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
+        if told[0] != told[1]:
+            raise TakenError(
+                f"{name} tells of another run than this transcript; start the study again in a "
+                "new output folder."
+            )
+
+    def receive_attestation(self, data: bytes) -> str:
+        """Take what a site says of the run; returns the site's name.
+
+        Raises
+        ------
+        ProtocolError
+            If it is no site's attestation.
+        """
+        keys, run = self.context.keys, self.context.run
+        opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=len(data), round=0)
+        body = decode(Attestation, opened.body, opened.sender)
+        for number, code in body.refuted:
+            self.mail.log_once(f"{opened.sender} disputes round {number} ({code[:40]})")
+        return opened.sender
+
+    def _posted(self, number: int, stage: Stage) -> tuple[messages.Release, bytes] | None:
+        mechanism, name = stage.mechanism, self._name(number)
+        nbytes = mechanism.released(len(self.context.study.sites)) * mechanism.lattice.bits // 8
+        stored = self.mail.get(name, self.sizes.release(nbytes))
+        if stored is None:
+            return None
+        try:
+            return read_release(self.session, number, stored), record_of(stored)
+        except ProtocolError as error:
+            raise foreign(name, error) from error
+
+    def _name(self, number: int) -> str:
+        return Names(self.context.run).round(number, messages.RELEASE)
+
+
+def _same(found: object, posted: object) -> bool:
+    """Whether the transcript is what was posted."""
+    return found == posted

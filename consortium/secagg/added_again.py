@@ -1,0 +1,157 @@
+"""How anybody adds a released round again.
+
+A sum is a function of what lies on the exchange: of the contributions, whose digests everybody
+signed before a mask was opened, of the keys that everybody signed before round 1, and of the
+seeds that the hub shows. Each seed has one value that fits the keys, and the streams between two
+survivors cancel whatever they are, so that the sum has one value, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import numpy as np
+
+from consortium.errors import AlteredError, ProtocolError, legible
+from consortium.secagg import contribution, keystream, messages
+from consortium.secagg.correction import mask_streams
+from consortium.secagg.envelope import unseal
+from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.participants import CENTRE
+from consortium.secagg.release import ring_digests
+from consortium.secagg.unmask_request import read_manifest
+
+
+def check_answered(
+    session: Session, number: int, release: messages.Release, request: bytes
+) -> messages.Request:
+    """Hold a release against the request that the hub posted before any mask was opened.
+
+    Returns
+    -------
+    Request
+        Whose manifests are checked, each against its own site's signature.
+
+    Raises
+    ------
+    ProtocolError
+        If another request was answered, or another list of survivors or manifest stands in it.
+    """
+    if hashlib.sha256(request).digest() != release.request:
+        raise ProtocolError(
+            f"The release of round {number} names another unmask request than the one posted; "
+            "what was summed was not fixed before it was opened."
+        )
+    opened = unseal(
+        request,
+        session.roster.keys,
+        run=session.run,
+        kind=messages.UNMASK,
+        limit=len(request),
+        sender=CENTRE,
+        round=number,
+    )
+    body = messages.decode(messages.Request, opened.body, CENTRE)
+    told = (body.context, body.survivors, body.lost, len(body.manifests))
+    due = (release.context, release.survivors, release.lost, len(release.survivors))
+    if told != due:
+        raise ProtocolError(
+            f"The release of round {number} has other survivors, or another question, than its "
+            "unmask request; don't use its numbers."
+        )
+    return body
+
+
+def manifests_of(
+    session: Session, number: int, request: messages.Request, entries: int, bits: int
+) -> dict[str, messages.Manifest]:
+    """What each survivor signed for, checked as anybody can.
+
+    Raises
+    ------
+    ProtocolError
+        If one is not the site's own for this round and question, or of another size.
+    """
+    if len(request.manifests) != len(request.survivors):
+        raise ProtocolError(
+            f"Round {number} has {len(request.manifests)} manifests of {len(request.survivors)} "
+            "survivors; don't use its numbers."
+        )
+    told: dict[str, messages.Manifest] = {}
+    for site, data in zip(request.survivors, request.manifests, strict=True):
+        body = read_manifest(session, number, request.context, site, data)
+        size = entries * RINGS[bits].itemsize
+        chunks = -(-body.size // messages.CHUNK_BYTES)
+        if (body.bits, body.masked) != (bits, size) or not size <= body.size:
+            raise ProtocolError(
+                f"The manifest of {site} for round {number} tells of another vector than "
+                f"{entries} entries of {bits} bits; don't use the round's numbers."
+            )
+        if len(body.chunks) != chunks:
+            raise ProtocolError(
+                f"The manifest of {site} for round {number} has {len(body.chunks)} digests for "
+                f"{body.size} bytes; don't use the round's numbers."
+            )
+        told[site] = body
+    return told
+
+
+def masked_vector(site: str, number: int, manifest: messages.Manifest, found: bytes) -> Ring:
+    """Take the masked vector out of a contribution, if it is what its site signed for.
+
+    Raises
+    ------
+    AlteredError
+        If it is not: who runs the exchange can have done that, or the site.
+    """
+    data = memoryview(found)[: manifest.size]
+    if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
+        raise AlteredError(
+            f"What lies on the exchange as the contribution of {legible(site)} to round {number} "
+            "is not what the site signed for; have the exchange's owner put the first one back."
+        )
+    dtype = RINGS[manifest.bits]
+    return cast("Ring", np.frombuffer(data[: manifest.masked], dtype))
+
+
+def add_again(
+    session: Session,
+    directory: Directory,
+    number: int,
+    release: messages.Release,
+    vectors: Iterable[Ring],
+    entries: int,
+) -> Ring:
+    """Add the survivors' masked vectors, and take off the masks whose seeds are shown.
+
+    Parameters
+    ----------
+    session, directory
+        The run's set-up.
+    number : int
+        Round.
+    release : Release
+        One that `check_seeds` found sound.
+    vectors : iterable of array of uint32 or uint64, shape (entries,)
+        The survivors' masked vectors; one is held at a time.
+    entries : int
+
+    Returns
+    -------
+    array of the same type, shape (entries,)
+    """
+    total: Ring = np.zeros(entries, RINGS[release.bits])
+    for vector in vectors:
+        total += vector
+    seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
+    streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
+    keystream.add_streams(total, *streams)
+    return total
+
+
+def agrees(total: Ring, release: messages.Release) -> bool:
+    """Whether a sum is, entry by entry, the one that was released."""
+    return 8 * total.itemsize == release.bits and ring_digests(total) == release.chunks

@@ -1,0 +1,54 @@
+"""A plan as whole numbers: what two parties must have in common before the first round.
+
+Every party works out its own plan. Floating-point numbers may differ in their last digits from
+one processor to another; sizes, grids and noise, in whole steps of the grid, may not, or some
+site's noise would be another than everybody believes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from consortium.secagg.crypto import digest
+from consortium.study.plan import Plan, Stage
+
+_LABEL = "consortium plan 1"
+
+
+def plan_integers(plan: Plan) -> dict[str, Any]:
+    """All that decides a run's noise and sums, as integers and names."""
+    privacy, masking = plan.study.privacy, plan.masking
+    return {
+        "units": list(plan.shape.units),
+        "colluding": privacy.colluding_sites,
+        "dropouts": privacy.dropouts,
+        "hidden": masking.hidden,
+        "holders": masking.holders,
+        "threshold": masking.threshold,
+        "stages": [_stage(stage) for stage in plan.stages],
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    mechanism = stage.mechanism
+    return {
+        "stage": stage.name,
+        "statistic": stage.release.statistic,
+        "rounds": stage.release.rounds,
+        "scheme": mechanism.scheme,
+        "each": mechanism.each,
+        "entries": mechanism.entries,
+        "bits": mechanism.lattice.bits,
+        "log2_step": round(math.log2(mechanism.lattice.step)),
+        "correlated": list(mechanism.correlated),
+        "local": list(mechanism.local),
+    }
+
+
+def plan_digest(plan: Plan) -> bytes:
+    """32 bytes that are the same for two plans if, and only if, `plan_integers` are."""
+    content = msgspec.json.encode(plan_integers(plan), order="sorted")
+    return digest(_LABEL, plan.study.digest, content)

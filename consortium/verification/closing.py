@@ -1,0 +1,141 @@
+"""The end of a run: the centre's list of its releases, and what sites say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from consortium.engine import closing as bodies
+from consortium.engine.names import ATTESTATION, CLOSING
+from consortium.errors import ContradictionError, ProtocolError
+from consortium.study.agreed import plan_digest
+from consortium.verification.record import ATTESTED, CLOSED, Record, place
+from consortium.verification.rounds import Released
+from consortium.verification.setting import Setting
+from consortium.verification.verdict import Verdict
+
+
+def read_closing(record: Record, setting: Setting, rounds: Sequence[Released]) -> bodies.Closing:
+    """Check that the centre closed the run with exactly these rounds.
+
+    Raises
+    ------
+    ContradictionError
+    """
+    try:
+        closing = bodies.decode(bodies.Closing, record.message(CLOSED, CLOSING), "centre")
+    except ProtocolError as error:
+        raise ContradictionError(place(CLOSED), str(error)) from error
+    digests = (closing.announcement, closing.keys, closing.plan)
+    if digests != (setting.announced, setting.keys, plan_digest(setting.plan)):
+        raise ContradictionError(place(CLOSED), "it closes a run of another study, keys or plan.")
+    if len(closing.records) != len(rounds):
+        raise ContradictionError(
+            place(CLOSED),
+            f"the centre released {len(closing.records)} rounds, and the transcript has "
+            f"{len(rounds)}: a round was left out, repeated or added.",
+        )
+    for done, due in zip(rounds, closing.records, strict=True):
+        if done.record != due:
+            raise ContradictionError(
+                place(CLOSED),
+                f"the centre closed the run with another release of round "
+                f"{done.number} than the one kept here.",
+            )
+    return closing
+
+
+def hear_attestations(
+    record: Record, setting: Setting, rounds: Sequence[Released], verdict: Verdict
+) -> None:
+    """Count what sites signed: the rounds that are shown, and whether the run has one result.
+
+    One lying site can leave something open; it can't contradict, and can't show anything.
+    """
+    study = setting.context.study
+    agreeing: list[bodies.Attestation] = []
+    for site in study.sites:
+        if record.read(f"{ATTESTED}/{site}") is None:
+            if study.checkers:
+                verdict.tell(place(f"{ATTESTED}/{site}"), f"{site} has not attested the run.")
+            continue
+        try:
+            said = _attestation(record, site)
+        except ContradictionError as error:
+            verdict.contradict(error)
+            continue
+        if _agrees(said, setting, rounds, site, verdict):
+            agreeing.append(said)
+    colluding = study.privacy.colluding_sites
+    shown = shown_by(agreeing, len(rounds), colluding)
+    verdict.shown |= {done.number for done in rounds if done.summed and done.number in shown}
+    verdict.shown |= {done.number for done in rounds if done.each}
+    answers = setting.context.roster.answers if setting.session.roster.masked else 0
+    needed = bodies.attesting(study.sites, colluding, answers)
+    if study.checkers and len(agreeing) < needed:
+        verdict.leave_open(
+            place(ATTESTED),
+            f"{len(agreeing)} sites attest this result where {needed} are needed to know that the "
+            "run has no other; ask the missing sites.",
+        )
+
+
+def shown_by(agreeing: Sequence[bodies.Attestation], rounds: int, colluding: int) -> set[int]:
+    """Rounds that more sites have checked than may lie together."""
+    return {
+        number
+        for number in range(1, rounds + 1)
+        if sum(number in said.checked for said in agreeing) > colluding
+    }
+
+
+def same_result(
+    said: bodies.Attestation, announced: bytes, keys: bytes, plan: bytes, records: Sequence[bytes]
+) -> bool:
+    """Whether a site attests exactly this result, and disputes nothing of it."""
+    told = (said.announcement, said.keys, said.plan, said.records, said.refuted)
+    return told == (announced, keys, plan, tuple(records), ())
+
+
+def _attestation(record: Record, site: str) -> bodies.Attestation:
+    name = f"{ATTESTED}/{site}"
+    try:
+        body = record.message(name, ATTESTATION, sender=site)
+        return bodies.decode(bodies.Attestation, body, site)
+    except ProtocolError as error:
+        raise ContradictionError(place(name), str(error)) from error
+
+
+def _agrees(
+    said: bodies.Attestation,
+    setting: Setting,
+    rounds: Sequence[Released],
+    site: str,
+    verdict: Verdict,
+) -> bool:
+    where = place(f"{ATTESTED}/{site}")
+    for number, code in said.refuted:
+        verdict.leave_open(
+            where,
+            f"{site} disputes round {number} ({code[:40]}): it, or the centre, lies; --exchange "
+            "settles it.",
+        )
+    for number in said.missed:
+        verdict.tell(where, f"{site} contributed to round {number}, which lists it as lost.")
+    if said.earlier:
+        verdict.tell(where, f"{site} answered in other runs of this study: {_few(said.earlier)}.")
+    records = [done.record for done in rounds]
+    plan = plan_digest(setting.plan)
+    if said.refuted:
+        return False
+    if not same_result(said, setting.announced, setting.keys, plan, records):
+        verdict.leave_open(
+            where,
+            f"{site} attests another result of this run: it, or the centre, lies; ask {site} for "
+            "the releases that it has.",
+        )
+        return False
+    return True
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(name[:80] for name in names[:5]) + (" and more" if len(names) > 5 else "")

@@ -1,0 +1,76 @@
+"""The messages of a run as they are kept beside its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from consortium.errors import ContradictionError, ProtocolError
+from consortium.secagg import CENTRE, unseal
+
+EVIDENCE = "evidence"
+ANNOUNCED, STARTED, KEYS, PLAN = "announcement", "start", "keys", "plan.json"
+CLOSED, ATTESTED, PUBLISHED = "closing", "attestation", "published"
+
+
+def round_file(number: int, kind: str) -> str:
+    """Where a round's message of the centre is kept."""
+    return f"{number:05d}/{kind}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Messages of one run by their names in the folder of evidence.
+
+    Parameters
+    ----------
+    run : str
+    keys : mapping of str to bytes
+        Ed25519 public keys of the centre and the study's sites.
+    read : callable
+        Returns a file of the folder, or None.
+    """
+
+    run: str
+    keys: Mapping[str, bytes]
+    read: Callable[[str], bytes | None]
+
+    def file(self, name: str) -> bytes:
+        """Return a file.
+
+        Raises
+        ------
+        ContradictionError
+            If it is missing.
+        """
+        data = self.read(name)
+        if data is None:
+            raise ContradictionError(place(name), "is missing, though every finished run has it.")
+        return data
+
+    def message(self, name: str, kind: str, number: int = 0, sender: str = CENTRE) -> bytes:
+        """Return the body of a signed message.
+
+        Raises
+        ------
+        ContradictionError
+            If it is missing, or not the sender's of this kind, run and round.
+        """
+        data = self.file(name)
+        try:
+            return unseal(
+                data,
+                self.keys,
+                run=self.run,
+                kind=kind,
+                limit=len(data),
+                sender=sender,
+                round=number,
+            ).body
+        except ProtocolError as error:
+            raise ContradictionError(place(name), str(error)) from error
+
+
+def place(name: str) -> str:
+    """Path of a file of the evidence, in the output folder."""
+    return f"{EVIDENCE}/{name}"

@@ -1,0 +1,169 @@
+"""One round of a published run: what was asked, what was signed for, what was released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from consortium.engine.closing import record_of
+from consortium.engine.kept_round import Kept
+from consortium.engine.names import QUERY
+from consortium.engine.queries import query_context, sketch_query
+from consortium.errors import ConsortiumError, ContradictionError
+from consortium.secagg import messages
+from consortium.secagg.added_again import check_answered, manifests_of
+from consortium.secagg.contribution import opened_digest
+from consortium.secagg.release import check_seeds, read_release, ring_digests
+from consortium.study.plan import Stage
+from consortium.verification.record import Record, place, round_file
+from consortium.verification.setting import Setting
+
+
+@dataclass(frozen=True)
+class Released:
+    """A round whose messages agree with each other.
+
+    Parameters
+    ----------
+    kept : Kept
+        The round of the transcript.
+    stage : Stage
+    query : bytes
+        What was asked.
+    release : Release
+    manifests : mapping of str to Manifest
+        What each survivor signed for.
+    record : bytes
+        ρ, SHA-256 of the release as it was posted.
+    """
+
+    kept: Kept
+    stage: Stage
+    query: bytes
+    release: messages.Release
+    manifests: Mapping[str, messages.Manifest]
+    record: bytes
+
+    @property
+    def number(self) -> int:
+        """1, 2, ..."""
+        return self.kept.number
+
+    @property
+    def summed(self) -> bool:
+        """Whether what was released is the sum that was masked."""
+        return self.stage.mechanism.scheme == "secure-sum"
+
+    @property
+    def each(self) -> bool:
+        """Whether each site's own answer was released, and found to be what the site signed."""
+        return self.stage.mechanism.each
+
+
+def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
+    """Hold a round's messages and numbers against each other.
+
+    Raises
+    ------
+    ContradictionError
+        At the first that doesn't fit.
+    """
+    number = kept.number
+    query = record.message(round_file(number, QUERY), QUERY, number)
+    message = record.file(round_file(number, messages.RELEASE))
+    where = round_file(number, QUERY)
+    try:
+        stage = _stage(setting, kept, query)
+        where = round_file(number, messages.RELEASE)
+        release = read_release(setting.session, number, message)
+        if query_context(setting.plan, number, query) != release.context:
+            raise ContradictionError(place(where), "it answers another question than the query.")
+        manifests = _manifests(record, setting, number, release, stage)
+        where = round_file(number, messages.RELEASE)
+        if stage.mechanism.scheme == "secure-sum":
+            check_seeds(setting.session, setting.directory, number, release)
+        elif release.seeds:
+            raise ContradictionError(place(where), "it shows seeds of a sum that isn't released.")
+    except ContradictionError:
+        raise
+    except ConsortiumError as error:
+        raise ContradictionError(place(where), str(error)) from error
+    _check_kept(setting, kept, release, stage)
+    if stage.mechanism.each:
+        _check_rows(kept, manifests, release.context)
+    return Released(kept, stage, query, release, manifests, record_of(message))
+
+
+def _stage(setting: Setting, kept: Kept, query: bytes) -> Stage:
+    asked = sketch_query(query)
+    if (asked.stage, asked.statistic) != (kept.stage, kept.statistic):
+        raise ContradictionError(
+            transcript_file(kept.number, "json"),
+            f"says that '{kept.stage}' was asked where the query asks for '{asked.stage[:40]}'.",
+        )
+    return setting.plan.stage(asked.stage)
+
+
+def _manifests(
+    record: Record, setting: Setting, number: int, release: messages.Release, stage: Stage
+) -> Mapping[str, messages.Manifest]:
+    mechanism = stage.mechanism
+    if not mechanism.masked_entries:
+        return _told(setting, number, release, stage)
+    name = round_file(number, messages.UNMASK)
+    data = record.file(name)
+    try:
+        request = check_answered(setting.session, number, release, data)
+        entries, bits = mechanism.masked_entries, mechanism.lattice.bits
+        return manifests_of(setting.session, number, request, entries, bits)
+    except ConsortiumError as error:
+        raise ContradictionError(place(name), str(error)) from error
+
+
+def _told(
+    setting: Setting, number: int, release: messages.Release, stage: Stage
+) -> Mapping[str, messages.Manifest]:
+    """Manifests of a round without masks, which stand in its release."""
+    request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
+    try:
+        return manifests_of(setting.session, number, request, 0, stage.mechanism.lattice.bits)
+    except ConsortiumError as error:
+        where = place(round_file(number, messages.RELEASE))
+        raise ContradictionError(where, str(error)) from error
+
+
+def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context: bytes) -> None:
+    """Where each site's own answer is released, it is the one that the site signed for."""
+    rows = kept.ring.reshape(len(manifests), -1)
+    for row, (site, manifest) in zip(rows, manifests.items(), strict=True):
+        plain = row.astype(row.dtype.newbyteorder("<")).tobytes()
+        if opened_digest(context, plain) != manifest.opened:
+            raise ContradictionError(
+                transcript_file(kept.number, "npy"),
+                f"what is told of {site} in round {kept.number} is not what {site} signed for.",
+            )
+
+
+def _check_kept(setting: Setting, kept: Kept, release: messages.Release, stage: Stage) -> None:
+    sites = setting.context.study.sites
+    inside = all(0 <= site < len(sites) for site in kept.survivors)
+    names = tuple(sites[site] for site in kept.survivors) if inside else ()
+    if names != release.survivors or kept.query != release.context:
+        raise ContradictionError(
+            transcript_file(kept.number, "json"),
+            "its survivors or its query are not those of the round's release.",
+        )
+    due = (stage.mechanism.released(len(names)),)
+    bits = stage.mechanism.lattice.bits
+    found = 8 * kept.ring.itemsize
+    agrees = kept.ring.shape == due and bits == found == release.bits
+    if not agrees or ring_digests(kept.ring) != release.chunks:
+        raise ContradictionError(
+            transcript_file(kept.number, "npy"),
+            f"its numbers are not those that the centre released in round {kept.number}.",
+        )
+
+
+def transcript_file(number: int, suffix: str) -> str:
+    """Path of a round's file in the output folder."""
+    return f"transcript/round-{number:05d}.{suffix}"

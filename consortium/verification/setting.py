@@ -1,0 +1,145 @@
+"""What a run agreed on before its first round: study, sites, keys and plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from consortium import __version__
+from consortium.algorithms.base import Shape
+from consortium.engine.names import ANNOUNCEMENT, START
+from consortium.engine.queries import decode_note, read_announcement
+from consortium.engine.run_context import RunContext, read_start
+from consortium.errors import ConfigurationError, ConsortiumError, ContradictionError, legible
+from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.study.agreed import plan_integers
+from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.verification.record import ANNOUNCED, KEYS, PLAN, STARTED, Record, place
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A run before its first round, as its messages lead to it.
+
+    Parameters
+    ----------
+    context : RunContext
+        With the sites that the run started with.
+    session : Session
+    directory : Directory
+    plan : Plan
+    announced, keys : bytes
+        SHA-256 of the announcement's body and of the bundle of keys.
+    """
+
+    context: RunContext
+    session: Session
+    directory: Directory
+    plan: Plan
+    announced: bytes
+    keys: bytes
+
+
+def read_setting(record: Record, approved: RunContext) -> Setting:
+    """Check the messages before round 1, and work the plan out anew.
+
+    Parameters
+    ----------
+    record : Record
+    approved : RunContext
+        As the signed study has it.
+
+    Raises
+    ------
+    ContradictionError
+        If one is not what the study and the others lead to.
+    ConfigurationError
+        If the run was announced with another version of this software.
+    """
+    body = record.message(ANNOUNCED, ANNOUNCEMENT)
+    _check_announced(body, approved)
+    started = record.message(STARTED, START)
+    bundle = record.file(KEYS)
+    where = STARTED
+    try:
+        context = approved.started_with(read_start(started))
+        rounds = count_rounds(context.study, context.extent)
+        session = Session(context.run, context.roster, rounds)
+        where = KEYS
+        directory = read_keys(session, bundle)
+        plan = make_plan(context.study, _shape(context, directory))
+    except ConsortiumError as error:
+        raise ContradictionError(place(where), str(error)) from error
+    _check_plan(record.file(PLAN), plan)
+    return Setting(
+        context,
+        session,
+        directory,
+        plan,
+        hashlib.sha256(body).digest(),
+        hashlib.sha256(bundle).digest(),
+    )
+
+
+def _check_announced(body: bytes, approved: RunContext) -> None:
+    if body == approved.announcement:
+        return
+    said, own = read_announcement(body), json.loads(approved.announcement)
+    if said.get("version") != __version__:
+        raise ConfigurationError(
+            f"The run was announced with version {legible(said.get('version'), 40)}, and this is "
+            f"{__version__}; install that one and check again."
+        )
+    other = [name for name in own if said.get(name) != own[name]]
+    what = f"tells of another {', '.join(other) or 'study'} than the signed study"
+    raise ContradictionError(place(ANNOUNCED), f"{what}.")
+
+
+def _shape(context: RunContext, directory: Directory) -> Shape:
+    notes = {site: decode_note(directory.notes[site], site) for site in context.study.sites}
+    for site, note in notes.items():
+        if note.grid != context.grid:
+            raise ContradictionError(
+                place(KEYS), f"{site} took part with another mask or space than the study's."
+            )
+    sizes = [notes[site] for site in context.study.sites]
+    return context.extent.shape(
+        [note.subjects for note in sizes],
+        [note.samples for note in sizes],
+        context.study.privacy.unit,
+    )
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """A plan as it is kept beside the result."""
+    return {**plan_integers(plan), "promised": {"mu": plan.promised_mu, "epsilon": plan.epsilon}}
+
+
+def _check_plan(data: bytes, plan: Plan) -> None:
+    try:
+        kept = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ContradictionError(place(PLAN), "can't be read as JSON.") from error
+    own = plan_record(plan)
+    for name in sorted(own.keys() | kept.keys()):
+        if not alike(kept.get(name), own.get(name), 1e-9):
+            raise ContradictionError(
+                place(PLAN),
+                f"its '{name}' is not what the study and the sites' sizes lead to.",
+            )
+
+
+def alike(one: object, other: object, slack: float) -> bool:
+    """Whether two JSON values are equal, floating-point numbers to a relative ``slack``."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[k], other[k], slack) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(alike(a, b, slack) for a, b in pairs)
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= slack * max(abs(one), abs(other)) or one == other
+    return type(one) is type(other) and one == other

@@ -1,0 +1,55 @@
+"""The sums once more, from the very messages on the exchange: exact, and trusting nobody."""
+
+from __future__ import annotations
+
+from consortium.engine.names import Names
+from consortium.errors import ConsortiumError, ContradictionError, ExchangeError
+from consortium.exchange.base import Exchange
+from consortium.secagg import messages
+from consortium.secagg.added_again import add_again, agrees, masked_vector
+from consortium.secagg.keystream import Ring
+from consortium.verification.rounds import Released
+from consortium.verification.setting import Setting
+from consortium.verification.verdict import Verdict
+
+
+def add_rounds_again(
+    exchange: Exchange, setting: Setting, rounds: list[Released], verdict: Verdict
+) -> None:
+    """Add every round again that releases its masked sum."""
+    names = Names(setting.context.run)
+    for done in rounds:
+        if not done.summed:
+            continue
+        where = names.round(done.number, messages.CONTRIBUTION)
+        try:
+            _add(exchange, names, setting, done)
+        except ContradictionError as error:
+            verdict.contradict(
+                error, "Only the centre, who signed for these numbers, can have caused it."
+            )
+        except ConsortiumError as error:
+            verdict.leave_open(where, str(error))
+            verdict.shown.discard(done.number)
+        else:
+            verdict.shown.add(done.number)
+
+
+def _add(exchange: Exchange, names: Names, setting: Setting, done: Released) -> None:
+    number, release, entries = done.number, done.release, done.stage.mechanism.entries
+
+    def vector(site: str) -> Ring:
+        manifest = done.manifests[site]
+        place = names.round(number, messages.CONTRIBUTION, site)
+        found = exchange.get(place, setting.session.limits.contribution(manifest.size))
+        if found is None:
+            raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
+        return masked_vector(site, number, manifest, found)
+
+    vectors = (vector(site) for site in release.survivors)
+    total = add_again(setting.session, setting.directory, number, release, vectors, entries)
+    if not agrees(total, release):
+        raise ContradictionError(
+            names.round(number, messages.RELEASE),
+            f"the numbers released in round {number} are not the sum of what sites signed.",
+        )

@@ -1,0 +1,112 @@
+"""What a check of a published result comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from consortium.errors import ContradictionError
+
+Weight = Literal["contradiction", "open", "note"]
+SHOWN, CONTRADICTED, OPEN = 0, 1, 2
+"""Exit codes."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found.
+
+    Parameters
+    ----------
+    weight : {'contradiction', 'open', 'note'}
+        Something can't be true; something is not shown; something worth knowing.
+    where : str
+        File in the output folder, or name on the exchange.
+    sentence : str
+        What it is.
+    blame : str
+        Who can have caused it.
+    """
+
+    weight: Weight
+    where: str
+    sentence: str
+    blame: str = ""
+
+
+@dataclass
+class Verdict:
+    """All that was found of one result.
+
+    Parameters
+    ----------
+    run : str
+    rounds : int
+    shown : set of int
+        Rounds whose released numbers are the sum of what the sites signed.
+    """
+
+    run: str = ""
+    rounds: int = 0
+    shown: set[int] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+
+    def contradict(self, error: ContradictionError, blame: str = "") -> None:
+        """Something can't be true."""
+        self.findings.append(Finding("contradiction", error.where, error.sentence, blame))
+
+    def leave_open(self, where: str, sentence: str) -> None:
+        """Something is not shown."""
+        self.findings.append(Finding("open", where, sentence))
+
+    def tell(self, where: str, sentence: str) -> None:
+        """Something is worth knowing."""
+        self.findings.append(Finding("note", where, sentence))
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether something can't be true."""
+        return any(finding.weight == "contradiction" for finding in self.findings)
+
+    @property
+    def code(self) -> int:
+        """Exit code: 0 if every round is shown, 1 if something contradicts, else 2."""
+        if self.contradicted:
+            return CONTRADICTED
+        whole = self.rounds > 0 and self.shown == set(range(1, self.rounds + 1))
+        left = any(finding.weight == "open" for finding in self.findings)
+        return SHOWN if whole and not left else OPEN
+
+    def numbers(self) -> Mapping[str, object]:
+        """For a script."""
+        return {
+            "code": self.code,
+            "run": self.run,
+            "rounds": self.rounds,
+            "shown": sorted(self.shown),
+            "findings": [vars(finding) for finding in self.findings],
+        }
+
+    def lines(self) -> Sequence[str]:
+        """For people."""
+        said = {"contradiction": "CONTRADICTION", "open": "NOT SHOWN", "note": "note"}
+        found = [
+            f"{said[f.weight]}: {f.where}: {f.sentence}" + (f" {f.blame}" if f.blame else "")
+            for f in self.findings
+        ]
+        return [*found, _conclusion(self)]
+
+
+def _conclusion(verdict: Verdict) -> str:
+    if verdict.code == CONTRADICTED:
+        return "Don't use this result: what is published contradicts what was signed."
+    if verdict.code == SHOWN:
+        return (
+            f"Shown: each of the {verdict.rounds} rounds of {verdict.run} is the sum of what its "
+            "sites signed, and the published files follow from them."
+        )
+    return (
+        f"Nothing contradicts; {len(verdict.shown)} of {verdict.rounds} rounds are shown to be the "
+        "sum of what sites signed."
+    )

@@ -1,0 +1,247 @@
+"""What a site checks of the released rounds, and what it signs of them at the end of a run.
+
+A checker adds a round again, from what lies on the exchange, and compares every number. It works
+when it has nothing else to do, and nobody waits for it within a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from consortium.engine.closing import (
+    Attestation,
+    Closing,
+    checkers_of,
+    decode,
+    encode,
+    most_closing,
+    record_of,
+)
+from consortium.engine.names import ATTESTATION, CLOSING
+from consortium.errors import (
+    AlteredError,
+    ExchangeError,
+    ProtocolError,
+    ReleaseError,
+)
+from consortium.secagg import CENTRE, messages, seal
+from consortium.secagg.added_again import (
+    add_again,
+    agrees,
+    check_answered,
+    manifests_of,
+    masked_vector,
+)
+from consortium.secagg.keystream import Ring
+from consortium.secagg.release import check_seeds, read_release
+from consortium.study.agreed import plan_digest
+from consortium.study.plan import Stage
+from site_agent.run.outbox import Outbox
+from site_agent.run.setup import Joined
+from site_agent.run.site import Site
+
+_DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A round that was asked: its number, its stage, and the digest of its query."""
+
+    number: int
+    stage: Stage
+    digest: bytes
+
+
+@dataclass
+class Checks:
+    """A site as the checker of a run.
+
+    Parameters
+    ----------
+    site : Site
+    joined : Joined
+    outbox : Outbox
+    """
+
+    site: Site
+    joined: Joined
+    outbox: Outbox
+    _asked: list[Question] = field(default_factory=list)
+    _due: list[Question] = field(default_factory=list)
+    _blocked: list[Question] = field(default_factory=list)  # tried again at the end
+    _told: dict[int, tuple[bytes, bool]] = field(default_factory=dict)
+    _sent: bool = False
+
+    @property
+    def attested(self) -> bool:
+        """Whether this site has signed its last word, after which it answers nothing new."""
+        return self._sent or self.outbox.stored(ATTESTATION) is not None
+
+    def note(self, number: int, stage: Stage, digest: bytes) -> None:
+        """Remember that a round was asked; add it again if that falls to this site."""
+        question = Question(number, stage, digest)
+        self._asked.append(question)
+        study = self.joined.context.study
+        falls_here = self.site.name in checkers_of(study.sites, study.checkers, number)
+        # Only the very sum that was masked can be added again.
+        summed = stage.mechanism.scheme == "secure-sum"
+        if falls_here and summed and self.outbox.stored(_checked(number)) is None:
+            self._due.append(question)
+
+    def advance(self) -> bool:
+        """Check a round or attest the run, if that is possible now.
+
+        Raises
+        ------
+        ReleaseError
+            If a release is not what sites signed for; that was attested.
+        """
+        if not self.joined.context.study.checkers or self._sent:
+            return False
+        if self._due and self._release(self._due[0]) is not None:
+            question = self._due.pop(0)
+            if not self._check(question):
+                self._blocked.append(question)
+            return True
+        return self._attest()
+
+    # -- one round ------------------------------------------------------------------------
+
+    def _check(self, question: Question) -> bool:
+        """Add a round again; False if something is not there, or not what its site signed."""
+        found, request = self._release(question), self._request(question)
+        if found is None or request is None:
+            return False
+        number, (release, message) = question.number, found
+        session, directory = self.joined.party.session, self.joined.party.directory
+        mechanism = question.stage.mechanism
+        entries, bits = mechanism.entries, mechanism.lattice.bits
+        try:
+            answered = check_answered(session, number, release, request)
+            manifests = manifests_of(session, number, answered, entries, bits)
+            check_seeds(session, directory, number, release)
+        except ProtocolError as error:
+            raise self._refute(number, _UNSOUND, str(error)) from error
+        try:
+            vectors = (self._vector(question, site, body) for site, body in manifests.items())
+            total = add_again(session, directory, number, release, vectors, entries)
+        except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
+            self.site.log(f"round {number} can't be added again now: {error}")
+            return False
+        if not agrees(total, release):
+            raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")
+        self.outbox.keep(_checked(number), record_of(message))
+        return True
+
+    def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
+        """What the centre says of a round, if it says it; this site's own answer must fit it."""
+        number, mechanism = question.number, question.stage.mechanism
+        nbytes = mechanism.released(len(self.joined.context.study.sites))
+        limit = self.joined.sizes.release(nbytes * mechanism.lattice.bits // 8)
+        place = self.outbox.names.round(number, messages.RELEASE)
+        message = self.outbox.peek(place, limit)
+        if message is None:
+            return None
+        release = read_release(self.joined.party.session, number, message)
+        answered = self.outbox.stored(f"{number}/unmask")
+        if answered is not None and record_of(answered) != release.request:
+            raise self._refute(number, _REQUEST, "it names another request than this site answered")
+        if release.context != question.digest:
+            raise self._refute(number, _UNSOUND, "it answers another question than this site's")
+        self._told[number] = record_of(message), self.site.name in release.lost
+        return release, message
+
+    def _request(self, question: Question) -> bytes | None:
+        """The unmask request that was answered, as this site has it or as it lies there now.
+
+        What lies there and is none of the centre's tells nothing: anybody can have put it there.
+        """
+        number = question.number
+        stored = self.outbox.stored(f"{number}/unmask")
+        if stored is not None:
+            return stored
+        limit = self.joined.sizes.request(question.stage.message_bytes)
+        found = self.outbox.peek(self.outbox.names.round(number, messages.UNMASK), limit)
+        try:
+            if found is not None:
+                self.outbox.signed(found, messages.UNMASK, number, limit)
+        except ProtocolError:
+            return None
+        return found
+
+    def _vector(self, question: Question, site: str, manifest: messages.Manifest) -> Ring:
+        number, limit = question.number, self.joined.sizes.contribution(manifest.size)
+        place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
+        found = self.outbox.peek(place, limit)
+        if found is None:
+            raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
+        return masked_vector(site, number, manifest, found)
+
+    # -- the whole run --------------------------------------------------------------------
+
+    def _attest(self) -> bool:
+        """Sign what was found, once the centre has closed the run; once for ever."""
+        stored = self.outbox.stored(ATTESTATION)
+        if stored is not None:
+            self.outbox.send(self.outbox.names.attestation(self.site.name), ATTESTATION, stored)
+            self._sent = True
+            return True
+        closing = self._closing()
+        if closing is None or not self._heard(len(closing.records)):
+            return False
+        for question in self._blocked:
+            self._check(question)
+        own = self._attestation()
+        told = (closing.announcement, closing.keys, closing.plan, closing.records)
+        if told != (own.announcement, own.keys, own.plan, own.records):
+            raise self._refute(0, _UNSOUND, "its closing tells of another run than this one")
+        self._send(own)
+        return True
+
+    def _closing(self) -> Closing | None:
+        limit = most_closing(self.joined.plan.rounds)
+        message = self.outbox.peek(self.outbox.names.closing(), limit)
+        if message is None:
+            return None
+        return decode(Closing, self.outbox.signed(message, CLOSING, 0, limit), CENTRE)
+
+    def _heard(self, rounds: int) -> bool:
+        """Whether this site knows the releases of all rounds."""
+        known = all(self._release(question) is not None for question in self._asked)
+        return known and len(self._asked) == rounds
+
+    def _attestation(self, refuted: tuple[tuple[int, str], ...] = ()) -> Attestation:
+        joined, stored = self.joined, self.outbox.stored
+        study, run = joined.context.study.study, joined.context.run
+        earlier = self.site.ledger.runs(study, [joined.context.keys[CENTRE].hex()])
+        told = dict(sorted(self._told.items()))
+        return Attestation(
+            joined.announced,
+            record_of(stored("keys") or b""),
+            plan_digest(joined.plan),
+            tuple(record for record, _ in told.values()),
+            tuple(n for n, (record, _) in told.items() if stored(_checked(n)) == record),
+            refuted,
+            tuple(n for n, (_, lost) in told.items() if lost and stored(f"{n}/contribution")),
+            tuple(sorted(other for _, other in earlier if other != run)),
+        )
+
+    def _refute(self, number: int, code: str, why: str) -> ReleaseError:
+        """Sign that a release is not what was signed for; makes the error that ends this part."""
+        if self.outbox.stored(ATTESTATION) is None:
+            self._send(self._attestation(((number, code),)))
+        what = f"Round {number}" if number else "The run"
+        return ReleaseError(
+            f"{what} of {self.joined.context.run} is not what the sites signed for: {why}; this "
+            "site answers no further, so ask the coordinator, and show this line to the others."
+        )
+
+    def _send(self, body: Attestation) -> None:
+        name, run = self.site.name, self.joined.context.run
+        message = seal(self.site.identity.key, run, name, ATTESTATION, 0, encode(body))
+        self.outbox.send(self.outbox.names.attestation(name), ATTESTATION, message)
+        self._sent = True
+
+
+def _checked(number: int) -> str:
+    return f"{number}/checked"

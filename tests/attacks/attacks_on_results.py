@@ -1,0 +1,133 @@
+"""A result that is not the sum of what sites signed: by the centre, and by who has its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from consortium.coordinator.verify import Checkup
+from consortium.engine.centre import Centre
+from consortium.errors import ConsortiumError
+from consortium.privacy.mechanism import Mechanism
+from consortium.secagg import messages
+from consortium.secagg.release import release_of
+from tests.attacks.attack_kinds import Stage, always, attack, nothing
+from tests.support.finished_run import STUDY, play, publish
+from tests.support.local_consortium import LocalConsortium, build, conduct
+
+
+def _shown(stage: Stage, folder: Path) -> bool:
+    """Whether a reader is told that every round is what sites signed."""
+    verdict = Checkup(folder).run()
+    stage.said += verdict.lines()
+    return verdict.code == 0
+
+
+def _played(stage: Stage, change: Callable[[pytest.MonkeyPatch], None]) -> bool:
+    """Carry a run out by a centre that was changed, up to the reader's verdict."""
+    place = build(stage.root, scheme="secure-sum", text=STUDY)
+    with pytest.MonkeyPatch.context() as patch:
+        change(patch)
+        village = LocalConsortium(place)
+        try:
+            centre = village.centre()
+            conduct(centre)
+            publish(village, centre)
+        except ConsortiumError as error:
+            stage.said.append(str(error))
+            return False
+        finally:
+            stage.said += [line for _, line in village.log]
+    return _shown(stage, place.files.out)
+
+
+@attack(
+    "hub",
+    guard="site_agent.run.checks:agrees",
+    without="a reader is told that sites' sums were released, and reads what the centre invented",
+    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    instead=always(True),
+)
+def invented_result(stage: Stage) -> bool:
+    """Publishes maps and a transcript that are not the sum which it opened."""
+
+    def change(patch: pytest.MonkeyPatch) -> None:
+        true = Mechanism.combine
+        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+
+    return _played(stage, change)
+
+
+def _false_seed(*given: Any, **more: Any) -> messages.Release:
+    body = release_of(*given, **more)
+    return msgspec.structs.replace(body, seeds=(bytes(31), *body.seeds[1:]))
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.release:is_self_seed",
+    without="the centre takes off a mask that no site put on, and what is left is what it wishes",
+    stops="shows a seed of north that is not the one which the site committed to",
+    instead=always(True),
+)
+def seed_of_its_own_making(stage: Stage) -> bool:
+    """Shows another seed, and the false sum that follows from it."""
+
+    def change(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr("consortium.engine.releases.release_of", _false_seed)
+        patch.setattr("site_agent.run.checks.agrees", lambda *_: True)  # it fits the false seed
+
+    return _played(stage, change)
+
+
+@attack(
+    "disk intruder",
+    guard="consortium.engine.releases:_same",
+    without="the centre goes on from numbers that nobody released, and publishes what follows",
+    stops="is not what was released: somebody changed it",
+    instead=always(True),
+)
+def transcript_edited_before_a_restart(stage: Stage) -> bool:
+    """Changes numbers in the centre's transcript while the centre is down."""
+    place = build(stage.root, text=STUDY)
+    village = LocalConsortium(place)
+    centre = village.centre()
+    centre.open()
+    centre.step()
+    path = place.files.out / "transcript" / "round-00001.npy"
+    ring = np.load(path)
+    np.save(path, ring + ring.dtype.type(1))
+    again: Centre = village.centre()
+    again.open()
+    assert again.session is not None
+    kept = again.session.rounds[0].values
+    assert centre.session is not None
+    return not np.array_equal(kept, centre.session.rounds[0].values)
+
+
+def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
+    found = play(build(stage.root, scheme="secure-sum", text=STUDY))
+    change(found.out)
+    return _shown(stage, found.out)
+
+
+@attack(
+    "file giver",
+    guard="consortium.coordinator.verify:Checkup._files",
+    without="a reader believes a page that the centre never published",
+    stops="report.html: is not the file that the centre published",
+    instead=nothing,
+)
+def file_exchanged(stage: Stage) -> bool:
+    """Hands on a copy of the result in which the page says something else."""
+
+    def change(folder: Path) -> None:
+        page = folder / "report.html"
+        page.write_bytes(page.read_bytes().replace(b"</body>", b"p < 0.001</body>"))
+
+    return _edited(stage, change)

@@ -1,0 +1,83 @@
+"""A finished run with everything that is kept beside its result, made once and copied."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.evidence import keep_evidence
+from consortium.coordinator.outputs import Publisher
+from consortium.engine.centre import Centre
+from tests.support.local_consortium import LocalConsortium, build
+
+STUDY = """\
+study: small
+sites: [north, east, south, west]
+data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
+privacy:
+  {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
+algorithm: ica
+analysis: {components: 2, rounds: 2}
+timing: {join: 4, answer: 4, late: 1}
+"""
+
+
+def carry_out(village: LocalConsortium, centre: Centre | None = None) -> Path:
+    """Carry a run out to its published folder, which is returned."""
+    centre = centre or village.centre()
+    plan = centre.open()
+    assert centre.session is not None
+    while centre.session.pending is not None:
+        centre.step()
+    publish(village, centre)
+    assert plan.rounds >= len(centre.session.rounds)
+    return village.place.files.out
+
+
+def publish(village: LocalConsortium, centre: Centre) -> None:
+    """Write the output folder as the command ``run`` does."""
+    files, result = village.place.files, centre.finish()
+    assert centre.session is not None
+    plan, rounds = centre.session.plan, centre.session.rounds
+    Publisher(files.out, plan.study, village.space).publish(plan, rounds, result)
+    keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run's output folder and exchange, to be changed at will."""
+
+    out: Path
+    exchange: Path
+
+    def copy(self, root: Path) -> Finished:
+        """Copy both."""
+        found = Finished(root / "out", root / "exchange")
+        shutil.copytree(self.out, found.out)
+        shutil.copytree(self.exchange, found.exchange)
+        return found
+
+
+@cache
+def finished(scheme: str = "secure-sum", dropouts: int = 0, *, absent: str = "") -> Finished:
+    """Make a finished run, once for all tests of a process."""
+    place = build(Path(mkdtemp()), scheme=scheme, dropouts=dropouts, text=STUDY)
+    return play(place, absent)
+
+
+def play(place: DemoFolders, absent: str = "") -> Finished:
+    """Carry a run out; one site may be absent from its second round on."""
+    village = LocalConsortium(place)
+    centre = village.centre()
+    centre.open()
+    assert centre.session is not None
+    while centre.session.pending is not None:
+        if centre.session.number == 2 and absent:
+            village.absent.add(absent)
+        centre.step()
+    publish(village, centre)
+    return Finished(place.files.out, Path(place.files.exchange))

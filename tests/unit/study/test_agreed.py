@@ -1,0 +1,48 @@
+"""The digest of a plan: the same for the same integers, another for another noise."""
+
+from dataclasses import replace
+
+from consortium.study.agreed import plan_digest, plan_integers
+from consortium.study.plan import make_plan
+from tests.support.cases import make_sites, make_study, shape_of
+
+
+def a_plan(**privacy):
+    return make_plan(make_study("average", **privacy), shape_of(make_sites()))
+
+
+def _with(plan, **changes):
+    stage = plan.stages[0]
+    return replace(plan, stages=(replace(stage, mechanism=replace(stage.mechanism, **changes)),))
+
+
+def test_two_parties_come_to_one_digest():
+    assert plan_digest(a_plan()) == plan_digest(a_plan())
+
+
+def test_other_noise_is_another_plan():
+    plan = a_plan()
+    noise = plan.stages[0].mechanism.local
+    assert plan_digest(_with(plan, local=(noise[0] + 1, *noise[1:]))) != plan_digest(plan)
+    assert plan_digest(a_plan(epsilon=7.9)) != plan_digest(plan)
+
+
+def test_last_digits_of_what_is_no_integer_change_nothing():
+    plan = a_plan()
+    near = tuple(delta * (1 + 1e-15) for delta in plan.stages[0].mechanism.sensitivities)
+    assert plan_digest(_with(plan, sensitivities=near)) == plan_digest(plan)
+
+
+def test_all_that_noise_rests_on_is_told():
+    told = plan_integers(a_plan())
+    assert set(told) == {
+        "units",
+        "colluding",
+        "dropouts",
+        "hidden",
+        "holders",
+        "threshold",
+        "stages",
+    }
+    (stage,) = told["stages"]
+    assert {"entries", "bits", "log2_step", "correlated", "local"} <= set(stage)

@@ -1,0 +1,48 @@
+"""Who adds rounds again: by default more sites than may collude, and none where none can."""
+
+import pytest
+from pydantic import ValidationError
+
+from consortium.engine.closing import attesting, checkers_of
+from consortium.study.spec import Study
+from tests.support.cases import SITES, make_study
+
+
+def with_checkers(wanted, **privacy):
+    content = make_study("average", **privacy).model_dump(mode="json")
+    return Study.model_validate({**content, "verification": {"checkers": wanted}})
+
+
+def test_secure_sums_are_checked_by_more_than_may_collude():
+    assert make_study("average", scheme="secure-sum").checkers == 2
+    assert make_study("average", scheme="secure-sum", colluding_sites=0, dropouts=1).checkers == 2
+    assert with_checkers(3, scheme="secure-sum").checkers == 3
+    assert with_checkers(0, scheme="secure-sum").checkers == 0
+
+
+@pytest.mark.parametrize("scheme", ["cape", "local"])
+def test_other_schemes_have_none_and_can_t_ask_for_them(scheme):
+    assert make_study("average", scheme=scheme).checkers == 0
+    with pytest.raises(ValidationError, match="nobody can show a sum of scheme"):
+        with_checkers(2, scheme=scheme)
+
+
+@pytest.mark.parametrize("wanted", [1, 5])
+def test_too_few_or_too_many_are_refused(wanted):
+    with pytest.raises(ValidationError, match="show nothing where 1 may collude"):
+        with_checkers(wanted, scheme="secure-sum")
+
+
+def test_every_site_gets_its_turn():
+    turns = [checkers_of(SITES, 3, number) for number in range(1, 9)]
+    assert all(len(set(turn)) == 3 for turn in turns)
+    assert {site for turn in turns for site in turn} == set(SITES)
+    assert [sum(site in turn for turn in turns) for site in SITES] == [6, 6, 6, 6]
+
+
+def test_two_results_with_enough_attestations_have_an_honest_signer_in_common():
+    for count in range(2, 40):
+        for colluding in range(count):
+            needed = attesting(range(count), colluding, 0)
+            assert 2 * needed > count + colluding
+            assert needed <= count

@@ -1,0 +1,1 @@
+"""Vectors of the checks of a round and of attestations, for whoever writes them a second time."""

@@ -1,0 +1,117 @@
+"""Both verifiers, which share no code, say the same of every vector, and the right thing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consortium.engine.closing import Attestation, attesting, decode, record_of
+from consortium.engine.names import ATTESTATION
+from consortium.errors import ConsortiumError, ProtocolError
+from consortium.secagg import Roster, contribution, unseal
+from consortium.secagg.added_again import (
+    add_again,
+    agrees,
+    check_answered,
+    manifests_of,
+    masked_vector,
+)
+from consortium.secagg.key_directory import Session, read_keys
+from consortium.secagg.keystream import RINGS
+from consortium.secagg.release import check_seeds, read_release, ring_digests
+from consortium.verification.closing import same_result, shown_by
+from tests.vectors import make, verifier
+
+FILES = ("rounds_good", "rounds_bad", "attestations_good", "attestations_bad")
+CASES = [
+    pytest.param(case, id=case["name"].replace(" ", "-"))
+    for name in FILES
+    for case in json.loads((make.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+]
+
+
+def _round(case: dict[str, Any]) -> None:
+    """What the package says of a round."""
+    keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
+    roster = Roster(tuple(case["sites"]), keys, case["threshold"], case["minimum"], case["holders"])
+    session, number = Session(case["run"], roster, case["rounds"]), case["number"]
+    entries, bits = case["entries"], case["bits"]
+    directory = read_keys(session, bytes.fromhex(case["bundle"]))
+    release = read_release(session, number, bytes.fromhex(case["release"]))
+    request = check_answered(session, number, release, bytes.fromhex(case["request"]))
+    if (release.context.hex(), release.bits) != (case["context"], bits):
+        raise ProtocolError("another question or ring")
+    manifests = manifests_of(session, number, request, entries, bits)
+    check_seeds(session, directory, number, release)
+    objects = {site: bytes.fromhex(data) for site, data in case["objects"].items()}
+    taken = (
+        masked_vector(site, number, body, objects.get(site, b""))
+        for site, body in manifests.items()
+    )
+    total = add_again(session, directory, number, release, taken, entries)
+    released = np.frombuffer(bytes.fromhex(case["released"]), RINGS[bits])
+    if ring_digests(released) != release.chunks or not agrees(total, release):
+        raise ProtocolError("not the sum")
+
+
+def _attestations(case: dict[str, Any]) -> None:
+    """What the package says of attestations."""
+    keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
+    due = [bytes.fromhex(case[name]) for name in ("announcement", "bundle_digest", "plan")]
+    records = [record_of(bytes.fromhex(data)) for data in case["releases"]]
+    agreeing = []
+    for site, text in case["attestations"].items():
+        data = bytes.fromhex(text)
+        run, limit = case["run"], len(data)
+        opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=limit, sender=site, round=0)
+        said = decode(Attestation, opened.body, site)
+        if same_result(said, *due, records):
+            agreeing.append(said)
+    shown = shown_by(agreeing, len(records), case["colluding"])
+    needed = attesting(case["sites"], case["colluding"], case["threshold"])
+    if shown != set(range(1, len(records) + 1)) or len(agreeing) < needed:
+        raise ProtocolError("not shown")
+
+
+def _believed(case: dict[str, Any]) -> bool:
+    try:
+        {"round": _round, "attestations": _attestations}[case["kind"]](case)
+    except ConsortiumError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_verifiers_agree(case: dict[str, Any]) -> None:
+    assert (_believed(case), verifier.fault(case) == "") == (case["good"], case["good"])
+
+
+def test_each_bad_round_is_bad_for_its_own_reason() -> None:
+    """Two thirds of the reasons differ: no one check catches everything."""
+    bad = json.loads((make.FOLDER / "rounds_bad.json").read_text(encoding="utf-8"))
+    assert len(bad) >= 20
+    assert len({verifier.fault(case) for case in bad}) >= 12
+
+
+def test_chunks_of_a_manifest() -> None:
+    for case in json.loads((make.FOLDER / "chunks.json").read_text(encoding="utf-8")):
+        data = b"\xab" * case["size"]
+        assert [d.hex() for d in verifier.chunks(data)] == case["chunks"]
+        assert [d.hex() for d in contribution.digests(memoryview(data))] == case["chunks"]
+
+
+@pytest.mark.parametrize("name", make.files())
+def test_the_files_are_what_the_script_makes(name: str) -> None:
+    stored = (make.FOLDER / name).read_text(encoding="utf-8")
+    assert stored == make.text(make.files()[name]), "run python -m tests.vectors.make"
+
+
+def test_the_second_verifier_is_short_and_shares_no_code() -> None:
+    text = Path(verifier.__file__).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 300
+    assert "import consortium" not in text
+    assert "from consortium" not in text
