@@ -17,7 +17,6 @@ import numpy as np
 from consortium.errors import AlteredError, ProtocolError, legible
 from consortium.secagg import contribution, keystream, messages
 from consortium.secagg.correction import mask_streams
-from consortium.secagg.envelope import unseal
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.keystream import RINGS, Ring
 from consortium.secagg.participants import CENTRE
@@ -45,15 +44,7 @@ def check_answered(
             f"The release of round {number} names another unmask request than the one posted; "
             "what was summed was not fixed before it was opened."
         )
-    opened = unseal(
-        request,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.UNMASK,
-        limit=len(request),
-        sender=CENTRE,
-        round=number,
-    )
+    opened = session.unseal(messages.UNMASK, request, len(request), CENTRE, number)
     body = messages.decode(messages.Request, opened.body, CENTRE)
     told = (body.context, body.survivors, body.lost, len(body.manifests))
     due = (release.context, release.survivors, release.lost, len(release.survivors))

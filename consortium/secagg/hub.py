@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, messages
-from consortium.secagg.envelope import Opened, unseal
 from consortium.secagg.hub_round import Tally
-from consortium.secagg.hub_setup import Registering
+from consortium.secagg.hub_setup import HubSetup
 from consortium.secagg.keystream import RINGS
+from consortium.secagg.member import Member
 from consortium.secagg.participants import CENTRE, Roster
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.unmask_request import read_manifest, read_request
+from consortium.secagg.unmask_request import read_request
 from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors
 
 
-class Hub(Registering):
+class Hub:
     """The centre in one run: a pure function of its arguments and of the messages it received.
 
     After a crash it is built again and fed the stored messages in any order within a step. A
@@ -49,9 +51,41 @@ class Hub(Registering):
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        super().__init__(run=run, roster=roster, rounds=rounds, identity=identity, secret=secret)
+        member = Member.enter(run, CENTRE, roster, rounds, identity, secret)
+        self.session = member.session
+        self._member, self._setup = member, HubSetup(member)
         self._tallies: dict[int, Tally] = {}
         self._finished: dict[int, HubRound] = {}
+
+    @property
+    def notes(self) -> Mapping[str, bytes]:
+        """Every site's note, signed by the site itself; raises as `HubSetup.known`."""
+        return self._setup.known.directory.notes
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sites that the set-up waits for now; none once it is complete."""
+        return self._setup.missing
+
+    def receive_advertisement(self, data: bytes) -> str:
+        """See `HubSetup.receive_advertisement`."""
+        return self._setup.receive_advertisement(data)
+
+    def keys(self) -> bytes:
+        """See `HubSetup.keys`."""
+        return self._setup.keys()
+
+    def receive_share(self, data: bytes) -> str:
+        """See `HubSetup.receive_share`."""
+        return self._setup.receive_share(data)
+
+    def shares(self) -> bytes:
+        """See `HubSetup.shares`."""
+        return self._setup.shares()
+
+    def check_common(self, own: bytes) -> None:
+        """See `HubSetup.check_common`."""
+        self._setup.check_common(own)
 
     def open(
         self,
@@ -85,20 +119,20 @@ class Hub(Registering):
         ProtocolError
             If the round was opened before, is not of this run, or an argument is out of range.
         """
-        advance(HUB, self._state, "open", "The centre")
-        self._session.check_round(number)
+        advance(HUB, self._setup.state, "open", "The centre")
+        self.session.check_round(number)
         known = self._tallies.get(number)
         before = self._finished.get(number, known.state if known else HubRound.UNOPENED)
         advance(HUB_ROUND, before, "open", f"The centre's round {number}")
         sizes = min(entries, opened_entries) >= 0 and entries + opened_entries > 0
         sound = sizes and bits in RINGS and len(context) == crypto.KEY_BYTES
-        if not sound or (entries and not self._session.roster.masked):
+        if not sound or (entries and not self.session.roster.masked):
             raise ProtocolError(
                 f"Round {number} can't be opened with {entries} masked and {opened_entries} open "
                 f"entries of {bits} bits; use 32 or 64 bits, a context of {crypto.KEY_BYTES} "
                 "bytes, and masks only in a run that has a threshold."
             )
-        roster = self._session.roster
+        roster = self.session.roster
         self._tallies[number] = Tally(
             roster, number, context, entries, bits, opened_entries, released
         )
@@ -116,7 +150,7 @@ class Hub(Registering):
         """
         tally = self._tally(number)
         after = tally.after("restore")
-        body = read_request(self._session, number, tally.context, request)
+        body = read_request(self.session, number, tally.context, request)
         if tally.opened:
             raise ProtocolError(
                 f"Round {number} has contributions already; restore its request before them."
@@ -133,12 +167,14 @@ class Hub(Registering):
             If it is unsound, late, not of an open round, or the site's second.
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
-        limit = self._session.limits.contribution(largest)
+        limit = self.session.limits.contribution(largest)
         parts = contribution.part(data, limit)
-        opened = self._unseal(parts.envelope, messages.CONTRIBUTION, limit)
+        opened = self._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
-        tally.add(opened.sender, self._unload(opened, parts, tally.released), parts.manifest)
+        tally.add(
+            opened.sender, self._setup.known.unload(opened, parts, tally.released), parts.manifest
+        )
         tally.state = after
         return opened.sender
 
@@ -166,7 +202,7 @@ class Hub(Registering):
         if not tally.request:
             manifests = tuple(tally.manifests[site] for site in survivors)
             body = messages.Request(tally.context, survivors, tally.lost(), manifests)
-            tally.request = self._seal(messages.UNMASK, number, messages.encode(body))
+            tally.request = self._member.seal(messages.UNMASK, number, messages.encode(body))
             tally.survivors, tally.state = survivors, after
         return tally.request
 
@@ -178,11 +214,11 @@ class Hub(Registering):
         ProtocolError
             If it is unsound, not due, or an answer to another request.
         """
-        opened = self._unseal(data, messages.UNMASKING, self._session.limits.unmasking)
+        opened = self._setup.known.unseal(data, messages.UNMASKING, self.session.limits.unmasking)
         tally = self._tally(opened.round)
         after = tally.after("unmasking")
-        body = self._decrypt(messages.Unmasking, opened)
-        tally.answer(opened.sender, body, self._known.graph.owners(opened.sender))
+        body = self._setup.known.decrypt(messages.Unmasking, opened)
+        tally.answer(opened.sender, body, self._setup.known.directory.graph.owners(opened.sender))
         tally.state = after
         return opened.sender
 
@@ -203,7 +239,7 @@ class Hub(Registering):
         tally = self._tally(number)
         if tally.entries:
             after = tally.after("sum")
-            result = Opener(self._session, self._known, tally).open()
+            result = Opener(self.session, self._setup.known.directory, tally).open()
         else:
             after, survivors = tally.close("sum open")
             opened, lost = opened_vectors(tally), tally.lost()
@@ -233,38 +269,3 @@ class Hub(Registering):
                 f"The centre's round {number} is {state.value}; only an open round goes on."
             )
         return self._tallies[number]
-
-    def _unseal(self, data: bytes, kind: str, limit: int) -> Opened:
-        keys = self._session.roster.keys
-        return unseal(data, keys, run=self._session.run, kind=kind, limit=limit)
-
-    def _decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
-        """Decrypt and decode what a site sent to the hub alone."""
-        if opened.sender == CENTRE:
-            raise ProtocolError(f"The centre sends no {opened.kind}; discard the message.")
-        plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
-        return messages.decode(kind, plain, opened.sender)
-
-    def _unload(
-        self, opened: Opened, parts: contribution.Parts, released: bool = False
-    ) -> contribution.Vectors:
-        """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
-        body = self._decrypt(messages.Contribution, opened)
-        key = self._key(opened, messages.VECTORS)
-        vectors = contribution.unload(key, body, parts.payload, _named(opened))
-        manifest = read_manifest(
-            self._session, opened.round, body.context, opened.sender, parts.manifest
-        )
-        shown = vectors.opened if released else None
-        if not contribution.check_manifest(manifest, parts, body, shown):
-            raise ProtocolError(f"{_named(opened)} is not what its manifest says; discard it.")
-        return vectors
-
-    def _key(self, opened: Opened, kind: str) -> bytes:
-        """Key of what the sender of a message has encrypted to the hub."""
-        shared = self._channels[opened.sender]
-        return self._known.keys.channel(shared, opened.sender, CENTRE, kind, opened.round)
-
-
-def _named(opened: Opened) -> str:
-    return f"The {opened.kind} of {opened.sender} to round {opened.round}"

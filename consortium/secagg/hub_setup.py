@@ -4,61 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
-from consortium.secagg.envelope import seal
-from consortium.secagg.key_directory import Directory, Session, read_advertisement, read_keys
-from consortium.secagg.key_schedule import OwnKeys, public_bytes
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.hub_keys import HubKeys
+from consortium.secagg.key_directory import read_advertisement, read_keys
+from consortium.secagg.key_schedule import public_bytes
+from consortium.secagg.member import Member
 from consortium.secagg.seed_shares import check_common, read_share
 from consortium.secagg.states import HUB, HubState, advance
 
 
-class Registering:
-    """The first half of a `Hub`, whose arguments it has: all that happens before round 1."""
+class HubSetup:
+    """All that happens at the hub before round 1.
 
-    def __init__(
-        self,
-        *,
-        run: str,
-        roster: Roster,
-        rounds: int,
-        identity: Ed25519PrivateKey,
-        secret: bytes,
-    ) -> None:
-        roster.check_identity(CENTRE, identity, secret)
-        self._session = Session(run, roster, rounds)
-        self._identity = identity
-        self._channel = OwnKeys(self._session.digest, CENTRE, secret).channel()
-        self._state = HubState.ADVERTISING
+    Attributes
+    ----------
+    state : HubState
+    """
+
+    def __init__(self, member: Member) -> None:
+        self.state = HubState.ADVERTISING
+        self._member = member
+        self._channel = member.own.channel()
         self._advertisements: dict[str, bytes] = {}
-        self._directory: Directory | None = None
-        self._channels: dict[str, bytes] = {}
+        self._keys: HubKeys | None = None
         self._shares: dict[str, bytes] = {}
 
     @property
-    def session(self) -> Session:
-        """What hub and sites have in common."""
-        return self._session
-
-    @property
-    def notes(self) -> Mapping[str, bytes]:
-        """Every site's note, signed by the site itself.
+    def known(self) -> HubKeys:
+        """What the hub's rounds need of the set-up.
 
         Raises
         ------
         ProtocolError
             Before all sites have advertised.
         """
-        return self._known.notes
+        if self._keys is None:
+            raise ProtocolError(
+                f"The centre still waits for {', '.join(self.missing)} to advertise; "
+                "start the sites that are missing."
+            )
+        return self._keys
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Sites that the set-up waits for now; none once it is complete."""
-        arrived = self._advertisements if self._directory is None else self._shares
-        return tuple(site for site in self._session.roster.sites if site not in arrived)
+        arrived = self._advertisements if self._keys is None else self._shares
+        return tuple(site for site in self._member.session.roster.sites if site not in arrived)
 
     def receive_advertisement(self, data: bytes) -> str:
         """Take a site's advertisement and return the site's name.
@@ -69,17 +61,17 @@ class Registering:
             If it is unsound or the site has advertised before. The last one completes the
             bundle, which is refused if two sites advertise the same key.
         """
-        advance(HUB, self._state, "advertisement", "The centre")
-        sender, _ = read_advertisement(self._session, data)
+        advance(HUB, self.state, "advertisement", "The centre")
+        sender, _ = read_advertisement(self._member.session, data)
         gathered = _with(self._advertisements, sender, data, "advertisement")
-        if len(gathered) == len(self._session.roster.sites):
-            after = advance(HUB, self._state, "last advertisement", "The centre")
-            directory = read_keys(self._session, self._bundle(gathered))
-            self._channels = {
+        if len(gathered) == len(self._member.session.roster.sites):
+            after = advance(HUB, self.state, "last advertisement", "The centre")
+            directory = read_keys(self._member.session, self._bundle(gathered))
+            channels = {
                 site: crypto.agree(self._channel, body.channel)
                 for site, body in directory.sites.items()
             }
-            self._directory, self._state = directory, after
+            self._keys, self.state = HubKeys(self._member.session, directory, channels), after
         self._advertisements = gathered
         return sender
 
@@ -91,7 +83,7 @@ class Registering:
         ProtocolError
             Before all sites have advertised.
         """
-        advance(HUB, self._state, "keys", "The centre")
+        advance(HUB, self.state, "keys", "The centre")
         return self._bundle(self._advertisements)
 
     def receive_share(self, data: bytes) -> str:
@@ -102,11 +94,11 @@ class Registering:
         ProtocolError
             If it is unsound, made for other keys than the hub's bundle, or came before.
         """
-        advance(HUB, self._state, "share", "The centre")
-        sender, _ = read_share(self._session, self._known, data)
+        advance(HUB, self.state, "share", "The centre")
+        sender, _ = read_share(self._member.session, self.known.directory, data)
         gathered = _with(self._shares, sender, data, "share message")
-        if len(gathered) == len(self._session.roster.sites):
-            self._state = advance(HUB, self._state, "last share", "The centre")
+        if len(gathered) == len(self._member.session.roster.sites):
+            self.state = advance(HUB, self.state, "last share", "The centre")
         self._shares = gathered
         return sender
 
@@ -119,7 +111,9 @@ class Registering:
             If a site's differs; it names the site.
         """
         for site, envelope in self._shares.items():
-            check_common(self._session, self._known, site, envelope, own, "the centre")
+            check_common(
+                self._member.session, self.known.directory, site, envelope, own, "the centre"
+            )
 
     def shares(self) -> bytes:
         """Bundle of all share messages, for every site.
@@ -129,28 +123,16 @@ class Registering:
         ProtocolError
             Before all sites have sent theirs.
         """
-        advance(HUB, self._state, "shares", "The centre")
+        advance(HUB, self.state, "shares", "The centre")
         body = messages.Shares(self._ordered(self._shares))
-        return self._seal(messages.SHARES, 0, messages.encode(body))
-
-    @property
-    def _known(self) -> Directory:
-        if self._directory is None:
-            raise ProtocolError(
-                f"The centre still waits for {', '.join(self.missing)} to advertise; "
-                "start the sites that are missing."
-            )
-        return self._directory
+        return self._member.seal(messages.SHARES, 0, messages.encode(body))
 
     def _bundle(self, advertisements: Mapping[str, bytes]) -> bytes:
         body = messages.Keys(public_bytes(self._channel), self._ordered(advertisements))
-        return self._seal(messages.KEYS, 0, messages.encode(body))
+        return self._member.seal(messages.KEYS, 0, messages.encode(body))
 
     def _ordered(self, gathered: Mapping[str, bytes]) -> tuple[bytes, ...]:
-        return tuple(gathered[site] for site in self._session.roster.sites)
-
-    def _seal(self, kind: str, number: int, body: bytes) -> bytes:
-        return seal(self._identity, self._session.run, CENTRE, kind, number, body)
+        return tuple(gathered[site] for site in self._member.session.roster.sites)
 
 
 def _with(gathered: Mapping[str, bytes], sender: str, data: bytes, what: str) -> dict[str, bytes]:

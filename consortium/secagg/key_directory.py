@@ -9,7 +9,7 @@ from functools import cached_property
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
-from consortium.secagg.envelope import unseal
+from consortium.secagg.envelope import Opened, unseal
 from consortium.secagg.graph import Graph, check_holders, draw_holders
 from consortium.secagg.key_schedule import OwnKeys, PairKeys, commitment, mask_private, public_bytes
 from consortium.secagg.participants import CENTRE, Roster
@@ -60,6 +60,31 @@ class Session:
     def limits(self) -> messages.Limits:
         """Sizes of the messages."""
         return messages.Limits(len(self.roster.sites), self.rounds, self.roster.holders)
+
+    def unseal(
+        self,
+        kind: str,
+        data: bytes,
+        limit: int,
+        sender: str | None = None,
+        number: int | None = None,
+    ) -> Opened:
+        """Check that a member has signed a message of this run; see `unseal`.
+
+        Raises
+        ------
+        ProtocolError
+            If not, or if it is not of the ``sender`` or of the round that are named.
+        """
+        return unseal(
+            data,
+            self.roster.keys,
+            run=self.run,
+            kind=kind,
+            limit=limit,
+            sender=sender,
+            round=number,
+        )
 
     def check_round(self, number: int) -> None:
         """Refuse a round that the run does not have.
@@ -133,15 +158,7 @@ def read_advertisement(
     ProtocolError
         If it is not a sound advertisement for this session; the message names the site.
     """
-    opened = unseal(
-        data,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.ADVERTISE,
-        limit=session.limits.advertisement,
-        sender=site,
-        round=0,
-    )
+    opened = session.unseal(messages.ADVERTISE, data, session.limits.advertisement, site, 0)
     if opened.sender == CENTRE:
         raise ProtocolError("The centre has no masks to advertise; discard its message.")
     body = messages.decode(messages.Advertisement, opened.body, opened.sender)
@@ -174,15 +191,7 @@ def read_keys(session: Session, bundle: bytes) -> Directory:
         If it is not the hub's, has not one sound advertisement of every site, or two public keys
         in it are equal or one is of low order.
     """
-    opened = unseal(
-        bundle,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.KEYS,
-        limit=session.limits.keys,
-        sender=CENTRE,
-        round=0,
-    )
+    opened = session.unseal(messages.KEYS, bundle, session.limits.keys, CENTRE, 0)
     body = messages.decode(messages.Keys, opened.body, CENTRE)
     sites = session.roster.sites
     if len(body.advertisements) != len(sites):

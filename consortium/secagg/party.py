@@ -8,17 +8,20 @@ self-mask seed, so that what is reconstructed in one round opens no other.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
+from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.key_schedule import mask_private
 from consortium.secagg.keystream import Ring
+from consortium.secagg.member import Member
 from consortium.secagg.pair_masks import pair_masks
 from consortium.secagg.participants import CENTRE, Roster
-from consortium.secagg.party_setup import Joining
+from consortium.secagg.party_setup import PartySetup
 from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance
 from consortium.secagg.unmask_request import check_request
 
@@ -32,7 +35,7 @@ class _Round:
     request: bytes = b""
 
 
-class Party(Joining):
+class Party:
     """One site in one run: a pure function of its arguments and of the messages it received.
 
     Every message is derived from ``secret``, so that a party built again after a crash, and fed
@@ -70,10 +73,43 @@ class Party(Joining):
         identity: Ed25519PrivateKey,
         secret: bytes,
     ) -> None:
-        super().__init__(
-            run=run, name=name, roster=roster, rounds=rounds, identity=identity, secret=secret
-        )
+        self._member = Member.enter(run, name, roster, rounds, identity, secret)
+        self._setup = PartySetup(self._member)
         self._rounds: dict[int, _Round] = {}
+
+    @property
+    def name(self) -> str:
+        """The site's name."""
+        return self._member.name
+
+    @property
+    def session(self) -> Session:
+        """What hub and sites have in common."""
+        return self._member.session
+
+    @property
+    def directory(self) -> Directory:
+        """Everybody's public keys; raises as `PartySetup.keys`."""
+        return self._setup.keys.directory
+
+    @property
+    def notes(self) -> Mapping[str, bytes]:
+        """Every site's note, signed by the site itself; raises as `PartySetup.keys`."""
+        return self.directory.notes
+
+    def advertise(self, note: bytes) -> bytes:
+        """See `PartySetup.advertise`."""
+        return self._setup.advertise(note)
+
+    def receive_keys(
+        self, bundle: bytes, common: Callable[[Mapping[str, bytes]], bytes] = lambda _: b""
+    ) -> bytes:
+        """See `PartySetup.receive_keys`."""
+        return self._setup.receive_keys(bundle, common)
+
+    def receive_shares(self, bundle: bytes) -> None:
+        """See `PartySetup.receive_shares`."""
+        self._setup.receive_shares(bundle)
 
     def contribute(
         self,
@@ -116,7 +152,7 @@ class Party(Joining):
         return message.close(
             envelope,
             context,
-            lambda body: self._seal(messages.MANIFEST, number, messages.encode(body)),
+            lambda body: self._member.seal(messages.MANIFEST, number, messages.encode(body)),
             released=released,
         )
 
@@ -130,15 +166,15 @@ class Party(Joining):
             nothing, or has answered another request of this round.
         """
         after = self._after(number, "unmask")
-        near = self._known.graph.neighbours(self.name)
-        body = check_request(self._session, number, after.context, self.name, request, near)
+        near = self.directory.graph.neighbours(self.name)
+        body = check_request(self.session, number, after.context, self.name, request, near)
         digest = hashlib.sha256(request).digest()
         if after.request not in (b"", digest):
             raise ProtocolError(
                 f"{self.name} has answered another unmask request of round {number}; "
                 "give up the round, a site answers one."
             )
-        held = self._held
+        held = self._setup.keys.held
         answer = messages.Unmasking(
             digest,
             tuple(seed_shares.self_share(held[s], number) for s in body.survivors if s in held),
@@ -188,34 +224,34 @@ class Party(Joining):
 
     def _after(self, number: int, event: str) -> _Round:
         """Return what is remembered of a round after an event, if the event is legal."""
-        advance(PARTY, self._state, event, self.name)
-        self._session.check_round(number)
+        advance(PARTY, self._setup.state, event, self.name)
+        self.session.check_round(number)
         now = self._rounds.get(number, _Round())
         where = f"{self.name} in round {number}"
         return replace(now, state=advance(PARTY_ROUND, now.state, event, where))
 
     def _mask(self, total: Ring, number: int, context: bytes, source: Ring) -> None:
         """Make ``total`` a vector under this site's own mask and all its pair masks."""
-        roster, digest = self._session.roster, self._session.digest
+        roster, digest = self.session.roster, self.session.digest
         if not roster.masked:
             raise ProtocolError(
                 "This run was set up without masks; give its roster a threshold to sum secretly."
             )
-        private = mask_private(digest, self.name, number, self._own.mask_seed(number))
-        peers = self._known.graph.neighbours(self.name)
+        private = mask_private(digest, self.name, number, self._member.own.mask_seed(number))
+        peers = self.directory.graph.neighbours(self.name)
         added, subtracted = pair_masks(
-            self._known, roster, private, self.name, peers, number, context
+            self.directory, roster, private, self.name, peers, number, context
         )
-        seed = self._own.self_seed(number)
-        added.append(self._known.keys.self_mask(seed, number, context, self.name))
+        seed = self._member.own.self_seed(number)
+        added.append(self.directory.keys.self_mask(seed, number, context, self.name))
         keystream.add_streams(total, added, subtracted, source)
 
     def _to_centre(self, kind: str, number: int, body: messages.Body) -> bytes:
         """Encrypt a body to the hub and sign it."""
         sealed = crypto.encrypt(self._key(kind, number), messages.encode(body))
-        return self._seal(kind, number, sealed)
+        return self._member.seal(kind, number, sealed)
 
     def _key(self, kind: str, number: int) -> bytes:
         """Key of what this site encrypts to the hub."""
-        shared = self._channels[CENTRE]
-        return self._known.keys.channel(shared, self.name, CENTRE, kind, number)
+        shared = self._setup.keys.channels[CENTRE]
+        return self.directory.keys.channel(shared, self.name, CENTRE, kind, number)

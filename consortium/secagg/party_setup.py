@@ -3,73 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from dataclasses import dataclass, replace
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages, seed_shares
-from consortium.secagg.envelope import seal
-from consortium.secagg.key_directory import Directory, Session, own_advertisement, read_keys
-from consortium.secagg.key_schedule import OwnKeys
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.key_directory import Directory, own_advertisement, read_keys
+from consortium.secagg.member import Member
+from consortium.secagg.participants import CENTRE
 from consortium.secagg.states import PARTY, PartyState, advance
 
 
-class Joining:
-    """The first half of a `Party`, whose arguments it has: all that happens before round 1."""
+@dataclass(frozen=True)
+class PartyKeys:
+    """What a site's rounds need of its set-up.
 
-    def __init__(
-        self,
-        *,
-        run: str,
-        name: str,
-        roster: Roster,
-        rounds: int,
-        identity: Ed25519PrivateKey,
-        secret: bytes,
-    ) -> None:
-        roster.check_identity(name, identity, secret)
-        self.name = name
-        self._session = Session(run, roster, rounds)
-        self._identity = identity
-        self._own = OwnKeys(self._session.digest, name, secret)
-        self._state = PartyState.NEW
-        self._directory: Directory | None = None
-        self._channels: dict[str, bytes] = {}
+    Parameters
+    ----------
+    directory : Directory
+        Everybody's public keys.
+    channels : mapping of str to bytes
+        What this site shares with the centre and with each neighbour.
+    held : mapping of str to bytes
+        Shares of the seeds of the sites that this one holds for; of its own alone until the
+        others' have arrived.
+    """
+
+    directory: Directory
+    channels: Mapping[str, bytes]
+    held: Mapping[str, bytes]
+
+
+class PartySetup:
+    """All that happens at a site before round 1.
+
+    Attributes
+    ----------
+    state : PartyState
+    """
+
+    def __init__(self, member: Member) -> None:
+        self.state = PartyState.NEW
+        self._member = member
+        self._keys: PartyKeys | None = None
         self._sent_shares = b""
         self._common = b""
-        self._held: dict[str, bytes] = {}
 
     @property
-    def session(self) -> Session:
-        """What hub and sites have in common."""
-        return self._session
-
-    @property
-    def directory(self) -> Directory:
-        """Everybody's public keys; raises as `notes`."""
-        return self._known
-
-    @property
-    def notes(self) -> Mapping[str, bytes]:
-        """Every site's note, signed by the site itself.
+    def keys(self) -> PartyKeys:
+        """What the set-up has come to so far.
 
         Raises
         ------
         ProtocolError
             Before the keys are known.
         """
-        return self._known.notes
+        if self._keys is None:
+            raise ProtocolError(
+                f"{self._member.name} has no keys of the others yet; receive them first."
+            )
+        return self._keys
 
     def advertise(self, note: bytes) -> bytes:
         """Return the site's public keys and a note for all to read (at most 64 KiB)."""
-        after = advance(PARTY, self._state, "advertise", self.name)
+        after = advance(PARTY, self.state, "advertise", self._member.name)
         if len(note) > messages.NOTE_BYTES:
             raise ProtocolError(
-                f"The note of {self.name} is over {messages.NOTE_BYTES} bytes; shorten it."
+                f"The note of {self._member.name} is over {messages.NOTE_BYTES} bytes; shorten it."
             )
         message = self._advertisement(note)
-        self._state = after
+        self.state = after
         return message
 
     def receive_keys(
@@ -89,28 +91,30 @@ class Joining:
         ProtocolError
             If an advertisement is missing, unsound, or not as its site signed it.
         """
-        after = advance(PARTY, self._state, "receive keys", self.name)
-        directory = read_keys(self._session, bundle)
-        note = directory.sites[self.name].note
-        if directory.envelopes[self.name] != self._advertisement(note):
+        after = advance(PARTY, self.state, "receive keys", self._member.name)
+        directory = read_keys(self._member.session, bundle)
+        note = directory.sites[self._member.name].note
+        if directory.envelopes[self._member.name] != self._advertisement(note):
             raise ProtocolError(
-                f"The bundle's advertisement of {self.name} is not from this run's secret; "
+                f"The bundle's advertisement of {self._member.name} is not from this run's secret; "
                 "give the site back the secret it joined with."
             )
-        near = directory.graph.neighbours(self.name)
+        near = directory.graph.neighbours(self._member.name)
         publics = {peer: directory.sites[peer].channel for peer in near}
         publics |= {CENTRE: directory.channel}
-        own = self._own.channel()
+        own = self._member.own.channel()
         channels = {peer: crypto.agree(own, key) for peer, key in publics.items()}
-        holders = directory.graph.holders(self.name)
-        held = seed_shares.split_seeds(self._session, self._own, holders)
+        holders = directory.graph.holders(self._member.name)
+        held = seed_shares.split_seeds(self._member.session, self._member.own, holders)
         agreed = common(directory.notes)
-        body = seed_shares.seal_shares(directory, self.name, channels, held, agreed)
-        message = self._seal(messages.SHARE, 0, messages.encode(body))
-        self._held = {site: shares for site, shares in held.items() if site == self.name}
-        self._directory, self._channels, self._sent_shares = directory, channels, message
-        self._common = agreed
-        self._state = after
+        body = seed_shares.seal_shares(directory, self._member.name, channels, held, agreed)
+        message = self._member.seal(messages.SHARE, 0, messages.encode(body))
+        own_share = (
+            {self._member.name: held[self._member.name]} if self._member.name in held else {}
+        )
+        self._keys = PartyKeys(directory, channels, own_share)
+        self._sent_shares, self._common = message, agreed
+        self.state = after
         return message
 
     def receive_shares(self, bundle: bytes) -> None:
@@ -123,33 +127,26 @@ class Joining:
         DisagreementError
             If a site has something else where all must have the same.
         """
-        after = advance(PARTY, self._state, "receive shares", self.name)
-        envelopes = seed_shares.read_shares(self._session, bundle)
-        if envelopes[self.name] != self._sent_shares:
+        name, session = self._member.name, self._member.session
+        after = advance(PARTY, self.state, "receive shares", name)
+        envelopes = seed_shares.read_shares(session, bundle)
+        if envelopes[name] != self._sent_shares:
             raise ProtocolError(
-                f"The bundle's shares of {self.name} are not those it sent; fetch the bundle anew."
+                f"The bundle's shares of {name} are not those it sent; fetch the bundle anew."
             )
-        known = self._known
+        known, channels = self.keys.directory, self.keys.channels
         for site, envelope in envelopes.items():
-            seed_shares.check_common(self._session, known, site, envelope, self._common, self.name)
-        self._held |= {
+            seed_shares.check_common(session, known, site, envelope, self._common, name)
+        received = {
             sender: seed_shares.open_share(
-                self._session, known, self.name, sender, self._channels[sender], envelopes[sender]
+                session, known, name, sender, channels[sender], envelopes[sender]
             )
-            for sender in known.graph.owners(self.name)
-            if sender != self.name
+            for sender in known.graph.owners(name)
+            if sender != name
         }
-        self._state = after
-
-    @property
-    def _known(self) -> Directory:
-        if self._directory is None:
-            raise ProtocolError(f"{self.name} has no keys of the others yet; receive them first.")
-        return self._directory
+        self._keys = replace(self.keys, held={**self.keys.held, **received})
+        self.state = after
 
     def _advertisement(self, note: bytes) -> bytes:
-        body = own_advertisement(self._session, self._own, note)
-        return self._seal(messages.ADVERTISE, 0, messages.encode(body))
-
-    def _seal(self, kind: str, number: int, body: bytes) -> bytes:
-        return seal(self._identity, self._session.run, self.name, kind, number, body)
+        body = own_advertisement(self._member.session, self._member.own, note)
+        return self._member.seal(messages.ADVERTISE, 0, messages.encode(body))

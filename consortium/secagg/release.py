@@ -12,7 +12,6 @@ import numpy as np
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, messages
 from consortium.secagg.correction import is_key_seed, is_self_seed
-from consortium.secagg.envelope import unseal
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.keystream import RINGS, Ring
 from consortium.secagg.participants import CENTRE
@@ -62,15 +61,7 @@ def read_release(session: Session, number: int, data: bytes) -> messages.Release
         If it is not the hub's for this round, or its lists are not, in roster order, every site
         on one of them, with enough survivors.
     """
-    opened = unseal(
-        data,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.RELEASE,
-        limit=len(data),  # which the reader has kept within the round's limit
-        sender=CENTRE,
-        round=number,
-    )
+    opened = session.unseal(messages.RELEASE, data, len(data), CENTRE, number)
     body = messages.decode(messages.Release, opened.body, CENTRE)
     _check_lists(session, number, body)
     return body

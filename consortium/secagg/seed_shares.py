@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
-from consortium.secagg.envelope import unseal
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.key_schedule import OwnKeys
 from consortium.secagg.participants import CENTRE
@@ -76,15 +75,7 @@ def read_shares(session: Session, bundle: bytes) -> dict[str, bytes]:
     ProtocolError
         If the bundle is not the hub's or not complete.
     """
-    opened = unseal(
-        bundle,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.SHARES,
-        limit=session.limits.shares,
-        sender=CENTRE,
-        round=0,
-    )
+    opened = session.unseal(messages.SHARES, bundle, session.limits.shares, CENTRE, 0)
     body = messages.decode(messages.Shares, opened.body, CENTRE)
     if len(body.shares) != len(session.roster.sites):
         raise ProtocolError("The centre's bundle of shares is not complete; fetch it again later.")
@@ -101,15 +92,7 @@ def read_share(
     ProtocolError
         If it is not signed by the site, malformed, or made for another set of keys.
     """
-    opened = unseal(
-        envelope,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.SHARE,
-        limit=session.limits.share,
-        sender=sender,
-        round=0,
-    )
+    opened = session.unseal(messages.SHARE, envelope, session.limits.share, sender, 0)
     body = messages.decode(messages.Share, opened.body, opened.sender)
     count = session.roster.holders or len(session.roster.sites)
     if opened.sender == CENTRE or len(body.sealed) != count:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import messages
-from consortium.secagg.envelope import unseal
 from consortium.secagg.key_directory import Session
 from consortium.secagg.participants import CENTRE
 
@@ -31,15 +30,7 @@ def read_request(session: Session, number: int, context: bytes, data: bytes) -> 
     ThresholdError
         If it names fewer survivors than the roster's minimum.
     """
-    opened = unseal(
-        data,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.UNMASK,
-        limit=len(data),  # which the mailbox has kept within the round's limit
-        sender=CENTRE,
-        round=number,
-    )
+    opened = session.unseal(messages.UNMASK, data, len(data), CENTRE, number)
     body = messages.decode(messages.Request, opened.body, CENTRE)
     if body.context != context:
         raise ProtocolError(
@@ -59,15 +50,7 @@ def read_manifest(
     ProtocolError
         If it is not.
     """
-    opened = unseal(
-        data,
-        session.roster.keys,
-        run=session.run,
-        kind=messages.MANIFEST,
-        limit=len(data),
-        sender=site,
-        round=number,
-    )
+    opened = session.unseal(messages.MANIFEST, data, len(data), site, number)
     body = messages.decode(messages.Manifest, opened.body, site)
     if body.context != context:
         raise ProtocolError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -204,7 +205,7 @@ def key_substituted_in_the_bundle(stage: Stage) -> bool:
     wire, evil = Wire(), X25519PrivateKey.generate()
     bundle = swapped_keys(wire, "s0", evil.public_key().public_bytes_raw())
     share = wire.parties["s1"].receive_keys(bundle)
-    session = wire.hub._session
+    session = wire.hub.session
     directory = read_keys(session, bundle)
     shared = crypto.agree(evil, directory.sites["s1"].channel)
     return bool(open_share(session, directory, "s0", "s1", shared, share))
@@ -229,7 +230,8 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
     consortium = Consortium()
     parties = {site: consortium.party(site) for site in consortium.sites}
     twin = Wire(Consortium()).parties["s3"]
-    twin._own = type(twin._own)(twin._session.digest, "s3", bytes(32))
+    own = type(twin._member.own)(twin.session.digest, "s3", bytes(32))
+    twin._member = twin._setup._member = replace(twin._member, own=own)
     sent = {site: party.advertise(b"") for site, party in parties.items()}
     hub = Wire().hub
     views = [bundle_of(hub, sent), bundle_of(hub, sent | {"s3": twin.advertise(b"")})]
@@ -240,7 +242,7 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
         body = messages.encode(messages.Shares((*shares.values(), of_s3[view])))
         bundle = seal(identity(CENTRE), consortium.run, CENTRE, messages.SHARES, 0, body)
         parties[site].receive_shares(bundle)
-    known = [parties[site]._known.sites["s3"].channel for site in shown]
+    known = [parties[site].directory.sites["s3"].channel for site in shown]
     return known[0] != known[2]
 
 

@@ -34,7 +34,7 @@ def _believing(real: Callable[..., bytes]) -> Callable[..., bytes]:
 def wrong_share(stage: Stage) -> bool:
     """Answers the unmask request with a false share of another site's seed."""
     game = played()
-    held = game.wire.parties["s1"]._held
+    held = game.wire.parties["s1"]._setup.keys.held
     held["s0"] = _one_more(held["s0"])  # shifts the seed by little, so that it stays in its range
     total = game.sum_without()
     stage.said.append(str(total.wrong))  # who is named, and left out

@@ -90,8 +90,8 @@ class Round:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
         parts = contribution_module.part(contribution, 1 << 16)
-        opened = hub._unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
-        return ring_of(hub._unload(opened, parts).masked, BITS, ENTRIES, "it")
+        opened = hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
+        return ring_of(hub._setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
 
 
 def played(consortium: Consortium | None = None) -> Round:
@@ -121,11 +121,11 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
     """Show the sites lists; whether all seeds that the lists are about can be put together."""
     request, hub = game.signed(body), game.wire.hub
     tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
-    opener, answers = Opener(hub._session, hub._known, tally), {}
+    opener, answers = Opener(hub.session, hub._setup.known.directory, tally), {}
     for site in body.survivors:
         answer = game.wire.parties[site].unmask(NUMBER, request)
-        opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
-        answers[site] = hub._decrypt(messages.Unmasking, opened)
+        opened = hub._setup.known.unseal(answer, messages.UNMASKING, 1 << 16)
+        answers[site] = hub._setup.known.decrypt(messages.Unmasking, opened)
     try:
         found = []
         for n, site in enumerate(body.survivors):
@@ -141,18 +141,21 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
 
 def both_seeds_open(game: Round, victim: str) -> bool:
     """Tell half of a site's holders that all are there, the others that it is lost."""
-    hub, owners = game.wire.hub, game.wire.hub._known.graph.owners
+    hub, owners = game.wire.hub, game.wire.hub._setup.known.directory.graph.owners
     tally = Tally(game.wire.consortium.roster, NUMBER, context(NUMBER), 0, BITS, 0)
-    opener, rest = Opener(hub._session, hub._known, tally), tuple(set(game.sites) - {victim})
-    holders = hub._known.graph.holders(victim)
-    lists = game.sites, hub._session.roster.ordered(rest)
+    opener, rest = (
+        Opener(hub.session, hub._setup.known.directory, tally),
+        tuple(set(game.sites) - {victim}),
+    )
+    holders = hub._setup.known.directory.graph.holders(victim)
+    lists = game.sites, hub.session.roster.ordered(rest)
     shares: tuple[dict[str, bytes], dict[str, bytes]] = {}, {}
     for place, holder in enumerate(holders):
         told = lists[lost := 2 * place // len(holders)]
         body = game.lists(told, (victim,) if lost else ())
         answer = game.wire.parties[holder].unmask(NUMBER, game.signed(body))
-        opened = hub._unseal(answer, messages.UNMASKING, 1 << 16)
-        sent = hub._decrypt(messages.Unmasking, opened)
+        opened = hub._setup.known.unseal(answer, messages.UNMASKING, 1 << 16)
+        sent = hub._setup.known.decrypt(messages.Unmasking, opened)
         ours = owners(holder).index(victim)
         shares[lost][holder] = sent.lost[0] if lost else sent.survivors[ours]
     try:
@@ -175,6 +178,6 @@ def swapped_keys(wire: Wire, victim: str, key: bytes) -> bytes:
 
 def bundle_of(hub: Hub, advertisements: Mapping[str, bytes]) -> bytes:
     """Sign a bundle of whatever advertisements."""
-    body = messages.Keys(public_bytes(hub._channel), tuple(advertisements.values()))
-    run = hub._session.run
+    body = messages.Keys(public_bytes(hub._setup._channel), tuple(advertisements.values()))
+    run = hub.session.run
     return seal(identity(CENTRE), run, CENTRE, messages.KEYS, 0, messages.encode(body))

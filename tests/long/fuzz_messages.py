@@ -185,16 +185,16 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
 
     def contribution(data: bytes) -> None:
         parts = contribution_module.part(data, 1 << 16)
-        opened = hub._unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
+        opened = hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
-        tally.add(site, hub._unload(opened, parts), parts.manifest)
+        tally.add(site, hub._setup.known.unload(opened, parts), parts.manifest)
 
     def unmasking(data: bytes) -> None:
-        opened = hub._unseal(data, messages.UNMASKING, 1 << 16)
+        opened = hub._setup.known.unseal(data, messages.UNMASKING, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
         tally.opened = dict.fromkeys(SITES[:3])
         tally.survivors, tally.request = SITES[:3], run.request
-        tally.answer(site, hub._decrypt(messages.Unmasking, opened))
+        tally.answer(site, hub._setup.known.decrypt(messages.Unmasking, opened))
 
     sent = contribution_module.part(run.contributions[0], 1 << 16)
     said = encrypted(bodies[messages.Contribution], run, messages.CONTRIBUTION, site)

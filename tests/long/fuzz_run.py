@@ -100,5 +100,5 @@ class Run:
 
     def channel(self, site: str, kind: str) -> bytes:
         """Key of a site's message to the hub in round 1."""
-        shared = self.hub._channels[site]
+        shared = self.hub._setup.known.channels[site]
         return self.directory.keys.channel(shared, site, CENTRE, kind, 1)

@@ -469,7 +469,7 @@ def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, b
     centre = village.centre()
     centre.open()
     pump(village, 2)
-    held = village.agents["north"]._runs[RUN].rounds._party._held  # type: ignore[union-attr]
+    held = village.agents["north"]._runs[RUN].rounds._party._setup.keys.held  # type: ignore[union-attr]
     held["east"] = bytes(len(held["east"]))
 
     def west_answers_last() -> None:  # three answers would do, if one of them were not false

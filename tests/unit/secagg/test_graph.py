@@ -103,7 +103,7 @@ def test_sites_draw_for_each_run_anew_and_each_its_own() -> None:
 
 
 def _graph(wire: Wire) -> Graph:
-    return wire.hub._known.graph
+    return wire.hub._setup.known.directory.graph
 
 
 # -- masks and drop-outs --------------------------------------------------------------------
@@ -113,10 +113,10 @@ def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
     wire = Wire(SMALL).set_up()
     party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
     parts = contribution.part(party.contribute(1, context(1), zeros), 10**6)
-    opened = wire.hub._unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
-    masked = np.frombuffer(wire.hub._unload(opened, parts).masked, np.uint32).copy()
-    known, own = party._known, party._own
-    private = mask_private(party._session.digest, "s0", 1, own.mask_seed(1))
+    opened = wire.hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    masked = np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
+    known, own = party.directory, party._member.own
+    private = mask_private(party.session.digest, "s0", 1, own.mask_seed(1))
     near = known.graph.neighbours("s0")
     assert len(near) < 11
     added, subtracted = pair_masks(known, SMALL.roster, private, "s0", near, 1, context(1))
@@ -183,8 +183,8 @@ def test_an_answer_with_a_share_too_many_or_too_few_is_refused() -> None:
     wire.contribute(1, vectors(SMALL.sites, 5))
     request = wire.hub.request(1)
     party = wire.parties["s3"]
-    stranger = next(s for s in SMALL.sites if s not in party._held)
-    party._held[stranger] = next(iter(party._held.values()))
+    stranger = next(s for s in SMALL.sites if s not in party._setup.keys.held)
+    party._setup.keys.held[stranger] = next(iter(party._setup.keys.held.values()))
     answer, before = party.unmask(1, request), snapshot(wire.hub)
     with pytest.raises(ProtocolError, match="s3 answers another unmask request"):
         wire.hub.receive_unmasking(answer)
@@ -201,15 +201,15 @@ def _opened(wire: Wire, victim: str, lists: dict[str, str | None]) -> dict[str, 
         survivors = tuple(s for s in SMALL.sites if s != lost)
         body = lists_of(SMALL.run, survivors, (lost,) if lost else (), 1, context(1))
         answer = wire.parties[holder].unmask(1, as_centre(SMALL.run, "unmask", 1, body))
-        plain: Any = wire.hub._decrypt(
-            messages.Unmasking, wire.hub._unseal(answer, messages.UNMASKING, 10**6)
+        plain: Any = wire.hub._setup.known.decrypt(
+            messages.Unmasking, wire.hub._setup.known.unseal(answer, messages.UNMASKING, 10**6)
         )
         held = [s for s in survivors if s in _graph(wire).owners(holder)]
         if victim == lost and plain.lost:
             shares["mask"][SMALL.roster.point(holder)] = plain.lost[0]
         elif victim in held:
             shares["self"][SMALL.roster.point(holder)] = plain.survivors[held.index(victim)]
-    own = wire.parties[victim]._own
+    own = wire.parties[victim]._member.own
     seeds = {"self": own.self_seed(1), "mask": own.mask_seed(1)}
     return {
         kind: shamir.recover(shares[kind], SMALL.needed, seed.__eq__) is not None

@@ -11,6 +11,7 @@ import pytest
 from consortium.errors import ProtocolError, SignatureError
 from consortium.secagg import CENTRE, Party, messages, seal
 from consortium.secagg.envelope import unseal
+from consortium.secagg.party_setup import PartySetup
 from tests.support.secagg_wire import Consortium, Wire, as_centre, identity, plain_sum, vectors
 
 SMALL = Consortium(count=12, rounds=1, dropouts=0, holders=8, needed=5)
@@ -30,22 +31,17 @@ def bundle_of(sent: Mapping[str, bytes]) -> bytes:
     return as_centre(SMALL.run, "keys", 0, messages.Keys(b"h" * 32, tuple(sent.values())))
 
 
-class TwoFaced(Party):
+class TwoFaced(PartySetup):
     """A site with holders of its own choice: the first eight, whoever they are."""
 
     def _advertisement(self, note: bytes) -> bytes:
         return redrawn(super()._advertisement(note), lambda _: tuple(range(1, 9)), "s11")
 
 
-def two_faced() -> TwoFaced:
-    return TwoFaced(
-        run=SMALL.run,
-        name="s11",
-        roster=SMALL.roster,
-        rounds=1,
-        identity=identity("s11"),
-        secret=SMALL.secret("s11"),
-    )
+def two_faced() -> Party:
+    party = SMALL.party("s11")
+    party._setup = TwoFaced(party._member)
+    return party
 
 
 UNSOUND: dict[str, Callable[[Points], Points]] = {
@@ -106,7 +102,7 @@ def test_a_site_that_chooses_its_holders_takes_no_edge_from_the_honest() -> None
     wire.set_up()
     values = vectors(SMALL.sites, 5)
     assert np.array_equal(wire.play(1, values).sum, plain_sum(values, SMALL.sites))
-    before, after = (each.hub._known.graph for each in (honest, wire))
+    before, after = (each.hub._setup.known.directory.graph for each in (honest, wire))
     assert after.holders("s11") == SMALL.sites[:8]
     for site in SMALL.sites[:11]:
         assert after.holders(site) == before.holders(site)

@@ -26,8 +26,8 @@ def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     """A vector of zeros as the hub sees it once the channel's encryption is off."""
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
     parts = contribution.part(sent, 10**6)
-    opened = wire.hub._unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
-    return np.frombuffer(wire.hub._unload(opened, parts).masked, np.uint32).copy()
+    opened = wire.hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    return np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
 
 
 def take_off(
@@ -35,13 +35,13 @@ def take_off(
 ) -> Ring:
     """Remove a round-1 contribution's masks of these kinds, with the site's own secrets."""
     party, left = wire.parties[site], vector.copy()
-    roster, own = party._session.roster, party._own
-    private = mask_private(party._session.digest, site, 1, own.mask_seed(1))
+    roster, own = party.session.roster, party._member.own
+    private = mask_private(party.session.digest, site, 1, own.mask_seed(1))
     for peer in set(kinds) & set(roster.sites):
-        plus, minus = pair_masks(party._known, roster, private, site, [peer], 1, about)
+        plus, minus = pair_masks(party.directory, roster, private, site, [peer], 1, about)
         add_streams(left, minus, plus)
     if "self" in kinds:
-        key = party._known.keys.self_mask(own.self_seed(1), 1, about, site)
+        key = party.directory.keys.self_mask(own.self_seed(1), 1, about, site)
         add_streams(left, [], [key])
     return left
 
@@ -98,7 +98,7 @@ def test_released_seeds_and_the_messages_tell_the_sum_and_nothing_else() -> None
         masked_bytes = bytes(contribution.part(sent, 10**6).payload[: 4 * ENTRIES])
         left[site] = np.frombuffer(masked_bytes, np.uint32).copy()
     total = wire.unmask(1, missing=[lost])
-    session, directory = wire.hub.session, wire.hub._known
+    session, directory = wire.hub.session, wire.hub._setup.known.directory
     seeds = dict(zip(wire.parties, total.seeds, strict=True))
     private = mask_private(session.digest, lost, 1, seeds[lost])
     for site, vector in left.items():
@@ -134,13 +134,13 @@ def test_no_seed_is_sent_in_the_open() -> None:
     wire.play(1, values, lost=["s2"])
     everything = b"".join(wire.log)
     for name, party in wire.parties.items():
-        own = party._own
+        own = party._member.own
         assert own.channel().private_bytes_raw() not in everything
         for number in (1, 2):
             assert own.mask_seed(number) not in everything
             assert own.self_seed(number) not in everything
         assert TRIO.secret(name) not in everything
-        held = b"".join(party._held.values())
+        held = b"".join(party._setup.keys.held.values())
         for start in range(0, len(held), 32):
             assert held[start : start + 32] not in everything
     assert TRIO.secret(CENTRE) not in everything

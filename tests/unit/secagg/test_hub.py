@@ -39,7 +39,7 @@ def refused(hub: Hub, match: str, method: str, *arguments: object) -> None:
 
 def spoil(wire: Wire, holder: str, owners: tuple[str, ...] = SITES) -> None:
     """Make a site give wrong shares of these owners' seeds."""
-    held = wire.parties[holder]._held
+    held = wire.parties[holder]._setup.keys.held
     for owner in owners:
         held[owner] = bytes(byte ^ (7 + len(holder + owner)) for byte in held[owner])
 
@@ -59,7 +59,7 @@ def test_a_wrong_share_is_left_out_and_its_holder_named(
 @pytest.mark.parametrize("lost", [(), ("s4",)])
 def test_a_share_that_is_off_by_one_is_noticed(wire: Wire, lost: tuple[str, ...]) -> None:
     """Site s2's share has weight 1 among the first three, so that the secret is off by one."""
-    held = wire.parties["s2"]._held
+    held = wire.parties["s2"]._setup.keys.held
     for owner, shares in held.items():
         values = [int.from_bytes(shares[i : i + 32], "little") for i in range(0, len(shares), 32)]
         held[owner] = b"".join(((v + 1) % PRIME).to_bytes(32, "little") for v in values)
@@ -69,7 +69,7 @@ def test_a_share_that_is_off_by_one_is_noticed(wire: Wire, lost: tuple[str, ...]
 
 
 def test_an_off_by_one_share_of_a_lost_site_alone_is_noticed(wire: Wire) -> None:
-    held = wire.parties["s2"]._held
+    held = wire.parties["s2"]._setup.keys.held
     share = (int.from_bytes(held["s4"][:32], "little") + 1) % PRIME
     held["s4"] = share.to_bytes(32, "little") + held["s4"][32:]
     result = wire.play(1, VALUES, lost=["s4"])
@@ -115,10 +115,10 @@ def test_a_false_dealer_is_named() -> None:
         message = party.receive_keys(wire.hub.keys())
         if party.name == "s4":
             held = dict.fromkeys(SITES, b"\x05" * 64 * FIVE.rounds)
-            body = seed_shares.seal_shares(party._known, "s4", party._channels, held)
+            body = seed_shares.seal_shares(party.directory, "s4", party._setup.keys.channels, held)
             encoded = messages.encode(body)
             message = seal(identity("s4"), FIVE.run, "s4", messages.SHARE, 0, encoded)
-            party._sent_shares = message
+            party._setup._sent_shares = message
         wire.hub.receive_share(message)
     for party in wire.parties.values():
         party.receive_shares(wire.hub.shares())

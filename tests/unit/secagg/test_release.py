@@ -59,7 +59,7 @@ def test_adding_again_gives_the_sum_that_was_opened(consortium, lost, bits):
 
 def test_of_each_site_one_seed_is_shown():
     game = Game(lost=("s2",))
-    own = {site: party._own for site, party in game.wire.parties.items()}
+    own = {site: party._member.own for site, party in game.wire.parties.items()}
     due = [own[s].mask_seed(1) if s == "s2" else own[s].self_seed(1) for s in own]
     assert list(game.release.seeds) == due
     hidden = release_of(game.total, context(1), game.total.sum, shown=False)

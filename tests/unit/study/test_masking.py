@@ -102,10 +102,10 @@ def test_a_graph_gives_the_very_release_of_the_complete_one(monkeypatch):
     """Masks are all that differs, and they cancel: sums and noise agree to the last bit."""
     study, sites = many(40, colluding_sites=2), make_sites(features=4, subjects=(2,) * 40)
     drawn = Simulation(study, sites, seed=1)
-    assert drawn._hub._session.roster.holders == plan_masking(study).holders > 0
+    assert drawn._hub.session.roster.holders == plan_masking(study).holders > 0
     monkeypatch.setattr(plan_module, "plan_masking", lambda _: Masking(threshold(40, 2, 0)))
     complete = Simulation(study, sites, seed=1)
-    assert complete._hub._session.roster.holders == 0
+    assert complete._hub.session.roster.holders == 0
     one, other = drawn.run().arrays, complete.run().arrays
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
