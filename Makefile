@@ -28,12 +28,13 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Fault matrix, soak, fuzzing and kills: half an hour.
+# Fault matrix, soak, fuzzing, kills and the tutorial as it is typed: half an hour.
 long: $(READY)
 	$(BIN)/python -m tests.long.faults
 	$(BIN)/python -m tests.long.soak 2000 7
 	$(BIN)/python -m tests.long.fuzz 2
 	$(BIN)/python -m tests.long.kill 4
+	$(BIN)/python -m pytest tests/long
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -53,7 +53,7 @@ class S3Client:
         self._patience, self._loop = patience, _event_loop()
         stack = contextlib.AsyncExitStack()
         made = stack.enter_async_context(_session(credentials, patience))
-        self._client = self._wait(made, patience)
+        self._client = asyncio.run_coroutine_threadsafe(made, self._loop).result()
         weakref.finalize(self, _close, stack, self._loop).atexit = False
 
     def request(self, method: str, size: int = 0, **arguments: Any) -> Any:

@@ -142,17 +142,17 @@ def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
     """Asks a site again whose store was put back from a backup, and keeps a neighbour from it."""
     with pytest.MonkeyPatch.context() as patch:
         register(patch)
-        village = opened(settle(stage.root / "place", text=TEXT))
-        place, store = village.place, village.place.site("north") / STORE
+        local = opened(settle(stage.root / "place", text=TEXT))
+        place, store = local.place, local.place.site("north") / STORE
         ask(place, Query("talk", "gossip"), 1)
-        pump(village)
-        village.agents.pop("north").site.store.close()
+        pump(local)
+        local.agents.pop("north").site.store.close()
         backup = shutil.copy(store, stage.root / "backup.sqlite")
         ask(place, Query("talk", "gossip"), 2)
-        pump(village, _FROM_THE_START)
+        pump(local, _FROM_THE_START)
         said = path_of(place, NAMES.round(2, BROADCAST, "north"))
         first = said.read_bytes()
-        village.agents.pop("north").site.store.close()
+        local.agents.pop("north").site.store.close()
         for file in store.parent.glob(f"{STORE}*"):
             file.unlink()
         shutil.copy(backup, store)
@@ -160,8 +160,8 @@ def neighbour_kept_from_a_restored_site(stage: Stage) -> bool:
         for taken in (answer, NAMES.round(1, BROADCAST, "east")):
             path_of(place, taken).unlink()
         said.unlink()
-        pump(village, _FROM_THE_START)
-        stage.said.append(village.said("north"))
+        pump(local, _FROM_THE_START)
+        stage.said.append(local.said("north"))
     with contextlib.suppress(FileNotFoundError):
         return said.read_bytes() != first
     return False

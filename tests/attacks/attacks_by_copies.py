@@ -24,9 +24,9 @@ _FROM_THE_START = 12  # looks at the exchange, for an agent that was built again
 _QUERY = Query("pca", "second_moment")
 
 
-def _stop(village: LocalConsortium) -> None:
+def _stop(local: LocalConsortium) -> None:
     """End north's agent, with its files closed."""
-    agent = village.agents.pop("north")
+    agent = local.agents.pop("north")
     agent.site.store.close()
     agent.site.ledger.close()
 
@@ -40,15 +40,15 @@ def _put_back(source: Path, folder: Path, *names: str) -> None:
             shutil.copy(file, folder)
 
 
-def _unmask(village: LocalConsortium, lost: str | None) -> None:
+def _unmask(local: LocalConsortium, lost: str | None) -> None:
     """Write the hub's request for round 1 over the one before."""
     survivors = tuple(site for site in SITES if site != lost)
-    party = village.agents["east"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
+    party = local.agents["east"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     about = party._rounds[1].context
-    shown = manifests(village.place, survivors, about)
+    shown = manifests(local.place, survivors, about)
     body = messages.Request(about, survivors, (lost,) if lost else (), shown)
-    request = sign(village.place, "unmask", 1, messages.encode(body))
-    write(village.place, NAMES.round(1, "unmask"), request)
+    request = sign(local.place, "unmask", 1, messages.encode(body))
+    write(local.place, NAMES.round(1, "unmask"), request)
 
 
 @attack(
@@ -60,27 +60,27 @@ def _unmask(village: LocalConsortium, lost: str | None) -> None:
 )
 def copy_asked_for_another_list(stage: Stage) -> bool:
     """Shows another list of survivors to a copy of a site's folder, and makes room for it later."""
-    village = opened(settle(stage.root / "place", dropouts=1))
-    village.absent = {"west"}
-    folder, copy = village.place.site("north"), stage.root / "copy"
-    ask(village.place, _QUERY)
-    pump(village)
-    _stop(village)
+    local = opened(settle(stage.root / "place", dropouts=1))
+    local.absent = {"west"}
+    folder, copy = local.place.site("north"), stage.root / "copy"
+    ask(local.place, _QUERY)
+    pump(local)
+    _stop(local)
     shutil.copytree(folder, copy)
-    _unmask(village, "west")
-    pump(village, _FROM_THE_START)
-    said = path_of(village.place, NAMES.round(1, "unmasking", "north"))
+    _unmask(local, "west")
+    pump(local, _FROM_THE_START)
+    said = path_of(local.place, NAMES.round(1, "unmasking", "north"))
     first = said.read_bytes()
-    _stop(village)
+    _stop(local)
     _put_back(copy, folder, STORE, LEDGER)
-    village.absent = {"east", "south", "west"}
-    _unmask(village, None)
+    local.absent = {"east", "south", "west"}
+    _unmask(local, None)
     with contextlib.suppress(CopyError):
-        pump(village, _FROM_THE_START)
+        pump(local, _FROM_THE_START)
     said.unlink()
-    _stop(village)
+    _stop(local)
     with _heard(stage):  # a restart changes nothing
-        pump(village, _FROM_THE_START)
+        pump(local, _FROM_THE_START)
     return said.exists() and said.read_bytes() != first
 
 
@@ -107,20 +107,20 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
 def store_put_back_on_another_processor(stage: Stage) -> bool:
     """Asks a site again whose messages were put back from a backup, on a machine that rounds
     otherwise."""
-    village = opened(settle(stage.root / "place"))
-    folder, backup = village.place.site("north"), stage.root / "backup"
-    _stop(village)
+    local = opened(settle(stage.root / "place"))
+    folder, backup = local.place.site("north"), stage.root / "backup"
+    _stop(local)
     shutil.copytree(folder, backup)
-    ask(village.place, _QUERY)
-    pump(village, _FROM_THE_START)
-    said = path_of(village.place, NAMES.round(1, "contribution", "north"))
+    ask(local.place, _QUERY)
+    pump(local, _FROM_THE_START)
+    said = path_of(local.place, NAMES.round(1, "contribution", "north"))
     first = said.read_bytes()
-    _stop(village)
+    _stop(local)
     _put_back(backup, folder, STORE)
     said.unlink()
     with pytest.MonkeyPatch.context() as patch:
         real: Any = Rounds._statistic
         patch.setattr(Rounds, "_statistic", _another_processors(real))
-        pump(village, _FROM_THE_START)
-    stage.said.append(village.said("north"))
+        pump(local, _FROM_THE_START)
+    stage.said.append(local.said("north"))
     return said.exists() and said.read_bytes() != first

@@ -43,24 +43,22 @@ def _unplanned(_real: object) -> Callable[..., Any]:
 )
 def more_rounds_than_planned(stage: Stage) -> bool:
     """Asks for the second moments again, in a round that was planned for something else."""
-    village = opened(settle(stage.root / "place"))
+    local = opened(settle(stage.root / "place"))
     for number in (1, 2):
-        ask(village.place, Query("pca", "second_moment"), number)
-        pump(village)
+        ask(local.place, Query("pca", "second_moment"), number)
+        pump(local)
         if number == 1:
-            closed = sign(village.place, "unmask", 1, _all_survive(village))
-            write(village.place, NAMES.round(1, "unmask"), closed)
-            pump(village)
-    stage.said.append(village.said("north"))
-    return 2 in rounds_of(village.place, "north")
+            closed = sign(local.place, "unmask", 1, _all_survive(local))
+            write(local.place, NAMES.round(1, "unmask"), closed)
+            pump(local)
+    stage.said.append(local.said("north"))
+    return 2 in rounds_of(local.place, "north")
 
 
-def _all_survive(village: LocalConsortium) -> bytes:
-    party = village.agents["north"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
+def _all_survive(local: LocalConsortium) -> bytes:
+    party = local.agents["north"]._runs["small-0001"].rounds._party  # type: ignore[union-attr]
     about = party._rounds[1].context
-    return messages.encode(
-        messages.Request(about, SITES, (), manifests(village.place, SITES, about))
-    )
+    return messages.encode(messages.Request(about, SITES, (), manifests(local.place, SITES, about)))
 
 
 _TABLES = """\
@@ -99,14 +97,14 @@ def _as_asked(_real: object) -> Callable[..., Query]:
 )
 def another_target_than_the_studys(stage: Stage) -> bool:
     """Has a network that was planned for one column trained on another, by a query of its form."""
-    village = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
-    plan = village.agents["north"]._runs["small-0001"].rounds._plan  # type: ignore[union-attr]
+    local = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
+    plan = local.agents["north"]._runs["small-0001"].rounds._plan  # type: ignore[union-attr]
     assert plan is not None
     query = next(REGISTRY["network"].run(plan.study.analysis, plan.shape))
-    ask(village.place, replace(query, arguments={**query.arguments, "target": 3}))
-    pump(village)
-    stage.said.append(village.said("north"))
-    return 1 in rounds_of(village.place, "north")
+    ask(local.place, replace(query, arguments={**query.arguments, "target": 3}))
+    pump(local)
+    stage.said.append(local.said("north"))
+    return 1 in rounds_of(local.place, "north")
 
 
 @attack(
@@ -118,11 +116,11 @@ def another_target_than_the_studys(stage: Stage) -> bool:
 )
 def refusal_that_drives_a_terminal(stage: Stage) -> bool:
     """Refuses for a reason that is made of a terminal's control codes."""
-    village = opened(settle(stage.root / "place"))
+    local = opened(settle(stage.root / "place"))
     body = msgspec.json.encode({"code": "data", "reason": "x\x1b[2J\x1b[31m"})
-    write(village.place, NAMES.refusal("west"), sign(village.place, "refusal", 0, body, "west"))
-    village.absent = set(SITES)
+    write(local.place, NAMES.refusal("west"), sign(local.place, "refusal", 0, body, "west"))
+    local.absent = set(SITES)
     with contextlib.suppress(SiteError):
-        conduct(village.centre())
-    stage.said.append(village.said("centre"))
+        conduct(local.centre())
+    stage.said.append(local.said("centre"))
     return "\x1b" in stage.said[0]

@@ -187,10 +187,10 @@ def _whatever_was_said(_real: object) -> Callable[..., Permission]:
 )
 def yes_that_was_taken_back(stage: Stage) -> bool:
     """Goes on with a run for which a site has taken its yes back."""
-    village = opened(settle(stage.root / "place"))
-    assert take_back(village.place.site("north"), "small") is None
+    local = opened(settle(stage.root / "place"))
+    assert take_back(local.place.site("north"), "small") is None
     with contextlib.suppress(SiteError):
-        conduct(village.centre())
-    pump(village)
-    stage.said.append(village.said("north"))
-    return rounds_of(village.place, "north") != []
+        conduct(local.centre())
+    pump(local)
+    stage.said.append(local.said("north"))
+    return rounds_of(local.place, "north") != []

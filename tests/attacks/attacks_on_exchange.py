@@ -200,16 +200,16 @@ def _endless(_real: object) -> Callable[..., Iterator[float]]:
 )
 def silence(stage: Stage) -> bool:
     """Says nothing at all, neither yes nor no."""
-    village = LocalConsortium(settle(stage.root / "place"))
-    village.absent = set(SITES)
+    local = LocalConsortium(settle(stage.root / "place"))
+    local.absent = set(SITES)
 
     def give_up() -> None:
-        if village.ticks.now > 1000:
+        if local.ticks.now > 1000:
             raise _PatienceError
 
-    village.ticks.others = give_up
+    local.ticks.others = give_up
     try:
-        village.centre().open()
+        local.centre().open()
     except _PatienceError:
         return True
     return False

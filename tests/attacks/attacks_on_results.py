@@ -33,16 +33,16 @@ def _played(stage: Stage, change: Callable[[pytest.MonkeyPatch], None]) -> bool:
     place = build(stage.root, scheme="secure-sum", text=STUDY)
     with pytest.MonkeyPatch.context() as patch:
         change(patch)
-        village = LocalConsortium(place)
+        local = LocalConsortium(place)
         try:
-            centre = village.centre()
+            centre = local.centre()
             conduct(centre)
-            publish(village, centre)
+            publish(local, centre)
         except ConsortiumError as error:
             stage.said.append(str(error))
             return False
         finally:
-            stage.said += [line for _, line in village.log]
+            stage.said += [line for _, line in local.log]
     return _shown(stage, place.files.out)
 
 
@@ -95,14 +95,14 @@ def seed_of_its_own_making(stage: Stage) -> bool:
 def transcript_edited_before_a_restart(stage: Stage) -> bool:
     """Changes numbers in the centre's transcript while the centre is down."""
     place = build(stage.root, text=STUDY)
-    village = LocalConsortium(place)
-    centre = village.centre()
+    local = LocalConsortium(place)
+    centre = local.centre()
     centre.open()
     centre.step()
     path = place.files.out / "transcript" / "round-00001.npy"
     ring = np.load(path)
     np.save(path, ring + ring.dtype.type(1))
-    again: Centre = village.centre()
+    again: Centre = local.centre()
     again.open()
     assert again.session is not None
     kept = again.session.rounds[0].values

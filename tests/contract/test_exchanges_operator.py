@@ -64,19 +64,24 @@ def attempt(scene: Scene, tmp_path: Path) -> Callable[[Act], Trial]:
 
     def play(act: Act) -> Trial:
         place = scene.copy(tmp_path / str(next(numbers)))
-        village = LocalConsortium(place)
+        local = LocalConsortium(place)
         with pytest.MonkeyPatch.context() as patch:
             operator = Operator(patch, act)
             end: dict[str, bytes] | ConsortiumError
             try:
-                end = conduct(village.centre())
-                village.pump()  # the sites hear of the end
+                end = conduct(local.centre())
+                local.pump()  # the sites hear of the end
             except ConsortiumError as error:
                 end = error
-        check_no_harm(place, village, operator)
-        return Trial(end, operator.handed, village)
+        check_no_harm(place, local, operator)
+        return Trial(end, operator.handed, local)
 
     return play
+
+
+def read_in_a_run(name: str) -> bool:
+    """Whether somebody must read a message; what is for checkers of another scheme, nobody does."""
+    return name.startswith(SECOND) and not name.endswith(("/release", "/closing"))
 
 
 every_party = pytest.mark.parametrize("who", ["centre", *SITES])
@@ -102,7 +107,7 @@ def test_no_false_message_changes_the_result(who: str, scene: Scene, attempt) ->
                 assert isinstance(trial.end, ConsortiumError), f"{name}: another result"
                 assert any(site in str(trial.end) for site in SITES), f"{name}: {trial.end}"
             if not trial.handed - {None}:
-                assert not name.startswith(SECOND), f"{name} is read by nobody"
+                assert not read_in_a_run(name), f"{name} is read by nobody"
                 break
             false = [data for data in false if data not in trial.handed]
 
@@ -116,7 +121,7 @@ def test_delay_only_delays(who: str, scene: Scene, attempt) -> None:
             return None if found == name and looks < 2 else data
 
         trial = attempt(hold)
-        assert trial.handed == {None} or not name.startswith(SECOND), f"{name} is read by nobody"
+        assert trial.handed == {None} or not read_in_a_run(name), f"{name} is read by nobody"
         assert trial.end == scene.result, f"{name}: {trial.end}"
 
 
@@ -132,11 +137,11 @@ def test_a_stopped_run_goes_on_once_the_mail_is_true(who: str, scene: Scene, att
         trial = attempt(spoil)
         if trial.end == scene.result:
             continue
-        if (exchange_of(trial.village.place) / SECOND / "refusal").exists():
+        if (exchange_of(trial.local.place) / SECOND / "refusal").exists():
             with pytest.raises(SiteError, match="takes no further part"):
-                conduct(trial.village.centre())
+                conduct(trial.local.centre())
         else:
-            assert conduct(trial.village.centre()) == scene.result, name
+            assert conduct(trial.local.centre()) == scene.result, name
             went_on += 1
     assert went_on >= 4
 

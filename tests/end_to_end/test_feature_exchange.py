@@ -91,40 +91,43 @@ def place_of(root: Path, algorithm: str, **privacy: object) -> DemoFolders:
 
 @pytest.mark.parametrize("algorithm", sorted(ANALYSES))
 def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> None:
-    village = LocalConsortium(place_of(tmp_path / "place", algorithm))
-    arrays = {name: np.frombuffer(raw) for name, raw in conduct(village.centre()).items()}
+    local = LocalConsortium(place_of(tmp_path / "place", algorithm))
+    found = conduct(local.centre())
     if algorithm == "admm":
-        coefficients = arrays["coefficients"]
+        coefficients = np.frombuffer(found["coefficients"])
         assert coefficients[0] > max(coefficients[1:]) + 1
-        assert len(arrays["iterations"]) == 6 * 4  # three scales and a constant
+        assert len(np.frombuffer(found["iterations"])) == 6 * 4  # three scales and a constant
     if algorithm == "regression":
-        coefficients = arrays["coefficients"]
+        coefficients = np.frombuffer(found["coefficients"])
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
     if algorithm == "glm":  # patients have more of s0 and, s2 being equal, less of s1
-        effect, error = arrays["effect"], arrays["error"]
+        effect, error = np.frombuffer(found["effect"]), np.frombuffer(found["error"])
         assert effect[0] > 10 * error[0]
         assert effect[1] < -5 * error[1]
         assert error.max() < 0.1
     if algorithm == "coordinate":
-        assert arrays["coefficients"][0] > max(arrays["coefficients"][1:])
+        assert np.frombuffer(found["coefficients"])[0] > max(
+            np.frombuffer(found["coefficients"])[1:]
+        )
     if algorithm == "cca":  # persons around the first centre are mostly patients
-        assert arrays["correlations"][0] > 0.5
-        pattern = arrays["patterns"].reshape(4, 1)[:3, 0]
+        assert np.frombuffer(found["correlations"])[0] > 0.5
+        pattern = np.frombuffer(found["patterns"]).reshape(4, 1)[:3, 0]
         assert np.abs(pattern).argmax() == 0
     if algorithm == "tensor":
-        centres = arrays["centres"].reshape(3, 3)
+        centres = np.frombuffer(found["centres"]).reshape(3, 3)
         nearest = np.linalg.norm(centres[:, :, None] - CENTRES[:, None], axis=0).min(axis=1)
         assert nearest.max() < 0.25
-    assert all(np.isfinite(array).all() for array in arrays.values())
+    numbers = (np.frombuffer(raw) for raw in found.values() if len(raw) % 8 == 0)
+    assert all(np.isfinite(array).all() for array in numbers)
     for name in SITES:  # every round was paid for, in the site's own ledger
-        ledger = Ledger(village.place.site(name) / LEDGER)
+        ledger = Ledger(local.place.site(name) / LEDGER)
         assert {entry.charge.run for entry in ledger.entries()} == {"small-0001"}
 
 
 def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:
-    village = LocalConsortium(place_of(tmp_path / "place", "network", epsilon=60.0))
+    local = LocalConsortium(place_of(tmp_path / "place", "network", epsilon=60.0))
     with pytest.raises(SiteError):
-        conduct(village.centre())
-    assert "50" in village.said("north")
-    assert Ledger(village.place.site("north") / LEDGER).entries() == []
+        conduct(local.centre())
+    assert "50" in local.said("north")
+    assert Ledger(local.place.site("north") / LEDGER).entries() == []

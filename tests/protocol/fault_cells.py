@@ -200,9 +200,9 @@ def scene(terms: str = "strict", scheme: str = "cape") -> Scene:
     for site in SITES:
         limit(place, site, 60)
     with pytest.MonkeyPatch.context() as patch:
-        village = staged(patch, place, ())[0]
-        assert isinstance(village.carry_out(), dict)
-        village.pump()
+        local = staged(patch, place, ())[0]
+        assert isinstance(local.carry_out(), dict)
+        local.pump()
     mail = _mail(place)
     shutil.rmtree(place.files.out)
     study = text.replace("SCHEME", scheme).replace("DROPOUTS", str(dropouts))
@@ -211,11 +211,11 @@ def scene(terms: str = "strict", scheme: str = "cape") -> Scene:
     early = {name.replace(OLDER, RUN).replace("/older/", "/small/"): mail[name] for name in mail}
     quiet = Scene(place, early, {}, (), {})
     with pytest.MonkeyPatch.context() as patch:
-        village, stage = staged(patch, quiet.copy(root / "quiet"), ())
-        result = village.carry_out()
-        village.pump()
+        local, stage = staged(patch, quiet.copy(root / "quiet"), ())
+        result = local.carry_out()
+        local.pump()
     assert isinstance(result, dict)
-    return Scene(place, early, _mail(village.place), tuple(stage.writes), result)
+    return Scene(place, early, _mail(local.place), tuple(stage.writes), result)
 
 
 @functools.cache
@@ -224,14 +224,14 @@ def without(scheme: str, site: str, number: int) -> Result:
     known = scene("tolerant", scheme)
     place = known.copy(Path(tempfile.mkdtemp(prefix="without-")) / "place")
     with pytest.MonkeyPatch.context() as patch:
-        village, _ = staged(patch, place, ())
-        centre = village.centre()
+        local, _ = staged(patch, place, ())
+        centre = local.centre()
         centre.open()
-        village.pump()
+        local.pump()
         session = centre.session
         assert session is not None
         while session.pending is not None:
-            village.absent = {site} if session.number >= number else set()
+            local.absent = {site} if session.number >= number else set()
             centre.step()
         return {name: array.tobytes() for name, array in centre.finish().arrays.items()}
 
@@ -239,10 +239,10 @@ def without(scheme: str, site: str, number: int) -> Result:
 def staged(
     patch: pytest.MonkeyPatch, place: DemoFolders, faults: tuple[Fault, ...]
 ) -> tuple[FaultyConsortium, Stage]:
-    """A village under faults; every array of a query lies beside it."""
+    """A consortium under faults; every array of a query lies beside it."""
     patch.setattr(queries, "_INLINE", 64)
-    village = FaultyConsortium(place)
-    return village, Stage(patch, village, faults)
+    local = FaultyConsortium(place)
+    return local, Stage(patch, local, faults)
 
 
 def _mail(place: DemoFolders) -> Bytes:
@@ -348,48 +348,48 @@ def attempt(trial: Trial, at: Write, root: Path, scheme: str = "cape") -> Outcom
     secrets: dict[str, list[bytes]] = defaultdict(list)
     with pytest.MonkeyPatch.context() as patch:
         note_secrets(patch, secrets)
-        village, stage = staged(patch, known.copy(root), (fault,))
+        local, stage = staged(patch, known.copy(root), (fault,))
         try:
-            end = _play(village, stage, fault)
+            end = _play(local, stage, fault)
             found = _judge(trial, fault, end, right)
-            problems = [*found.problems, *_sound(village, stage, complete=found.end == SAME)]
+            problems = [*found.problems, *_sound(local, stage, complete=found.end == SAME)]
             if isinstance(end, ConsortiumError):
-                problems += _go_on(village, stage, fault, known)
-                problems += _sound(village, stage, complete=False)
-            problems += leaks(village, secrets, str(end))
+                problems += _go_on(local, stage, fault, known)
+                problems += _sound(local, stage, complete=False)
+            problems += leaks(local, secrets, str(end))
             if not fault.over:
                 problems.append("the fault never happened")
         finally:
-            village.wake_all()
+            local.wake_all()
             shutil.rmtree(root, ignore_errors=True)
     return Outcome(found.end, tuple(problems))
 
 
-def _play(village: FaultyConsortium, stage: Stage, fault: Fault) -> Result | ConsortiumError:
+def _play(local: FaultyConsortium, stage: Stage, fault: Fault) -> Result | ConsortiumError:
     try:
-        end = village.carry_out()
+        end = local.carry_out()
     except Died:  # the centre, for hours
-        village.log.append(("test", _overdue(village, stage)))
-        village.ticks.now += HOURS
+        local.log.append(("test", _overdue(local, stage)))
+        local.ticks.now += HOURS
         stage.gone.clear()
-        end = village.carry_out()
+        end = local.carry_out()
     for _ in range(3):
-        village.pump()  # the sites hear of the end
-    village.wake_all()
-    village.pump()
+        local.pump()  # the sites hear of the end
+    local.wake_all()
+    local.pump()
     stage.at_work = "nobody"
     return end
 
 
-def _overdue(village: FaultyConsortium, stage: Stage) -> str:
+def _overdue(local: FaultyConsortium, stage: Stage) -> str:
     """Let a site wait for a centre that is gone; it says for whom."""
     stage.at_work = "north"
-    village.pump()
-    timing = village.study.timing
+    local.pump()
+    timing = local.study.timing
     with pytest.raises(SiteError, match="start the study at the centre"):
-        village.agent("north").work(once=True, idle=timing.join + 2 * timing.answer + 1)
-    joined = "takes part in small" in village.said("north")
-    assert not joined or re.search(r"the centre \(.*\) is overdue", village.said("north"))
+        local.agent("north").work(once=True, idle=timing.join + 2 * timing.answer + 1)
+    joined = "takes part in small" in local.said("north")
+    assert not joined or re.search(r"the centre \(.*\) is overdue", local.said("north"))
     return "north waited"
 
 
@@ -420,20 +420,20 @@ def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
     return int(found[1]) + (found[2] == "unmasking") if found else None
 
 
-def _go_on(village: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) -> list[str]:
+def _go_on(local: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) -> list[str]:
     """Once the trouble is gone: the same run to the same end, or a new run."""
-    out = village.place.files.out
+    out = local.place.files.out
     run = read_run(out)
     stage.at_work = "nobody"
     if isinstance(fault, Laid):
         fault.lift(stage)
     stage.full_until.clear()
-    village.restart()
+    local.restart()
     for site in SITES:
-        say_yes(village.place, site, runs=4)
-    end = village.carry_out()
+        say_yes(local.place, site, runs=4)
+    end = local.carry_out()
     for _ in range(3):
-        village.pump()
+        local.pump()
     stage.at_work = "nobody"
     if isinstance(end, ConsortiumError):
         return [f"does not go on: {end}"]
@@ -442,12 +442,12 @@ def _go_on(village: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) 
     return []
 
 
-def _sound(village: FaultyConsortium, stage: Stage, *, complete: bool) -> list[str]:
+def _sound(local: FaultyConsortium, stage: Stage, *, complete: bool) -> list[str]:
     """What must be true of every run."""
     found = [f"{name} was said twice" for (_, name), said in stage.sent.items() if len(said) > 1]
-    found += [line for _, line in village.log if "fault of the software" in line]
+    found += [line for _, line in local.log if "fault of the software" in line]
     for site in SITES:
-        entries = ledger(village.place, site)
+        entries = ledger(local.place, site)
         charged = [(e.charge.run, e.charge.round, e.event) for e in entries]
         if len(set(charged)) < len(charged):
             found.append(f"{site} was charged twice")
@@ -458,10 +458,10 @@ def _sound(village: FaultyConsortium, stage: Stage, *, complete: bool) -> list[s
     return found
 
 
-def leaks(village: FaultyConsortium, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
+def leaks(local: FaultyConsortium, secrets: Mapping[str, list[bytes]], more: str) -> list[str]:
     """Secrets that stand in any line that was told."""
-    text = "\n".join([line for _, line in village.log] + [more])
-    places = [village.place.site(name) for name in SITES] + [village.place.files.keys]
+    text = "\n".join([line for _, line in local.log] + [more])
+    places = [local.place.site(name) for name in SITES] + [local.place.files.keys]
     kept = [load_identity(place) for place in places]
     keys = [k for each in kept for k in (each.root, each.key.private_bytes_raw())]
     found = [f"{kind} in a log" for kind, all_ in secrets.items() if _stands(all_, text)]

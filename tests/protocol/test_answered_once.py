@@ -29,8 +29,8 @@ def _die(_key: bytes) -> None:
     raise _Killed
 
 
-def _stop(village: LocalConsortium) -> None:
-    agent = village.agents.pop("north")
+def _stop(local: LocalConsortium) -> None:
+    agent = local.agents.pop("north")
     agent.site.store.close()
     agent.site.ledger.close()
 
@@ -43,51 +43,51 @@ def _another_library(patch: pytest.MonkeyPatch) -> None:
 
 def _dead_after_the_charge(root: Path) -> LocalConsortium:
     """North has paid for round 1 and stored no answer."""
-    village = opened(settle(root / "place"))
-    village.absent = {"east", "south", "west"}
-    ask(village.place, QUERY)
+    local = opened(settle(root / "place"))
+    local.absent = {"east", "south", "west"}
+    ask(local.place, QUERY)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounds, "GaussianSampler", _die)
         with pytest.raises(_Killed):
-            pump(village)
-    _stop(village)
-    assert rounds_of(village.place, "north") == [1]
-    return village
+            pump(local)
+    _stop(local)
+    assert rounds_of(local.place, "north") == [1]
+    return local
 
 
 def test_who_dies_between_charge_and_answer_answers_after_a_restart(tmp_path: Path) -> None:
-    village = _dead_after_the_charge(tmp_path)
-    pump(village, FROM_THE_START)
-    assert path_of(village.place, NAMES.round(1, "contribution", "north")).exists()
-    assert rounds_of(village.place, "north") == [1]
+    local = _dead_after_the_charge(tmp_path)
+    pump(local, FROM_THE_START)
+    assert path_of(local.place, NAMES.round(1, "contribution", "north")).exists()
+    assert rounds_of(local.place, "north") == [1]
 
 
 def test_who_then_computes_other_numbers_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village = _dead_after_the_charge(tmp_path)
+    local = _dead_after_the_charge(tmp_path)
     _another_library(monkeypatch)
-    pump(village, FROM_THE_START)
-    assert "was reserved for other numbers than this machine computes now" in village.said("north")
-    assert not path_of(village.place, NAMES.round(1, "contribution", "north")).exists()
-    assert path_of(village.place, NAMES.refusal("north")).exists()
+    pump(local, FROM_THE_START)
+    assert "was reserved for other numbers than this machine computes now" in local.said("north")
+    assert not path_of(local.place, NAMES.round(1, "contribution", "north")).exists()
+    assert path_of(local.place, NAMES.refusal("north")).exists()
 
 
 def test_junk_in_the_place_of_an_answer_halts_nobody(tmp_path: Path) -> None:
-    village = opened(settle(tmp_path / "place"))
+    local = opened(settle(tmp_path / "place"))
     place = NAMES.round(1, "contribution", "north")
-    write(village.place, place, b"junk")
-    ask(village.place, QUERY)
-    pump(village)
-    assert "holds another message already" in village.said("north")
-    assert village.agents["north"].site.store.halted is None
-    path_of(village.place, place).unlink()
-    pump(village)
-    assert path_of(village.place, place).read_bytes() != b"junk"
-    path_of(village.place, place).write_bytes(_other_payload(path_of(village.place, place)))
-    _stop(village)
-    pump(village, FROM_THE_START)  # puts its stored answer again
-    assert village.agents["north"].site.store.halted is None
+    write(local.place, place, b"junk")
+    ask(local.place, QUERY)
+    pump(local)
+    assert "holds another message already" in local.said("north")
+    assert local.agents["north"].site.store.halted is None
+    path_of(local.place, place).unlink()
+    pump(local)
+    assert path_of(local.place, place).read_bytes() != b"junk"
+    path_of(local.place, place).write_bytes(_other_payload(path_of(local.place, place)))
+    _stop(local)
+    pump(local, FROM_THE_START)  # puts its stored answer again
+    assert local.agents["north"].site.store.halted is None
 
 
 def _other_payload(message: Path) -> bytes:
@@ -99,24 +99,24 @@ def _other_payload(message: Path) -> bytes:
 def test_a_copy_that_computes_other_numbers_halts_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village = opened(settle(tmp_path / "place"))
-    folder, copy = village.place.site("north"), tmp_path / "copy"
-    _stop(village)
+    local = opened(settle(tmp_path / "place"))
+    folder, copy = local.place.site("north"), tmp_path / "copy"
+    _stop(local)
     shutil.copytree(folder, copy)
-    ask(village.place, QUERY)
-    pump(village, FROM_THE_START)
-    place = path_of(village.place, NAMES.round(1, "contribution", "north"))
+    ask(local.place, QUERY)
+    pump(local, FROM_THE_START)
+    place = path_of(local.place, NAMES.round(1, "contribution", "north"))
     first = place.read_bytes()
-    _stop(village)
+    _stop(local)
     for name in (STORE, LEDGER):
         for file in folder.glob(f"{name}*"):
             file.unlink()
         for file in copy.glob(f"{name}*"):
             shutil.copy(file, folder)
-    shutil.rmtree(path_of(village.place, "ledgers/north"))  # the heads are somebody else's test
+    shutil.rmtree(path_of(local.place, "ledgers/north"))  # the heads are somebody else's test
     _another_library(monkeypatch)
     for _ in range(2):
         with pytest.raises(CopyError, match="contribution/north holds another answer signed with"):
-            pump(village, FROM_THE_START)
-        _stop(village)
+            pump(local, FROM_THE_START)
+        _stop(local)
     assert place.read_bytes() == first

@@ -18,12 +18,12 @@ from tests.support.local_consortium import LocalConsortium, build, conduct
 RUN = "runs/small-0001"
 
 
-def _village(root: Path) -> LocalConsortium:
+def _local(root: Path) -> LocalConsortium:
     return LocalConsortium(build(root, scheme="secure-sum", text=STUDY))
 
 
-def _exchange(village: LocalConsortium) -> Path:
-    return Path(village.place.files.exchange)
+def _exchange(local: LocalConsortium) -> Path:
+    return Path(local.place.files.exchange)
 
 
 def test_a_false_sum_is_refuted_and_the_site_takes_no_further_part(
@@ -31,38 +31,38 @@ def test_a_false_sum_is_refuted_and_the_site_takes_no_further_part(
 ) -> None:
     true = Mechanism.combine
     monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
-    village = _village(tmp_path)
-    conduct(village.centre())  # a checker is busy while there is something to answer
-    sites = village.study.sites
-    for site in checkers_of(sites, village.study.checkers, 1):
-        assert "not the sum of what sites sent" in village.said(site)
-        assert f"{site} disputes round" in village.said("centre")
-        agent = village.agent(site)
+    local = _local(tmp_path)
+    conduct(local.centre())  # a checker is busy while there is something to answer
+    sites = local.study.sites
+    for site in checkers_of(sites, local.study.checkers, 1):
+        assert "not the sum of what sites sent" in local.said(site)
+        assert f"{site} disputes round" in local.said("centre")
+        agent = local.agent(site)
         assert agent.site.store.load("small-0001", "refused") is not None
 
 
 def test_an_altered_object_is_blamed_on_nobody(tmp_path: Path) -> None:
-    village = _village(tmp_path)
-    centre = village.centre()
+    local = _local(tmp_path)
+    centre = local.centre()
     centre.open()
     centre.step()
-    for path in (_exchange(village) / RUN / "00001" / "contribution").iterdir():
+    for path in (_exchange(local) / RUN / "00001" / "contribution").iterdir():
         path.write_bytes(b"\x00" + path.read_bytes()[1:])
     assert centre.session is not None
     while centre.session.pending is not None:
         centre.step()
     centre.finish()
-    said = "\n".join(map(village.said, village.study.sites))
+    said = "\n".join(map(local.said, local.study.sites))
     assert "can't be added again now" in said
-    assert "disputes" not in village.said("centre")
-    assert len(list((_exchange(village) / RUN / "attestation").iterdir())) == 4
+    assert "disputes" not in local.said("centre")
+    assert len(list((_exchange(local) / RUN / "attestation").iterdir())) == 4
 
 
 def test_a_release_beyond_the_promise_shows_no_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village = _village(tmp_path)
-    centre = village.centre()
+    local = _local(tmp_path)
+    centre = local.centre()
     centre.open()
 
     def broken(*_: object) -> None:
@@ -71,23 +71,23 @@ def test_a_release_beyond_the_promise_shows_no_seed(
     monkeypatch.setattr(Session, "accept", broken)
     with pytest.raises(BudgetError):
         centre.step()
-    assert (_exchange(village) / RUN / "00001" / "unmasking").exists()
-    assert not (_exchange(village) / RUN / "00001" / "release").exists()
+    assert (_exchange(local) / RUN / "00001" / "unmasking").exists()
+    assert not (_exchange(local) / RUN / "00001" / "release").exists()
 
 
 def test_a_centre_that_starts_again_says_the_same_of_its_rounds(tmp_path: Path) -> None:
-    village = _village(tmp_path)
-    centre = village.centre()
+    local = _local(tmp_path)
+    centre = local.centre()
     centre.open()
     centre.step()
-    path = _exchange(village) / RUN / "00001" / "release"
+    path = _exchange(local) / RUN / "00001" / "release"
     before = path.read_bytes()
-    for file in (village.place.files.out / "transcript").iterdir():
+    for file in (local.place.files.out / "transcript").iterdir():
         file.unlink()  # as if it had been killed between release and transcript
-    result = conduct(village.centre())
+    result = conduct(local.centre())
     assert path.read_bytes() == before
-    village.agents.clear()  # every site is killed and built again after the end
-    assert conduct(village.centre()) == result
+    local.agents.clear()  # every site is killed and built again after the end
+    assert conduct(local.centre()) == result
 
 
 def test_a_site_with_another_plan_is_named_before_round_one(
@@ -100,7 +100,7 @@ def test_a_site_with_another_plan_is_named_before_round_one(
         return bytes(32) if setup._site.name == "east" else digest
 
     monkeypatch.setattr(Setup, "_agree", other)
-    village = _village(tmp_path)
+    local = _local(tmp_path)
     with pytest.raises(DisagreementError, match="east works out another plan than the centre"):
-        conduct(village.centre())
-    assert not (_exchange(village) / RUN / "00001").exists()
+        conduct(local.centre())
+    assert not (_exchange(local) / RUN / "00001").exists()

@@ -21,18 +21,18 @@ def test_a_run_within_a_graph_ends_as_any_other(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
-    village = LocalConsortium(settle(tmp_path / "place", scheme=scheme, dropouts=0))
-    centre = village.centre()
+    local = LocalConsortium(settle(tmp_path / "place", scheme=scheme, dropouts=0))
+    centre = local.centre()
     plan = centre.open()
     assert centre.context.roster.holders == plan.masking.holders == 2
     assert centre._sizes.holders == 2
     while centre.session is not None and centre.session.pending is not None:
         assert centre.step().survivors == tuple(range(len(SITES)))
-        village.agents.clear()  # everybody is started again from what is stored
-        centre = village.centre()
+        local.agents.clear()  # everybody is started again from what is stored
+        centre = local.centre()
         assert centre.open() == plan
     assert centre.finish().arrays
-    assert all(f"answered round {plan.rounds}" in village.said(site) for site in SITES)
+    assert all(f"answered round {plan.rounds}" in local.said(site) for site in SITES)
 
 
 @pytest.mark.parametrize("victim", ["east", "centre"])

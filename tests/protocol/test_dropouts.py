@@ -56,11 +56,11 @@ def _drive(centre: Centre) -> list[tuple[str, ...]]:
 
 
 def _opened(root: Path, scheme: str, dropouts: int) -> tuple[LocalConsortium, Centre, Plan]:
-    village = LocalConsortium(settle(root, scheme=scheme, dropouts=dropouts))
-    centre = village.centre()
+    local = LocalConsortium(settle(root, scheme=scheme, dropouts=dropouts))
+    centre = local.centre()
     plan = centre.open()
-    pump(village, 2)
-    return village, centre, plan
+    pump(local, 2)
+    return local, centre, plan
 
 
 def _check_report(centre: Centre, plan: Plan) -> None:
@@ -82,35 +82,35 @@ def _check_report(centre: Centre, plan: Plan) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_one_site_misses_a_round_and_comes_back(scheme: str, tmp_path: Path) -> None:
-    village, centre, plan = _opened(tmp_path / "place", scheme, 1)
+    local, centre, plan = _opened(tmp_path / "place", scheme, 1)
     centre.step()
-    village.absent = {"south"}
+    local.absent = {"south"}
     centre.step()
-    village.absent = set()
+    local.absent = set()
     survivors = _drive(centre)
     assert centre.session is not None
     assert [d.survivors for d in centre.session.rounds] == [(0, 1, 2, 3), (0, 1, 3), (0, 1, 2, 3)]
     assert survivors == [SITES]
-    pump(village)
-    assert rounds_of(village.place, "south") == [1, 3]
-    assert rounds_of(village.place, "north") == [1, 2, 3]
+    pump(local)
+    assert rounds_of(local.place, "south") == [1, 3]
+    assert rounds_of(local.place, "north") == [1, 2, 3]
     _check_report(centre, plan)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("number", [1, 2])
 def test_one_site_is_gone_for_good(scheme: str, number: int, tmp_path: Path) -> None:
-    village, centre, plan = _opened(tmp_path / "place", scheme, 1)
+    local, centre, plan = _opened(tmp_path / "place", scheme, 1)
     for _ in range(number - 1):
         centre.step()
-    village.absent = {"west"}
+    local.absent = {"west"}
     assert _drive(centre) == [SITES[:3]] * (4 - number)
-    assert rounds_of(village.place, "west") == list(range(1, number))
+    assert rounds_of(local.place, "west") == list(range(1, number))
     _check_report(centre, plan)
 
 
 class Leaving(LocalConsortium):
-    """A village that one site leaves as soon as its first contribution is posted."""
+    """A consortium that one site leaves as soon as its first contribution is posted."""
 
     def pump(self) -> None:
         super().pump()
@@ -121,8 +121,8 @@ class Leaving(LocalConsortium):
 @pytest.mark.parametrize("scheme", ["cape", "secure-sum"])
 def test_gone_between_contribution_and_unmasking(scheme: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place", scheme=scheme, dropouts=1)
-    village = Leaving(place)
-    centre = village.centre()
+    local = Leaving(place)
+    centre = local.centre()
     plan = centre.open()
     assert _drive(centre) == [SITES, *[("north", "south", "west")] * 2]
     assert not path_of(place, NAMES.round(1, "unmasking", "east")).exists()
@@ -137,8 +137,8 @@ def test_too_many_gone_between_contribution_and_unmasking(tmp_path: Path) -> Non
             if path_of(self.place, NAMES.round(1, "contribution", "west")).exists():
                 self.absent = {"east", "west"}
 
-    village = Emptying(settle(tmp_path / "place", dropouts=1))
-    centre = village.centre()
+    local = Emptying(settle(tmp_path / "place", dropouts=1))
+    centre = local.centre()
     centre.open()
     with pytest.raises(ThresholdError, match="east, west: gone while round 1"):
         centre.step()
@@ -147,34 +147,34 @@ def test_too_many_gone_between_contribution_and_unmasking(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["present", "advertise", "share"])
 def test_gone_during_set_up_stops_and_names_it(kind: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place", dropouts=1)
-    village = LocalConsortium(place)
+    local = LocalConsortium(place)
 
     def leave() -> None:
-        village.pump()
+        local.pump()
         last = {"advertise": NAMES.present("west"), "share": NAMES.setup("advertise", "west")}
         if kind in last and path_of(place, last[kind]).exists():
-            village.absent = {"west"}
+            local.absent = {"west"}
 
-    village.ticks.others = leave
-    village.absent = {"west"} if kind == "present" else set()
+    local.ticks.others = leave
+    local.absent = {"west"} if kind == "present" else set()
     said = "not there" if kind == "present" else f"no sound '{kind}' message"
     with pytest.raises(SiteError, match=f"^west: {said} within 4 s"):
-        village.centre().open()
+        local.centre().open()
     assert all(rounds_of(place, site) == [] for site in SITES)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_none_may_be_missing(scheme: str, tmp_path: Path) -> None:
-    village, centre, _ = _opened(tmp_path / "place", scheme, 0)
+    local, centre, _ = _opened(tmp_path / "place", scheme, 0)
     centre.step()
-    village.absent = {"south"}
+    local.absent = {"south"}
     with pytest.raises(SiteError, match=r"^south: no sound answer to round 2 within 4 s") as caught:
         centre.step()
     assert centre.session is not None
     assert len(centre.session.rounds) == 1
     centre.abort(caught.value)
-    pump(village)
-    assert "has ended: aborted" in village.said("north")
+    pump(local)
+    assert "has ended: aborted" in local.said("north")
 
 
 def test_session_stops_where_survivors_are_too_few_for_the_promise(tmp_path: Path) -> None:

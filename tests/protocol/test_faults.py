@@ -123,10 +123,10 @@ def test_a_ledger_that_charges_again_is_found_out(
 
 
 def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
-    village = FaultyConsortium(scene().copy(tmp_path / "place"))
+    local = FaultyConsortium(scene().copy(tmp_path / "place"))
     secret = bytes(range(7, 39))
-    assert leaks(village, {"seed": [secret]}, "all is well") == []
-    assert leaks(village, {"seed": [secret]}, f"seed {secret.hex()}") == ["seed in a log"]
+    assert leaks(local, {"seed": [secret]}, "all is well") == []
+    assert leaks(local, {"seed": [secret]}, f"seed {secret.hex()}") == ["seed in a log"]
     told = np.array([0.123456789, 2.5]).tobytes()
-    village.log.append(("north", "the norm is 0.12346"))
-    assert leaks(village, {"statistic": [told]}, "") == ["statistic in a log"]
+    local.log.append(("north", "the norm is 0.12346"))
+    assert leaks(local, {"statistic": [told]}, "") == ["statistic in a log"]

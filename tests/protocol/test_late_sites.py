@@ -13,15 +13,15 @@ from tests.support.local_consortium import STUDY, LocalConsortium
 
 def test_a_late_site_is_awaited_less_until_it_answers_again(tmp_path: Path) -> None:
     text = STUDY.replace("rounds: 2", "rounds: 4").replace("answer: 4", "answer: 4, late: 1")
-    village = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
-    centre = village.centre()
+    local = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
+    centre = local.centre()
     centre.open()
     waits, survivors = [], []
     for absent in ({"south"}, {"south"}, set(), {"south"}, set()):
-        village.absent = absent
-        before = village.ticks.now
+        local.absent = absent
+        before = local.ticks.now
         survivors.append(len(centre.step().survivors))
-        waits.append(village.ticks.now - before)
+        waits.append(local.ticks.now - before)
     assert survivors == [3, 3, 4, 3, 4]
     assert waits[0] == pytest.approx(4, abs=0.5)
     assert waits[1] == pytest.approx(1, abs=0.3)
@@ -32,13 +32,13 @@ def test_a_late_site_is_awaited_less_until_it_answers_again(tmp_path: Path) -> N
 
 def test_two_late_sites_are_two_too_many(tmp_path: Path) -> None:
     text = STUDY.replace("answer: 4", "answer: 4, late: 1")
-    village = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
-    centre = village.centre()
+    local = LocalConsortium(settle(tmp_path / "place", dropouts=1, text=text))
+    centre = local.centre()
     centre.open()
-    village.absent = {"south"}
+    local.absent = {"south"}
     centre.step()
-    village.absent = {"south", "west"}
-    before = village.ticks.now
+    local.absent = {"south", "west"}
+    before = local.ticks.now
     with pytest.raises(SiteError, match="south, west: no sound answer to round 2"):
         centre.step()
-    assert village.ticks.now - before == pytest.approx(4, abs=0.5)  # west was not late before
+    assert local.ticks.now - before == pytest.approx(4, abs=0.5)  # west was not late before

@@ -60,46 +60,46 @@ def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -
 def test_sites_that_start_again_before_every_round_say_the_same(
     gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mail, village = Mail(monkeypatch), LocalConsortium(place_of(tmp_path))
-    centre = village.centre()
+    mail, local = Mail(monkeypatch), LocalConsortium(place_of(tmp_path))
+    centre = local.centre()
     centre.open()
     said = []
     for _ in range(ROUNDS):
-        village.agents.clear()
+        local.agents.clear()
         said.append(centre.step())
     assert centre.session is not None
     weights = np.array(centre.session.plan.stages[0].mechanism.weights)
     check_heard(gossip, [done.values.reshape(4, -1) / weights[:, None] for done in said])
-    pump(village)
+    pump(local)
     mail.check_said_once()
     told = [name for name in mail.sent if f"/{BROADCAST}/" in name]
     assert len(told) == len(SITES) * ROUNDS
     assert all(len(mail.sent[name]) == 1 for name in told)
-    assert rounds_of(village.place, "north", "spend") == [1, 2, 3]
+    assert rounds_of(local.place, "north", "spend") == [1, 2, 3]
 
 
 def meddled(gossip: Gossip, place: DemoFolders, message: bytes) -> str:
     """North's log after another message stands where east's answer to round 1 was."""
-    village, name = LocalConsortium(place), NAMES.round(1, BROADCAST, "east")
-    centre = village.centre()
+    local, name = LocalConsortium(place), NAMES.round(1, BROADCAST, "east")
+    centre = local.centre()
     centre.open()
 
     def meddle() -> None:
-        village.agent("east").round_trip()
+        local.agent("east").round_trip()
         if path_of(place, name).exists():
             write(place, name, message)
         for site in ("north", "south", "west"):
-            village.agent(site).round_trip()
+            local.agent(site).round_trip()
 
-    village.ticks.others = meddle
+    local.ticks.others = meddle
     for _ in range(ROUNDS):
         centre.step()
     assert rounds_of(place, "north") == [1, 2, 3]  # nobody can hold it up
     (north,) = [h for h in gossip.heard if h.site == 0 and len(h.answers) == 2]
     assert not north.answers[0, 1].any()  # left out
     assert north.answers[1, 1].any()
-    assert village.said("north").count("What lies on the exchange as east's answer to round 1") == 1
-    return village.said("north")
+    assert local.said("north").count("What lies on the exchange as east's answer to round 1") == 1
+    return local.said("north")
 
 
 def test_an_answer_that_its_site_did_not_sign_is_not_believed(
@@ -141,11 +141,11 @@ def test_an_answer_that_is_kept_back_is_made_up_for_by_the_one_before(
 
 
 def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) -> None:
-    village = LocalConsortium(place_of(tmp_path, dropouts=1))
-    centre = village.centre()
+    local = LocalConsortium(place_of(tmp_path, dropouts=1))
+    centre = local.centre()
     centre.open()
     centre.step()
-    village.absent.add("east")
+    local.absent.add("east")
     centre.step()
     done = centre.step()
     assert done.survivors == (0, 2, 3)
@@ -169,7 +169,7 @@ def test_an_answer_that_comes_late_is_heard_later(
 def test_a_site_that_dies_between_charge_and_answer_pays_once(
     gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village, died, real = LocalConsortium(place_of(tmp_path)), [], Ledger.reserve
+    local, died, real = LocalConsortium(place_of(tmp_path)), [], Ledger.reserve
 
     def reserve(ledger: Ledger, charge: Charge, limits: Limits, at: str) -> bool:
         done = real(ledger, charge, limits, at)
@@ -181,15 +181,15 @@ def test_a_site_that_dies_between_charge_and_answer_pays_once(
     def pump() -> None:
         for name in SITES:
             try:
-                village.agent(name).round_trip()
+                local.agent(name).round_trip()
             except KeyboardInterrupt:
-                del village.agents[name]
+                del local.agents[name]
 
     monkeypatch.setattr(Ledger, "reserve", reserve)
-    village.ticks.others = pump
-    conduct(village.centre())
+    local.ticks.others = pump
+    conduct(local.centre())
     for _ in range(12):
         pump()
     assert died
-    assert rounds_of(village.place, "north") == rounds_of(village.place, "north", "spend")
-    assert rounds_of(village.place, "north") == [1, 2, 3]
+    assert rounds_of(local.place, "north") == rounds_of(local.place, "north", "spend")
+    assert rounds_of(local.place, "north") == [1, 2, 3]

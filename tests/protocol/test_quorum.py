@@ -35,9 +35,9 @@ HERE = SITES[:3]
 @pytest.fixture(scope="module")
 def of_three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The result of a study that never had a fourth site."""
-    village = LocalConsortium(settle(tmp_path_factory.mktemp("three") / "place", text=THREE))
-    assert village.study.sites == HERE
-    return conduct(village.centre())
+    local = LocalConsortium(settle(tmp_path_factory.mktemp("three") / "place", text=THREE))
+    assert local.study.sites == HERE
+    return conduct(local.centre())
 
 
 def _drive(centre: Centre) -> dict[str, bytes]:
@@ -59,11 +59,11 @@ def test_a_run_without_a_site_is_a_study_without_it(
     tmp_path: Path, of_three: dict[str, bytes]
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
-    village = LocalConsortium(place, absent={"west"})
-    centre = village.centre()
+    local = LocalConsortium(place, absent={"west"})
+    centre = local.centre()
     centre.open()
-    assert village.ticks.now == pytest.approx(4, abs=0.5)  # timing.join, and no longer
-    assert "starting without west" in village.said("centre")
+    assert local.ticks.now == pytest.approx(4, abs=0.5)  # timing.join, and no longer
+    assert "starting without west" in local.said("centre")
     assert _drive(centre) == of_three
     assert [rounds_of(place, site) for site in SITES] == [[1, 2], [1, 2], [1, 2], []]
 
@@ -72,15 +72,15 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
     tmp_path: Path, of_three: dict[str, bytes]
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
-    village = LocalConsortium(place, absent={"west"})
-    centre = village.centre()
+    local = LocalConsortium(place, absent={"west"})
+    centre = local.centre()
     centre.open()
     centre.step()
-    village.absent = set()
+    local.absent = set()
     assert _drive(centre) == of_three
-    pump(village)
-    assert f"{RUN} has ended: left out" in village.said("west")
-    assert village.agent("west").site.store.load(RUN, ENDED) is not None
+    pump(local)
+    assert f"{RUN} has ended: left out" in local.said("west")
+    assert local.agent("west").site.store.load(RUN, ENDED) is not None
     assert ledger(place, "west") == []
     assert refusal(place, "west", load_roster(place.files.roster)) is None
     assert not path_of(place, NAMES.setup("advertise", "west")).exists()
@@ -90,10 +90,10 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
 
 
 def test_all_are_there_and_nobody_waits(tmp_path: Path) -> None:
-    village = LocalConsortium(settle(tmp_path / "place", text=QUORUM))
-    village.centre().open()
-    assert village.ticks.now < 1
-    assert "without" not in village.said("centre")
+    local = LocalConsortium(settle(tmp_path / "place", text=QUORUM))
+    local.centre().open()
+    assert local.ticks.now < 1
+    assert "without" not in local.said("centre")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_all_are_there_and_nobody_waits(tmp_path: Path) -> None:
 )
 def test_too_few_are_named(text: str, absent: set[str], named: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=text)
-    village = LocalConsortium(place, absent=absent)
+    local = LocalConsortium(place, absent=absent)
     with pytest.raises(SiteError, match=f"^{named}"):
-        village.centre().open()
+        local.centre().open()
     assert not path_of(place, NAMES.start()).exists()
     assert all(ledger(place, site) == [] for site in SITES)
 
@@ -121,11 +121,11 @@ def test_a_site_that_refuses_is_left_out_at_once(
 ) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     limit(place, "west", 1.0)
-    village = LocalConsortium(place)
-    centre = village.centre()
+    local = LocalConsortium(place)
+    centre = local.centre()
     centre.open()
-    assert village.ticks.now < 1
-    assert "west takes no further part (budget)" in village.said("centre")
+    assert local.ticks.now < 1
+    assert "west takes no further part (budget)" in local.said("centre")
     assert _drive(centre) == of_three
     assert ledger(place, "west") == []
 
@@ -133,18 +133,18 @@ def test_a_site_that_refuses_is_left_out_at_once(
 def test_without_quorum_the_site_that_refuses_is_named_at_once(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=FOUR)
     limit(place, "west", 1.0)
-    village = LocalConsortium(place)
+    local = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"west takes no further part \(budget\)"):
-        village.centre().open()
-    assert village.ticks.now < 1
+        local.centre().open()
+    assert local.ticks.now < 1
 
 
 def test_refusing_and_missing_are_told_apart(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     limit(place, "west", 1.0)
-    village = LocalConsortium(place, absent={"south"})
+    local = LocalConsortium(place, absent={"south"})
     with pytest.raises(SiteError) as caught:
-        village.centre().open()
+        local.centre().open()
     assert "west takes no further part (budget)" in str(caught.value)
     assert "south: not there within 4 s" in str(caught.value)
 
@@ -152,16 +152,16 @@ def test_refusing_and_missing_are_told_apart(tmp_path: Path) -> None:
 def test_a_refusal_that_somebody_else_wrote_leaves_nobody_out(tmp_path: Path) -> None:
     place = settle(tmp_path / "place", text=QUORUM)
     write(place, NAMES.refusal("west"), sign(place, "refusal", 0, b"{}", who="east"))
-    village = LocalConsortium(place)
-    village.centre().open()
-    assert "without" not in village.said("centre")
+    local = LocalConsortium(place)
+    local.centre().open()
+    assert "without" not in local.said("centre")
 
 
 # -- restarts -----------------------------------------------------------------------------
 
 
 class Forgetful(LocalConsortium):
-    """A village whose agents are built anew after every message that anybody posted."""
+    """A consortium whose agents are built anew after every message that anybody posted."""
 
     messages = 0
 
@@ -178,12 +178,12 @@ def test_everybody_restarts_between_every_step(
 ) -> None:
     mail = Mail(monkeypatch)
     place = settle(tmp_path / "place", text=QUORUM)
-    village = Forgetful(place, absent={"west"})
-    village.centre().open()
+    local = Forgetful(place, absent={"west"})
+    local.centre().open()
     started = _started_with(place)
-    village.absent = set()  # too late
+    local.absent = set()  # too late
     while True:
-        centre = village.centre()
+        centre = local.centre()
         centre.open()
         assert centre.context.study.sites == HERE
         assert centre.session is not None

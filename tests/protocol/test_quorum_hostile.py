@@ -31,20 +31,20 @@ QUORUM = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquor
 def _announced(root: Path) -> LocalConsortium:
     """Every site has said that it is there; the start is the test's."""
     place = settle(root / "place", text=QUORUM)
-    village = LocalConsortium(place)
-    body = village.centre().context.announcement
+    local = LocalConsortium(place)
+    body = local.centre().context.announcement
     write(place, NAMES.study(), sign(place, ANNOUNCEMENT, 0, body))
-    pump(village, 2)
+    pump(local, 2)
     assert all(path_of(place, NAMES.present(site)).exists() for site in SITES)
-    return village
+    return local
 
 
-def _start(village: LocalConsortium, sites: tuple[str, ...]) -> None:
-    write(village.place, NAMES.start(), sign(village.place, START, 0, start_notice(sites)))
+def _start(local: LocalConsortium, sites: tuple[str, ...]) -> None:
+    write(local.place, NAMES.start(), sign(local.place, START, 0, start_notice(sites)))
 
 
-def _joined(village: LocalConsortium, site: str) -> bool:
-    return path_of(village.place, NAMES.setup("advertise", site)).exists()
+def _joined(local: LocalConsortium, site: str) -> bool:
+    return path_of(local.place, NAMES.setup("advertise", site)).exists()
 
 
 WRONG = {
@@ -59,49 +59,49 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_start_that_the_study_does_not_allow_is_refused(wrong: str, tmp_path: Path) -> None:
-    village = _announced(tmp_path)
-    _start(village, WRONG[wrong])
-    pump(village, 3)
-    told = refusal(village.place, "west", load_roster(village.place.files.roster))
+    local = _announced(tmp_path)
+    _start(local, WRONG[wrong])
+    pump(local, 3)
+    told = refusal(local.place, "west", load_roster(local.place.files.roster))
     assert told is not None
     assert told["code"] == "study"
-    assert not _joined(village, "west")
-    assert ledger(village.place, "west") == []
+    assert not _joined(local, "west")
+    assert ledger(local.place, "west") == []
 
 
 def test_a_start_without_a_site_ends_its_part(tmp_path: Path) -> None:
-    village = _announced(tmp_path)
-    _start(village, HERE)
-    pump(village, 3)
-    assert f"{RUN} has ended: left out" in village.said("west")
-    _start(village, SITES)  # it can't be called back
-    village.agents.clear()
-    pump(village, 3)
-    assert not _joined(village, "west")
-    assert _joined(village, "north")
+    local = _announced(tmp_path)
+    _start(local, HERE)
+    pump(local, 3)
+    assert f"{RUN} has ended: left out" in local.said("west")
+    _start(local, SITES)  # it can't be called back
+    local.agents.clear()
+    pump(local, 3)
+    assert not _joined(local, "west")
+    assert _joined(local, "north")
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_site_that_starts_with_some_never_goes_on_with_others(
     restart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village, mail = _announced(tmp_path), Mail(monkeypatch)
-    _start(village, SITES)
-    pump(village, 3)
-    assert all(_joined(village, site) for site in SITES)
-    _start(village, ("north", "east", "west"))
+    local, mail = _announced(tmp_path), Mail(monkeypatch)
+    _start(local, SITES)
+    pump(local, 3)
+    assert all(_joined(local, site) for site in SITES)
+    _start(local, ("north", "east", "west"))
     if restart:
-        village.agents.clear()
+        local.agents.clear()
     with pytest.raises(SiteError, match="no sound 'advertise' message"):
-        village.centre().open()
+        local.centre().open()
     assert len(mail.sent[NAMES.setup("advertise", "west")]) == 1
-    assert all(ledger(village.place, site) == [] for site in SITES)
+    assert all(ledger(local.place, site) == [] for site in SITES)
 
 
 @pytest.mark.parametrize("fault", ["not JSON", "no list", "signed by a site", "of another kind"])
 def test_a_start_that_is_none_is_waited_over(fault: str, tmp_path: Path) -> None:
-    village = _announced(tmp_path)
-    place, body = village.place, start_notice(SITES)
+    local = _announced(tmp_path)
+    place, body = local.place, start_notice(SITES)
     message = {
         "not JSON": sign(place, START, 0, b"\xff{"),
         "no list": sign(place, START, 0, b'{"sites": "north"}'),
@@ -109,8 +109,8 @@ def test_a_start_that_is_none_is_waited_over(fault: str, tmp_path: Path) -> None
         "of another kind": sign(place, ANNOUNCEMENT, 0, body),
     }[fault]
     write(place, NAMES.start(), message)
-    pump(village, 3)
-    assert not _joined(village, "west")
-    _start(village, SITES)
-    pump(village, 3)
-    assert _joined(village, "west")
+    pump(local, 3)
+    assert not _joined(local, "west")
+    _start(local, SITES)
+    pump(local, 3)
+    assert _joined(local, "west")

@@ -102,11 +102,11 @@ def test_the_sums_are_added_again_with_a_lost_site(tmp_path: Path) -> None:
 def _each(root: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """Play and check a run that releases each site's own answer, but for its maps."""
     register(monkeypatch)
-    village = LocalConsortium(build(root, text=TEXT))
-    centre = village.centre()
+    local = LocalConsortium(build(root, text=TEXT))
+    centre = local.centre()
     conduct(centre)
     assert centre.session is not None
-    files, plan = village.place.files, centre.session.plan
+    files, plan = local.place.files, centre.session.plan
     keep_evidence(files.out, centre.releases, files.study, plan, len(centre.session.rounds))
     monkeypatch.setattr(Checkup, "_compare_files", lambda *_: None)
     return checked(files.out)

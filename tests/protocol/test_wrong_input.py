@@ -92,21 +92,21 @@ def test_unusable_image(fault: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     damage, said = IMAGES[fault]
     damage(place)
-    village = LocalConsortium(place)
-    centre = village.centre()
+    local = LocalConsortium(place)
+    centre = local.centre()
     with pytest.raises(SiteError, match=r"^east takes no further part \(data\)") as caught:
         conduct(centre)
     centre.abort(caught.value)
-    pump(village, 2)
+    pump(local, 2)
     keys = load_roster(place.files.roster)
-    own = village.said("east")
+    own = local.said("east")
     assert _matches(said, own)
     assert "hospitals/east" in own
     end = unseal(
         path_of(place, NAMES.end()).read_bytes(), keys, run=RUN, kind=END, limit=1 << 16
     ).body.decode()
     assert "east" in end
-    others = "".join(village.said(s) for s in SITES if s != "east")
+    others = "".join(local.said(s) for s in SITES if s != "east")
     for public in (end, str(refusal(place, "east", keys)), str(caught.value), others):
         for secret in ("sub-", "002", ".nii", "/", "bids"):
             assert secret not in public
@@ -130,10 +130,10 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
     monkeypatch.setattr(SiteDataset, "blocks", lambda self: read.append(self) or iter(()))
     place = settle(tmp_path / "place")
     limit(place, "east", 1.0)
-    village = LocalConsortium(place)
+    local = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"^east takes no further part \(budget\)"):
-        conduct(village.centre())
-    assert "over the limit" in village.said("east")
+        conduct(local.centre())
+    assert "over the limit" in local.said("east")
     assert read == []
     assert all(ledger(place, site) == [] for site in SITES)
 
@@ -157,10 +157,10 @@ def test_study_that_was_never_approved_is_left_alone(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     for record in (place.site("east") / "approved").iterdir():
         record.unlink()
-    village = LocalConsortium(place)
+    local = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"^east: not there within 4 s"):
-        conduct(village.centre())
-    assert "not approved here" in village.said("east")
+        conduct(local.centre())
+    assert "not approved here" in local.said("east")
 
 
 def test_epsilon_too_small_for_the_rounds(tmp_path: Path) -> None:
@@ -257,22 +257,22 @@ def _survivors(folder: Path, sites: list[int]) -> None:
 @pytest.mark.parametrize("fault", RECORDS)
 def test_damaged_transcript(fault: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    village = LocalConsortium(place)
-    centre = village.centre()
+    local = LocalConsortium(place)
+    centre = local.centre()
     centre.open()
     centre.step()
     RECORDS[fault](place.files.out / "transcript")
     with pytest.raises((OutputError, ProtocolError), match=r"is damaged|belongs to another study"):
-        village.centre().open()
+        local.centre().open()
 
 
 def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
-    village = LocalConsortium(settle(tmp_path / "place"))
-    centre = village.centre()
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
     centre.open()
     centre.abort(OutputError("/home/anna/output can't be written; check disk space."))
-    pump(village, 2)
-    end = path_of(village.place, NAMES.end()).read_bytes()
+    pump(local, 2)
+    end = path_of(local.place, NAMES.end()).read_bytes()
     assert b"/home" not in end
     assert b"its own log says why" in end
 
@@ -280,13 +280,13 @@ def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
 def test_abort_never_hides_what_ended_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    village = LocalConsortium(settle(tmp_path / "place"))
-    centre = village.centre()
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre = local.centre()
     centre.open()
     centre.abort(SiteError("first"))
     alter_reads(monkeypatch, lambda name, data, _: data + bytes(1 << 20))
     centre.abort(SiteError("second"))
-    assert "is too large" in village.said("centre")
+    assert "is too large" in local.said("centre")
 
 
 def _agent(place: DemoFolders) -> Agent:

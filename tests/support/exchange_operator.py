@@ -182,14 +182,14 @@ class Trial:
 
     end: dict[str, bytes] | ConsortiumError
     handed: set[bytes | None]
-    village: LocalConsortium
+    local: LocalConsortium
 
 
-def check_no_harm(place: DemoFolders, village: LocalConsortium, operator: Operator) -> None:
+def check_no_harm(place: DemoFolders, local: LocalConsortium, operator: Operator) -> None:
     """No site said two things in one place, paid twice, or met what nobody foresaw."""
     for name, versions in operator.sent.items():
         assert len(versions) == 1 or sender(name) == "centre", name
     for site in SITES:
         paid = rounds_of(place, site)
         assert paid == list(range(1, len(paid) + 1))
-    assert not [line for _, line in village.log if "fault of the software" in line]
+    assert not [line for _, line in local.log if "fault of the software" in line]

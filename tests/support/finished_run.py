@@ -26,24 +26,24 @@ timing: {join: 4, answer: 4, late: 1}
 """
 
 
-def carry_out(village: LocalConsortium, centre: Centre | None = None) -> Path:
+def carry_out(local: LocalConsortium, centre: Centre | None = None) -> Path:
     """Carry a run out to its published folder, which is returned."""
-    centre = centre or village.centre()
+    centre = centre or local.centre()
     plan = centre.open()
     assert centre.session is not None
     while centre.session.pending is not None:
         centre.step()
-    publish(village, centre)
+    publish(local, centre)
     assert plan.rounds >= len(centre.session.rounds)
-    return village.place.files.out
+    return local.place.files.out
 
 
-def publish(village: LocalConsortium, centre: Centre) -> None:
+def publish(local: LocalConsortium, centre: Centre) -> None:
     """Write the output folder as the command ``run`` does."""
-    files, result = village.place.files, centre.finish()
+    files, result = local.place.files, centre.finish()
     assert centre.session is not None
     plan, rounds = centre.session.plan, centre.session.rounds
-    Publisher(files.out, plan.study, village.space).publish(plan, rounds, result)
+    Publisher(files.out, plan.study, local.space).publish(plan, rounds, result)
     keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
 
 
@@ -71,13 +71,13 @@ def finished(scheme: str = "secure-sum", dropouts: int = 0, *, absent: str = "")
 
 def play(place: DemoFolders, absent: str = "") -> Finished:
     """Carry a run out; one site may be absent from its second round on."""
-    village = LocalConsortium(place)
-    centre = village.centre()
+    local = LocalConsortium(place)
+    centre = local.centre()
     centre.open()
     assert centre.session is not None
     while centre.session.pending is not None:
         if centre.session.number == 2 and absent:
-            village.absent.add(absent)
+            local.absent.add(absent)
         centre.step()
-    publish(village, centre)
+    publish(local, centre)
     return Finished(place.files.out, Path(place.files.exchange))

@@ -82,17 +82,17 @@ def ask(place: DemoFolders, query: Query | bytes, number: int = 1) -> bytes:
 
 
 def opened(place: DemoFolders) -> LocalConsortium:
-    """A village whose run is set up and has had no round; its centre is idle."""
-    village = LocalConsortium(place)
-    village.centre().open()
-    pump(village)
-    return village
+    """A consortium whose run is set up and has had no round; its centre is idle."""
+    local = LocalConsortium(place)
+    local.centre().open()
+    pump(local)
+    return local
 
 
-def pump(village: LocalConsortium, times: int = 6) -> None:
+def pump(local: LocalConsortium, times: int = 6) -> None:
     """Let every agent work for a while."""
     for _ in range(times):
-        village.pump()
+        local.pump()
 
 
 def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:

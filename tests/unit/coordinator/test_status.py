@@ -1,4 +1,4 @@
-"""Where a run stands, at every step of a village's study, as the coordinator reads it."""
+"""Where a run stands, at every step of a consortium's study, as the coordinator reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = STUDY.replace("rounds: 2", "rounds: 1").replace("west]\n", "west]\nquorum
 
 
 class Watched(LocalConsortium):
-    """A village in which one agent works at a time, and every change is written down."""
+    """A consortium in which one agent works at a time, and every change is written down."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +54,7 @@ class Watched(LocalConsortium):
 
 
 class Dying(Watched):
-    """A village whose centre is killed in its third second of waiting."""
+    """A consortium whose centre is killed in its third second of waiting."""
 
     def pump(self) -> None:
         super().pump()
@@ -77,12 +77,12 @@ def place(original: DemoFolders, tmp_path: Path) -> DemoFolders:
 
 
 def test_every_step_is_told_in_its_order(place: DemoFolders) -> None:
-    village = Watched(place)
-    village.centre()  # makes the output folder
-    village.look()
-    conduct(village.centre())
-    village.look()
-    assert village.steps() == [
+    local = Watched(place)
+    local.centre()  # makes the output folder
+    local.look()
+    conduct(local.centre())
+    local.look()
+    assert local.steps() == [
         "set-up (present)",
         "set-up (advertise)",
         "set-up (share)",
@@ -92,20 +92,20 @@ def test_every_step_is_told_in_its_order(place: DemoFolders) -> None:
         "round 2 (unmasking)",
         "ended (complete)",
     ]
-    for step in village.steps()[:-1]:
-        states = village.states(step)
+    for step in local.steps()[:-1]:
+        states = local.states(step)
         assert set(states[0].values()) == {"awaited"}, step
         answered = [sum(state == "answered" for state in each.values()) for each in states]
         assert answered == sorted(answered), step
         assert answered[-1] >= 2, step  # the centre may go on with the last one's
-    assert set(village.states("ended (complete)")[-1].values()) == {"answered"}
-    assert not any(each.running for each in village.seen)
+    assert set(local.states("ended (complete)")[-1].values()) == {"answered"}
+    assert not any(each.running for each in local.seen)
 
 
 def test_what_was_last_heard_grows_with_the_run(place: DemoFolders) -> None:
-    village = Watched(place)
-    conduct(village.centre())
-    heard = list(dict.fromkeys(each.sites[0].heard for each in village.seen))
+    local = Watched(place)
+    conduct(local.centre())
+    heard = list(dict.fromkeys(each.sites[0].heard for each in local.seen))
     assert heard == [
         "never",
         "set-up (present)",
@@ -119,45 +119,45 @@ def test_what_was_last_heard_grows_with_the_run(place: DemoFolders) -> None:
 
 
 def test_a_site_that_is_waited_for_says_since_when_and_until_when(place: DemoFolders) -> None:
-    village = Watched(place, absent={"west"})
+    local = Watched(place, absent={"west"})
     with only_one(place.files.out):
-        centre = village.centre()
+        centre = local.centre()
         centre.open()
-    waits = [s for each in village.seen for s in each.sites if s.since is not None]
+    waits = [s for each in local.seen for s in each.sites if s.since is not None]
     assert {(site.name, site.state, site.heard) for site in waits} == {("west", "awaited", "never")}
     assert all(s.until is not None and s.since is not None for s in waits)
     (first, *_) = waits
     assert first.until is not None
     assert first.since is not None
     assert first.until - first.since == pytest.approx(4, abs=0.01)  # timing.join
-    assert all(each.running for each in village.seen)
+    assert all(each.running for each in local.seen)
 
 
 def test_a_dead_centres_deadline_is_not_shown(place: DemoFolders) -> None:
-    village = Dying(place, absent={"west"})
-    centre = village.centre()
+    local = Dying(place, absent={"west"})
+    centre = local.centre()
     with only_one(place.files.out), pytest.raises(KeyboardInterrupt):
         centre.open()
     with only_one(place.files.out):
-        assert village.look().sites[3].until is not None
-    found = village.look()
+        assert local.look().sites[3].until is not None
+    found = local.look()
     assert not found.running
     assert found.sites[3] == SiteStatus("west", "never", "awaited")
 
 
 def test_who_is_left_out_is_told_as_soon_as_the_run_starts(place: DemoFolders) -> None:
-    village = Watched(place, absent={"west"})
-    conduct(village.centre())
-    for step in village.steps()[1:]:
-        assert {each["west"] for each in village.states(step)} == {"left out"}, step
-        assert all(state["north"] != "left out" for state in village.states(step))
+    local = Watched(place, absent={"west"})
+    conduct(local.centre())
+    for step in local.steps()[1:]:
+        assert {each["west"] for each in local.states(step)} == {"left out"}, step
+        assert all(state["north"] != "left out" for state in local.states(step))
 
 
 def test_who_refused_is_told(place: DemoFolders) -> None:
     limit(place, "west", 1.0)
-    village = Watched(place)
-    conduct(village.centre())
-    found = village.look()
+    local = Watched(place)
+    conduct(local.centre())
+    found = local.look()
     assert {site.name: site.state for site in found.sites} == {
         **dict.fromkeys(SITES[:3], "answered"),
         "west": "refused",
@@ -165,28 +165,28 @@ def test_who_refused_is_told(place: DemoFolders) -> None:
 
 
 def test_who_went_away_in_a_round_is_awaited(place: DemoFolders) -> None:
-    village = Watched(place)
-    centre = village.centre()
+    local = Watched(place)
+    centre = local.centre()
     centre.open()
-    village.absent = {"south"}
+    local.absent = {"south"}
     with pytest.raises((SiteError, ThresholdError)) as caught:
         centre.step()
-    states = {site.name: site for site in village.look().sites}
+    states = {site.name: site for site in local.look().sites}
     assert states["south"].state == "awaited"
     assert states["south"].heard == "set-up (share)"
     assert states["north"].heard == "round 1 (contribution)"
     centre.abort(caught.value)
-    assert village.look().step == "ended (given up)"
+    assert local.look().step == "ended (given up)"
 
 
 def test_who_never_came_is_missing_when_the_run_was_given_up(place: DemoFolders) -> None:
-    village = Watched(place)
-    centre = village.centre()
-    village.absent = {"south", "west"}
+    local = Watched(place)
+    centre = local.centre()
+    local.absent = {"south", "west"}
     with pytest.raises(SiteError) as caught:
         centre.open()
     centre.abort(caught.value)
-    states = {site.name: (site.heard, site.state) for site in village.look().sites}
+    states = {site.name: (site.heard, site.state) for site in local.look().sites}
     assert states["south"] == ("never", "missing")
     assert states["north"] == ("set-up (present)", "answered")
 

@@ -46,10 +46,10 @@ class Office:
     server: Server
 
     def __post_init__(self) -> None:
-        self.village = LocalConsortium(self.place)
+        self.local = LocalConsortium(self.place)
         self.exchange = self.place.files.open_exchange()
         self.today = TODAY
-        clock, quiet = self.village.ticks.clock(), Console(quiet=True)
+        clock, quiet = self.local.ticks.clock(), Console(quiet=True)
         self.desk = DueRuns(self.place.root / "home", lambda: self.today, clock, quiet)
         self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
 
@@ -57,8 +57,8 @@ class Office:
         return new_schedule(self.place.files, cron)
 
     def consent(self, runs: int, until: date | None = None) -> None:
-        for name in self.village.study.sites:
-            given = Consent(name, self.village.study.digest, runs, None, until)
+        for name in self.local.study.sites:
+            given = Consent(name, self.local.study.digest, runs, None, until)
             post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
 
     def serve(self, ends: int, *, cron: str = YEARLY, order: int = 0, told: str = "") -> None:
@@ -118,7 +118,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
     assert {name for name, _ in states[1:]} == {NOT_OPENED}
     why = states[-1][1]
     assert why.startswith("not opened: north has no run left of the 1 that it allowed")
-    assert all(f"{site} has no run left" in why for site in office.village.study.sites)
+    assert all(f"{site} has no run left" in why for site in office.local.study.sites)
 
     office.consent(runs=9, until=date(2026, 4, 30))
     office.serve(len(office.states()) + 1, order=1)
@@ -169,9 +169,9 @@ def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office:
         office.serve(1, order=1)
     assert not (out / "report.html").exists()
     _as_if_killed(office)
-    for site in office.village.study.sites:
+    for site in office.local.study.sites:
         withdraw(
-            office.exchange, load_identity(office.place.site(site)).key, site, office.village.study
+            office.exchange, load_identity(office.place.site(site)).key, site, office.local.study
         )
 
     office.desk = whole

@@ -41,13 +41,13 @@ def _start(place: DemoFolders) -> subprocess.Popen[str]:
 
 
 def _attend(
-    village: LocalConsortium, centre: subprocess.Popen[str], until: Path | None = None
+    local: LocalConsortium, centre: subprocess.Popen[str], until: Path | None = None
 ) -> None:
     """Let the agents work until the centre ends, or until a file is there."""
     deadline = time.monotonic() + 120
     while centre.poll() is None and not (until is not None and until.exists()):
         assert time.monotonic() < deadline, "the centre hangs"
-        village.pump()
+        local.pump()
         time.sleep(0.01)
 
 
@@ -86,19 +86,19 @@ def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
     killed, whole = places
     conduct(LocalConsortium(whole).centre())  # the unbroken run, in this process
     home = killed.files.out.resolve() / ".prefect"
-    village = LocalConsortium(killed)
+    local = LocalConsortium(killed)
     home.mkdir(parents=True)
     copy_database(server.fresh, home / DATABASE)  # to make a new one takes a fifth of this test
 
     first = _start(killed)
-    _attend(village, first, until=killed.files.out / "transcript" / "round-00001.json")
+    _attend(local, first, until=killed.files.out / "transcript" / "round-00001.json")
     assert first.poll() is None, first.communicate()[0]
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     _gone(home)
 
     second = _start(killed)
-    _attend(village, second)
+    _attend(local, second)
     output, _ = second.communicate(timeout=60)
     assert second.returncode == 0, output
     assert "Traceback" not in output

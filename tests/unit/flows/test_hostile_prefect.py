@@ -213,9 +213,9 @@ def test_sites_do_their_study_whatever_their_prefect_says(
         agents = {name: _agent(place, name, server, liar.url) for name, liar in liars.items()}
         for agent in agents.values():
             stack.callback(agent.kill)
-        village, deadline = LocalConsortium(place, absent=set(lies)), time.monotonic() + 90
-        village.ticks.others = lambda: (village.pump(), _rest(agents, deadline))
-        result = conduct(village.centre())
+        local, deadline = LocalConsortium(place, absent=set(lies)), time.monotonic() + 90
+        local.ticks.others = lambda: (local.pump(), _rest(agents, deadline))
+        result = conduct(local.centre())
         said = {name: agent.communicate(timeout=30)[0] for name, agent in agents.items()}
     assert result
     for name, agent in agents.items():
@@ -265,12 +265,12 @@ def _check_nothing_was_told(liar: Liar, place: DemoFolders, name: str) -> None:
 
 
 def _office(place: DemoFolders) -> DueRuns:
-    village, exchange = LocalConsortium(place), place.files.open_exchange()
-    for name in village.study.sites:
-        consent = Consent(name, village.study.digest, 1)
+    local, exchange = LocalConsortium(place), place.files.open_exchange()
+    for name in local.study.sites:
+        consent = Consent(name, local.study.digest, 1)
         post_consent(exchange, load_identity(place.site(name)).key, "small", consent)
     today = lambda: date(2026, 5, 1)  # noqa: E731
-    return DueRuns(place.root / "home", today, village.ticks.clock(), Console(quiet=True))
+    return DueRuns(place.root / "home", today, local.ticks.clock(), Console(quiet=True))
 
 
 @pytest.mark.parametrize("lie", ["foreign code", "planted in its flow", "planted in the study's"])

@@ -55,11 +55,11 @@ def _nothing(_plan: Plan, _rounds: list[Round], _result: Result) -> str:
 
 
 def _fails(root: Path, *, absent: bool) -> None:
-    village = LocalConsortium(build(root / "place"))
+    local = LocalConsortium(build(root / "place"))
     if absent:
-        village.absent = set(SITES)
-        StudyFlow(village.centre(), Outputs(_nothing, lambda _done, _all: None)).run()
-    StudyFlow(village.centre(), Outputs(_nothing, _no_disk)).run()
+        local.absent = set(SITES)
+        StudyFlow(local.centre(), Outputs(_nothing, lambda _done, _all: None)).run()
+    StudyFlow(local.centre(), Outputs(_nothing, _no_disk)).run()
 
 
 @pytest.mark.parametrize(

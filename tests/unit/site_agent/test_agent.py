@@ -33,10 +33,10 @@ def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:
     for name in SITES:
         limit(place, name, 50.0)
     first = conduct(LocalConsortium(place).centre())
-    village = _again(place, "earlier")
+    local = _again(place, "earlier")
     with pytest.raises(SiteError, match="takes no further part"):
-        conduct(village.centre())
-    assert "approved for 1 run and had as many" in village.said("north")
+        conduct(local.centre())
+    assert "approved for 1 run and had as many" in local.said("north")
     for name in SITES:
         assert _runs(place, name) == {"small-0001"}
         say_yes(place, name, runs=2)
@@ -47,10 +47,10 @@ def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:
 
 def test_an_agent_leaves_ended_runs_alone(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    village = LocalConsortium(place)
-    conduct(village.centre())
+    local = LocalConsortium(place)
+    conduct(local.centre())
     for _ in range(3):
-        village.pump()  # hears of the end
+        local.pump()  # hears of the end
     later = LocalConsortium(place)
     later.pump()
     later.pump()
@@ -59,11 +59,11 @@ def test_an_agent_leaves_ended_runs_alone(tmp_path: Path) -> None:
 
 def _meet(place: DemoFolders) -> LocalConsortium:
     """Let everybody look at a run whose centre is not answered by all."""
-    village = LocalConsortium(place)
+    local = LocalConsortium(place)
     with pytest.raises(SiteError):
-        conduct(village.centre())
+        conduct(local.centre())
     assert all(_runs(place, site) == set() for site in SITES)
-    return village
+    return local
 
 
 def test_a_comment_that_changed_after_the_yes_is_refused_at_the_meeting(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_a_comment_that_changed_after_the_yes_is_refused_at_the_meeting(tmp_path
     sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
     for name in ("north", "east", "south"):
         say_yes(place, name)
-    village = _meet(place)
-    assert "is not the one that was approved here" in village.said("west")
-    assert "takes part" in village.said("north")
+    local = _meet(place)
+    assert "is not the one that was approved here" in local.said("west")
+    assert "takes part" in local.said("north")
 
 
 def test_an_edited_record_refuses_the_run(tmp_path: Path) -> None:
