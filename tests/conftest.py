@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 # A machine that does something else at the same time is no counterexample.
-# Thirty examples a property keep the whole suite within minutes; HYPOTHESIS_PROFILE=thorough has
+# Twenty examples a property keep the whole suite within minutes; HYPOTHESIS_PROFILE=thorough has
 # 500.
-settings.register_profile("any-machine", deadline=None, max_examples=30)
+settings.register_profile("any-machine", deadline=None, max_examples=20)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any-machine"))
 

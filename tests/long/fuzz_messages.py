@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from consortium.algorithms.base import Query
+from consortium.engine import closing
 from consortium.engine.queries import (
     SiteNote,
     decode_note,
@@ -38,6 +39,7 @@ from consortium.secagg import (
 )
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import read_advertisement, read_keys
+from consortium.secagg.release import check_seeds, read_release
 from consortium.secagg.seed_shares import open_share, read_share, read_shares
 from consortium.secagg.states import HubRound
 from consortium.secagg.unmask_request import check_request
@@ -103,6 +105,7 @@ def _plain_bodies(run: Run) -> dict[type[messages.Body], bytes]:
         messages.Share: body_of(run.shares[0]),
         messages.Shares: body_of(run.bundle),
         messages.Request: body_of(run.request),
+        messages.Release: messages.encode(run.release),
     }
     for kind, message in (
         (messages.Contribution, envelope_of(run.contributions[0])),
@@ -132,7 +135,27 @@ def _application_targets(run: Run) -> list[Target]:
         Target(
             "announcement", 300_000, mutant([run.context.announcement], JSON), read_announcement
         ),
+        *_end_targets(),
         Target("refusal and end", 400_000, mutant(notices, JSON), read_announcement),
+    ]
+
+
+def _end_targets() -> list[Target]:
+    """What the centre and a site say at the end of a run."""
+    agreed = (CONTEXT, CONTEXT, CONTEXT, (CONTEXT, CONTEXT))
+    closed = closing.encode(closing.Closing(*agreed, {"numpy": "2"}))
+    said = closing.Attestation(*agreed, (1,), ((2, "sum-differs"),), (2,), ("small-0001",))
+    attested = closing.encode(said)
+
+    def close(data: bytes) -> None:
+        closing.decode(closing.Closing, data, "it")
+
+    def attest(data: bytes) -> None:
+        closing.decode(closing.Attestation, data, "it")
+
+    return [
+        Target("closing", 200_000, mutant([closed], MSGPACK), close),
+        Target("attestation", 200_000, mutant([attested], MSGPACK), attest),
     ]
 
 
@@ -140,7 +163,7 @@ def signed_targets(run: Run) -> list[Target]:
     """Parsers behind signatures that are good: a member of the consortium means harm."""
     site, session = SITES[0], run.session
     bodies = {kind: mutant([body], MSGPACK, 0.8) for kind, body in _plain_bodies(run).items()}
-    share, shared = messages.SHARE, run.parties[SITES[1]]._channels[site]
+    share, shared = messages.SHARE, run.parties[SITES[1]]._setup.keys.channels[site]
 
     def shares(data: bytes) -> None:
         for sender, envelope in read_shares(session, data).items():
@@ -174,6 +197,12 @@ def signed_targets(run: Run) -> list[Target]:
             60_000,
             plan(messages.Request, messages.UNMASK, CENTRE, 1),
             lambda data: check_request(session, 1, CONTEXT, site, data, SITES),
+        ),
+        Target(
+            "release, signed",
+            50_000,
+            plan(messages.Release, messages.RELEASE, CENTRE, 1),
+            lambda data: check_seeds(session, run.directory, 1, read_release(session, 1, data)),
         ),
         *_encrypted_targets(run, bodies),
         _consent_target(run),

@@ -13,6 +13,7 @@ from consortium.engine.queries import SiteNote, encode_note
 from consortium.engine.run_context import RunContext
 from consortium.secagg import CENTRE, Hub, Party
 from consortium.secagg.key_directory import Directory, Session, read_keys
+from consortium.secagg.release import release_of
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
@@ -72,6 +73,10 @@ class Run:
             self.hub.receive_contribution(message)
         self.request = self.hub.request(1)
         self.unmaskings = [self.parties[name].unmask(1, self.request) for name in there]
+        for message in self.unmaskings:
+            self.hub.receive_unmasking(message)
+        total = self.hub.sum(1)
+        self.release = release_of(total, CONTEXT, total.sum, shown=True)
 
     @property
     def keyring(self) -> dict[str, bytes]:
