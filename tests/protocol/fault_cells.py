@@ -412,8 +412,8 @@ def _judge(
 def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
     """First round that a site has no part in, if it stops before a write."""
     if at.what.startswith("ledgers/"):
-        heads = [w.what for w in writes if w.what.startswith(f"ledgers/{at.who}/")]
-        return 1 + heads.index(at.what)
+        before = [w for w in writes[: writes.index(at)] if w.who == at.who and w.where == "ledger"]
+        return int(before[-1].what.split("/")[1]) if before else None
     if at.where == "cache" or at.what.endswith("/shares"):
         return 1
     found = re.search(r"/(\d+)/(\w+)", at.what)
