@@ -169,7 +169,7 @@ class Hub:
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
         limit = self.session.limits.contribution(largest)
         parts = contribution.part(data, limit)
-        opened = self._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, limit)
+        opened = self.session.unseal(messages.CONTRIBUTION, parts.envelope, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
         tally.add(
@@ -214,7 +214,7 @@ class Hub:
         ProtocolError
             If it is unsound, not due, or an answer to another request.
         """
-        opened = self._setup.known.unseal(data, messages.UNMASKING, self.session.limits.unmasking)
+        opened = self.session.unseal(messages.UNMASKING, data, self.session.limits.unmasking)
         tally = self._tally(opened.round)
         after = tally.after("unmasking")
         body = self._setup.known.decrypt(messages.Unmasking, opened)

@@ -30,10 +30,6 @@ class HubKeys:
     directory: Directory
     channels: Mapping[str, bytes]
 
-    def unseal(self, data: bytes, kind: str, limit: int) -> Opened:
-        """Check who has signed a message of a kind."""
-        return self.session.unseal(kind, data, limit)
-
     def decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
         """Decrypt and decode what a site sent to the hub alone."""
         if opened.sender == CENTRE:

@@ -90,7 +90,7 @@ class Round:
         """Decrypt what a site sent to the hub; its masks are on it."""
         hub = self.wire.hub
         parts = contribution_module.part(contribution, 1 << 16)
-        opened = hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
+        opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
         return ring_of(hub._setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
 
 
@@ -124,7 +124,7 @@ def seeds_open(game: Round, body: messages.Request) -> bool:
     opener, answers = Opener(hub.session, hub._setup.known.directory, tally), {}
     for site in body.survivors:
         answer = game.wire.parties[site].unmask(NUMBER, request)
-        opened = hub._setup.known.unseal(answer, messages.UNMASKING, 1 << 16)
+        opened = hub.session.unseal(messages.UNMASKING, answer, 1 << 16)
         answers[site] = hub._setup.known.decrypt(messages.Unmasking, opened)
     try:
         found = []
@@ -154,7 +154,7 @@ def both_seeds_open(game: Round, victim: str) -> bool:
         told = lists[lost := 2 * place // len(holders)]
         body = game.lists(told, (victim,) if lost else ())
         answer = game.wire.parties[holder].unmask(NUMBER, game.signed(body))
-        opened = hub._setup.known.unseal(answer, messages.UNMASKING, 1 << 16)
+        opened = hub.session.unseal(messages.UNMASKING, answer, 1 << 16)
         sent = hub._setup.known.decrypt(messages.Unmasking, opened)
         ours = owners(holder).index(victim)
         shares[lost][holder] = sent.lost[0] if lost else sent.survivors[ours]

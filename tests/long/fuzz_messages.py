@@ -214,12 +214,12 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
 
     def contribution(data: bytes) -> None:
         parts = contribution_module.part(data, 1 << 16)
-        opened = hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 1 << 16)
+        opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES)
         tally.add(site, hub._setup.known.unload(opened, parts), parts.manifest)
 
     def unmasking(data: bytes) -> None:
-        opened = hub._setup.known.unseal(data, messages.UNMASKING, 1 << 16)
+        opened = hub.session.unseal(messages.UNMASKING, data, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
         tally.opened = dict.fromkeys(SITES[:3])
         tally.survivors, tally.request = SITES[:3], run.request

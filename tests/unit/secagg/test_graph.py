@@ -113,7 +113,7 @@ def test_a_vector_carries_its_own_mask_and_its_neighbours_masks_only() -> None:
     wire = Wire(SMALL).set_up()
     party, zeros = wire.parties["s0"], np.zeros(512, np.uint32)
     parts = contribution.part(party.contribute(1, context(1), zeros), 10**6)
-    opened = wire.hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
     masked = np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
     known, own = party.directory, party._member.own
     private = mask_private(party.session.digest, "s0", 1, own.mask_seed(1))
@@ -202,7 +202,7 @@ def _opened(wire: Wire, victim: str, lists: dict[str, str | None]) -> dict[str, 
         body = lists_of(SMALL.run, survivors, (lost,) if lost else (), 1, context(1))
         answer = wire.parties[holder].unmask(1, as_centre(SMALL.run, "unmask", 1, body))
         plain: Any = wire.hub._setup.known.decrypt(
-            messages.Unmasking, wire.hub._setup.known.unseal(answer, messages.UNMASKING, 10**6)
+            messages.Unmasking, wire.hub.session.unseal(messages.UNMASKING, answer, 10**6)
         )
         held = [s for s in survivors if s in _graph(wire).owners(holder)]
         if victim == lost and plain.lost:

@@ -26,7 +26,7 @@ def masked(wire: Wire, site: str, number: int, about: bytes) -> Ring:
     """A vector of zeros as the hub sees it once the channel's encryption is off."""
     sent = wire.parties[site].contribute(number, about, np.zeros(ENTRIES, np.uint32))
     parts = contribution.part(sent, 10**6)
-    opened = wire.hub._setup.known.unseal(parts.envelope, messages.CONTRIBUTION, 10**6)
+    opened = wire.hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 10**6)
     return np.frombuffer(wire.hub._setup.known.unload(opened, parts).masked, np.uint32).copy()
 
 
