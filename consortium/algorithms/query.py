@@ -1,0 +1,125 @@
+"""What is asked and what is released: the two messages between an algorithm's halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.privacy.bounds import Bound
+
+Array = NDArray[Any]
+Argument = Array | float | int | str
+Released = Literal["sum", "each"]
+Form = tuple[int, ...] | type[float] | type[int] | type[str]
+Fixed = Mapping[str, Argument | Callable[[], Array]]
+
+MOST_ENTRIES = 50_000_000
+"""Of a message: 400 MB."""
+MOST_ENTRIES_A_ROUND = 5_000_000
+"""Of a message of which there are hundreds: 40 MB each."""
+MOST_MOMENT_FEATURES = 6_000
+"""Whose second moment is released: 18 million numbers, 144 MB a message and 288 MB in memory."""
+MOST_SOLVED_FEATURES = 3_000
+"""Whose second moment is solved as a whole: 4.5 million numbers a message."""
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One or more equal releases that an algorithm may make, known before any data is read.
+
+    ``share`` is the part of the whole budget (of μ²) that all ``rounds``
+    together may use; the shares of an algorithm add up to one. ``arguments`` holds
+    the form of every argument that a query of this stage has: the shape of an array,
+    or the type of anything else. A site refuses a query of another form unread. ``fixed`` holds the
+    value of each argument that study and sizes decide, or a function that works a large one out: a
+    site refuses a query with another value, and computes with its own. ``released`` says what
+    is: one noisy sum over everyone, or each site's own answer with noise enough to stand
+    alone. ``neighbours`` holds each site's: before it answers, a site reads what they and it itself
+    answered in the rounds before, from them and not from the centre.
+    """
+
+    stage: str
+    statistic: str
+    entries: int
+    bound: Bound
+    rounds: int
+    share: float
+    arguments: Mapping[str, Form] = field(default_factory=dict)
+    released: Released = "sum"
+    neighbours: tuple[tuple[int, ...], ...] = ()
+    fixed: Fixed = field(default_factory=dict, compare=False)  # arrays have no one truth value
+
+
+def form_of(value: Argument) -> Form:
+    """Shape of an array, or the type of anything else."""
+    return value.shape if isinstance(value, np.ndarray) else type(value)
+
+
+def forms_of(arguments: Mapping[str, Argument]) -> dict[str, Form]:
+    """Form of every argument."""
+    return {name: form_of(value) for name, value in arguments.items()}
+
+
+@dataclass(frozen=True)
+class NeighbourAnswers:
+    """What a site and its neighbours answered so far in a stage among neighbours.
+
+    Parameters
+    ----------
+    site : int
+        Index of the site that listens.
+    answers : array, shape (rounds, sites, entries)
+        In the statistic's units, noise and all. Whoever missed a round is there with the answer
+        before, or with zeros; so is, with zeros, who is no neighbour.
+    """
+
+    site: int
+    answers: Array
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the centre asks of every site in one round.
+
+    Parameters
+    ----------
+    stage : str
+        Name of the planned release that this round draws on.
+    statistic : str
+        Key of the algorithm's ``statistics``.
+    arguments : mapping
+        Public arguments (arrays, numbers, names).
+    neighbour_answers : NeighbourAnswers, optional
+        Put in by the site that is asked, if the stage is among neighbours; the centre sends none.
+    site : int
+        Index of the site that is asked; put in by that site, and never sent.
+    """
+
+    stage: str
+    statistic: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    neighbour_answers: NeighbourAnswers | None = None
+    site: int = 0
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the centre learns of a query: the noisy mean over all units of all sites.
+
+    Parameters
+    ----------
+    values : array
+        Flat, with the planned number of entries; for a release of each site, one row per site.
+    deviation : float
+        Standard deviation of the noise in each entry, of the noisiest row; 0 without privacy.
+    sites : tuple of int
+        Whose answers are in it, in the order of the rows, as indices into the study's sites.
+    """
+
+    values: Array
+    deviation: float
+    sites: tuple[int, ...] = ()

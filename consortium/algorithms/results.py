@@ -1,0 +1,92 @@
+"""What an algorithm returns: arrays, numbers, tables, sets of maps, and what people call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from consortium.algorithms.findings import Cell, ImageSet
+
+Array = NDArray[Any]
+
+MOST_ROWS = 1_000
+"""Of a table in a result."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A result as a table.
+
+    Parameters
+    ----------
+    caption : str
+        One sentence for readers.
+    columns : tuple of str
+        Headings.
+    rows : tuple of tuple
+        Numbers, words, and findings, which may stay untold.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Captions:
+    """What people call an algorithm's results.
+
+    Parameters
+    ----------
+    column : str
+        One column of the loadings: component, pair, mean.
+    headline : str
+        The finding in one sentence, or empty; it leads the page.
+    meaning : str
+        What a number of the loadings is, in one sentence.
+    sign : bool
+        Whether a column may as well be turned around in all views.
+    found : bool
+        Whether anything stands out of noise and chance; if not, the page says so first.
+    columns_found : tuple of bool
+        Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
+        all do, or none.
+    """
+
+    column: str = "component"
+    headline: str = ""
+    meaning: str = "Weight of each feature in a component."
+    sign: bool = False
+    found: bool = True
+    columns_found: tuple[bool, ...] = ()
+
+    def is_found(self, column: int) -> bool:
+        """Whether a column of the loadings, counted from 0, stands out."""
+        return self.columns_found[column] if self.columns_found else self.found
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an algorithm returns: public arrays by name, and numbers for the report."""
+
+    arrays: Mapping[str, Array]
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+    maps: str = ""
+    """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
+    fine: bool = False
+    noise: float = 0.0
+    """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""
+    loadings: str = ""
+    """Name of the D x K array over all views' entries that is to be written view by view."""
+    told: str = ""
+    """Name of a D x K array that is true where loadings stand out of noise and chance: the page
+    draws no others. Empty: all do."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """Tables for the report and for TSV files. Where the first heading is `captions.column`, a row
+    tells about the column of the loadings with that number."""
+    captions: Captions = field(default_factory=Captions)
+    images: Mapping[str, ImageSet] = field(default_factory=dict)
+    """Named sets of maps, each written as one image file, with what is known of each map."""

@@ -1,0 +1,172 @@
+"""What is public about the data of a study: sizes, views and places, never derived from values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from consortium.errors import StudyError
+from consortium.privacy.bounds import Unit
+
+Array = NDArray[Any]
+
+
+def units_of(unit: Unit, lengths: Sequence[int]) -> int:
+    """Units of privacy of persons with so many volumes each."""
+    return len(lengths) if unit == "subject" else sum(lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the voxels of a study are: public.
+
+    Parameters
+    ----------
+    coordinates : array, shape (D, 3)
+        Centres of the features' voxels in mm.
+    volume : float
+        Of a voxel, in mm³.
+    fine : array, shape (V, 3), optional
+        Centres of the voxels of full-resolution maps; by default the same.
+    """
+
+    coordinates: Array
+    volume: float
+    fine: Array | None = None
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many numbers describe a person, whoever it is: public.
+
+    Parameters
+    ----------
+    features : int
+        D, rows of every data block (voxels in the study's mask, regions, entries of all views).
+    voxels : int
+        V, rows of a full-resolution map; 0 if they are the features.
+    views : tuple of (str, int)
+        Name and number of entries of every view of a study of feature vectors.
+    places : Places, optional
+        Where the features are, if they are voxels.
+    """
+
+    features: int
+    voxels: int = 0
+    views: tuple[tuple[str, int], ...] = ()
+    places: Places | None = field(default=None, compare=False, repr=False)
+
+    def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
+        """Put the sites' sizes beside it."""
+        sizes = tuple(subjects), tuple(samples)
+        return Shape(self.features, *sizes, unit, self.voxels, self.views, places=self.places)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is public about the data: never derived from anybody's values.
+
+    Parameters
+    ----------
+    features : int
+        D, rows of every data block (voxels in the study's mask).
+    subjects : tuple of int
+        M_s, persons per site, in the order of the study's sites.
+    samples : tuple of int
+        N_s, volumes per site.
+    unit : {'subject', 'timepoint'}
+    voxels : int
+        V, rows of a full-resolution map; 0 if they are the features.
+    views : tuple of (str, int)
+        Name and number of entries of every view of a study of feature vectors, which stacks them:
+        their sum is D.
+    sites : tuple of str
+        Names of the sites that take part; a plan fills them in.
+    noise : float
+        Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
+        it in, and 0 stands for no noise.
+    places : Places, optional
+        Where the features are, if they are voxels.
+
+    Examples
+    --------
+    >>> views = (("clinic", 3), ("age", 1))
+    >>> shape = Shape(4, (30, 20), (30, 20), "subject", views=views)
+    >>> shape.units, shape.view_slice("clinic", "analysis.view"), shape.mean_length
+    ((30, 20), slice(0, 3, None), 1.0)
+    >>> shape.single_entry("age", "analysis.target", "name a view of one number")
+    3
+    """
+
+    features: int
+    subjects: tuple[int, ...]
+    samples: tuple[int, ...]
+    unit: Unit
+    voxels: int = 0
+    views: tuple[tuple[str, int], ...] = ()
+    sites: tuple[str, ...] = ()
+    noise: float = 0.0
+    places: Places | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def map_rows(self) -> int:
+        """Rows of a full-resolution map."""
+        return self.voxels or self.features
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Units of privacy per site."""
+        return self.subjects if self.unit == "subject" else self.samples
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of volumes per person."""
+        return sum(self.samples) / sum(self.subjects)
+
+    def view_slice(self, name: str, field: str) -> slice:
+        """Entries of a view within a person's vector.
+
+        Parameters
+        ----------
+        name : str
+            The view's name in the study.
+        field : str
+            Field of the study that names it, for the message.
+
+        Raises
+        ------
+        StudyError
+            If the study has no such view.
+        """
+        start = 0
+        for view, size in self.views:
+            if view == name:
+                return slice(start, start + size)
+            start += size
+        known = ", ".join(view for view, _ in self.views) or "none"
+        raise StudyError(f"field '{field}': there is no view '{name}'; name one of {known}.")
+
+    def single_entry(self, name: str, field: str, remedy: str) -> int:
+        """Place of a view of one entry within a person's vector.
+
+        Parameters
+        ----------
+        name, field
+            As in `view_slice`.
+        remedy : str
+            What to do if the view has more, for the message.
+
+        Raises
+        ------
+        StudyError
+            If the study has no such view, or it has more entries.
+        """
+        found = self.view_slice(name, field)
+        if found.stop - found.start != 1:
+            raise StudyError(
+                f"field '{field}': view '{name}' has {found.stop - found.start} entries; {remedy}."
+            )
+        return int(found.start)
