@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 
 import dp_accounting
@@ -32,13 +33,19 @@ def cross_check(losses: Iterable[float], delta: float) -> CrossCheck:
     counts: dict[float, int] = {}
     for mu in losses:
         counts[mu] = counts.get(mu, 0) + 1
-    epsilon = 0.0
-    if any(math.isinf(mu) for mu in counts):
-        epsilon = math.inf
-    elif counts:
-        accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
-        for mu, count in counts.items():
-            if mu > 0:
-                accountant.compose(dp_accounting.GaussianDpEvent(1.0 / mu), count)
-        epsilon = float(accountant.get_epsilon(delta))
+    epsilon = _composed(tuple(sorted(counts.items())), delta)
     return CrossCheck("dp-accounting", version("dp-accounting"), epsilon)
+
+
+@lru_cache(maxsize=64)  # seconds, and a run's outputs ask for the same twice
+def _composed(counts: tuple[tuple[float, int], ...], delta: float) -> float:
+    """ε of so many releases of each μ."""
+    if any(math.isinf(mu) for mu, _ in counts):
+        return math.inf
+    if not counts:
+        return 0.0
+    accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    for mu, count in counts:
+        if mu > 0:
+            accountant.compose(dp_accounting.GaussianDpEvent(1.0 / mu), count)
+    return float(accountant.get_epsilon(delta))

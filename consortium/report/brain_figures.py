@@ -6,6 +6,7 @@ not touched, so that a flow or a notebook may draw at the same time.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ THRESHOLD = 3.0
 """Voxels of a map of z-scores with a smaller |z| are not drawn."""
 SMOOTH = 2.0
 """Maps are drawn on voxels of this size in mm, interpolated linearly: a peak never grows."""
+_DRAWING = threading.Lock()
 
 
 def draw_map(
@@ -51,8 +53,10 @@ def draw_map(
             warnings.filterwarnings("ignore", message=message)
         image = _finer(grid.image(values))
         return (
-            to_picture(
-                _glass(image, threshold, top),
+            _glass(
+                image,
+                threshold,
+                top,
                 f"{name} seen through a glass brain from the side, the back and above",
             ),
             to_picture(
@@ -62,21 +66,25 @@ def draw_map(
         )
 
 
-def _glass(image: Any, threshold: float, top: float) -> Figure:
+def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:
+    with _DRAWING:  # one brain for all threads
+        display = _glass_brain()
+        display.add_overlay(image, threshold=threshold, vmin=-top, vmax=top, cmap=PALETTE)
+        try:
+            return to_picture(display.frame_axes.figure, text)
+        finally:
+            for shown in display.axes.values():
+                for drawn in tuple(shown.ax.images):
+                    drawn.remove()
+
+
+@lru_cache(maxsize=1)  # its outlines are 800 curves, the same for every map
+def _glass_brain() -> Any:
+    """Glass brain without a map."""
     from nilearn.plotting import plot_glass_brain
 
     figure = Figure(figsize=SIZE, dpi=DOTS)
-    plot_glass_brain(
-        image,
-        figure=figure,
-        threshold=threshold,
-        vmax=top,
-        plot_abs=False,
-        symmetric_cbar=True,  # red is positive, even where nothing is negative
-        cmap=PALETTE,
-        colorbar=False,
-    )
-    return figure
+    return plot_glass_brain(None, figure=figure, plot_abs=False, colorbar=False)
 
 
 def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float) -> Figure:
@@ -106,7 +114,7 @@ def _template() -> Any:
     # Importing nilearn costs seconds, which only those who draw should pay.
     from nilearn.datasets import load_mni152_template
 
-    return load_mni152_template(resolution=1)
+    return load_mni152_template(resolution=2)
 
 
 def _finer(image: Any) -> Any:
