@@ -87,6 +87,11 @@ class Grid:
         content.update((np.round(self.affine, 4) + 0.0).astype("<f8").tobytes())
         return content.hexdigest()
 
+    @cached_property
+    def edge(self) -> float:
+        """Edge in mm of a cube as large as a voxel."""
+        return float(np.cbrt(abs(np.linalg.det(self.affine[:3, :3]))))
+
     def image(self, values: NDArray[Any]) -> nib.Nifti1Image:
         """Put values back in their places; voxels outside the mask are zero.
 

@@ -36,6 +36,15 @@ def share_inside(places: Places, shape: tuple[int, ...]) -> float:
     return float(((places >= -0.5) & (places <= last)).all(axis=0).mean())
 
 
+def lies_in(grid: Grid, affine: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Which voxels of an image of this affine and shape lie in the grid's mask: (I, J, K)."""
+    to_grid = np.linalg.inv(grid.affine) @ affine
+    voxels = np.indices(shape[:3], dtype=np.float32).reshape(3, -1)
+    places = to_grid[:3, :3] @ voxels + to_grid[:3, 3:]
+    inside = sample(grid.mask.astype(np.uint8), np.asarray(places), order=0)
+    return inside.reshape(shape[:3]).astype(bool)
+
+
 def sample(volume: NDArray[Any], places: Places, order: int) -> NDArray[Any]:
     """Values of a volume at the places, by splines of an order; zero outside it.
 

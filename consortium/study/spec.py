@@ -71,17 +71,36 @@ class DataSection(Section):
         description="Gaussian smoothing of the maps after their release, FWHM in mm: it takes the "
         "noise of privacy down and costs no privacy.",
     )
-    smoothing: float = Field(
-        default=0.0, ge=0, le=40, description="Gaussian smoothing of every volume, FWHM in mm."
+    smoothing: float | None = Field(
+        default=None,
+        ge=0,
+        le=40,
+        description="Gaussian smoothing of every volume, FWHM in mm. By default what turns an "
+        "image's own voxels into voxels of the grid's size, √(grid² − own²), so that a coarse grid "
+        "averages and does not sample points; an image on the grid stays as it is.",
     )
     detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
         default="linear",
         description="Polynomial trend taken out of each voxel's course, subject by subject.",
     )
+    high_pass: float | None = Field(
+        default=None,
+        gt=0,
+        lt=10,
+        description="Frequency in Hz below which courses are taken out, in one projection with "
+        "trends and confounds.",
+    )
+    low_pass: float | None = Field(
+        default=None,
+        gt=0,
+        lt=10,
+        description="Frequency in Hz above which courses are taken out, in the same projection.",
+    )
     confounds: tuple[str, ...] = Field(
         default=(),
         description="Columns of each subject's confounds TSV to regress out; a name ending in * "
-        "stands for all columns that begin so.",
+        "stands for all columns that begin so. Persons without outlier volumes may lack "
+        "motion_outlier* and non_steady_state_outlier*.",
     )
     standardize: Literal["none", "subject", "voxel"] = Field(
         default="subject",
@@ -100,6 +119,15 @@ class DataSection(Section):
         ge=2,
         description="If given, every subject must have exactly this many volumes.",
     )
+
+    @model_validator(mode="after")
+    def _leaves_a_band(self) -> DataSection:
+        if self.high_pass and self.low_pass and self.high_pass >= self.low_pass:
+            raise ValueError(
+                f"high_pass ({self.high_pass:g} Hz) must lie below low_pass "
+                f"({self.low_pass:g} Hz); correct one."
+            )
+        return self
 
 
 class PrivacySection(Section):

@@ -13,7 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Compares, SiteData
+from consortium.algorithms.base import Compares
 from consortium.errors import ConsortiumError, DataError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
@@ -27,6 +27,7 @@ from site_agent.approval.approval import Approval, Terms, approve, post_withdraw
 from site_agent.config import SiteConfig
 from site_agent.data.survey import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
+from site_agent.images.oddities import oddities
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
@@ -60,7 +61,8 @@ class Inspection:
     problems : tuple of str
         Why the site would refuse; none if it would not.
     notes : tuple of str
-        What the study states of the site and its data contradict; the site answers all the same.
+        What the study states of the site and its data contradict, and images that look odd; the
+        site answers all the same.
     """
 
     signed: SignedStudy
@@ -193,17 +195,20 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),
-        notes=_compare(plan, config.name, data) if plan and not problems else (),
+        notes=_notes(plan, config.name, data) if plan and not problems else (),
     )
 
 
-def _compare(plan: Plan, site: str, data: SiteData) -> tuple[str, ...]:
-    """What differs between the site's data and what the study states of them."""
+def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
+    """What the study states and the data contradict, and images that look odd."""
     algorithm = REGISTRY[plan.study.algorithm]
-    if not isinstance(algorithm, Compares):
-        return ()
-    index = plan.study.sites.index(site)
-    return algorithm.compare(plan.study.analysis, plan.shape, index, data)
+    notes: list[str] = []
+    if isinstance(algorithm, Compares):
+        index = plan.study.sites.index(site)
+        notes += algorithm.compare(plan.study.analysis, plan.shape, index, data)
+    if isinstance(data, SiteDataset):
+        notes += oddities(data.survey.subjects, plan.study.data)
+    return tuple(notes)
 
 
 def say_yes(

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 
+OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
+"""Columns of which fMRIPrep writes one for each such volume: who has none, has no column."""
+
 
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
     """Read confounds as a matrix.
@@ -20,7 +23,8 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     path : Path
         A TSV table with a header line and one line per volume.
     patterns : sequence of str
-        Names of columns; one that ends in ``*`` stands for all that begin so.
+        Names of columns; one that ends in ``*`` stands for all that begin so. Of `OUTLIERS` there
+        need not be any.
     volumes : int
         T, lines that there must be.
 
@@ -62,7 +66,7 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
         found = [name for name in header if name.startswith(prefix)]
     else:
         found = [name for name in header if name == pattern]
-    if not found:
+    if not found and pattern not in OUTLIERS:
         msg = f"{path} has no column '{pattern}'; add it or change the study's confounds."
         raise DataError(msg)
     return found

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
+from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid
-from consortium.space.sampling import sample, voxel_places
+from consortium.space.sampling import lies_in, sample, voxel_places
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
 from consortium.study.spec import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
-from site_agent.images.nifti import open_series, same_grid
+from site_agent.images.nifti import open_series, repetition_time, same_grid
 from site_agent.images.volumes import iterate_volumes, stored_places
 
 Block = NDArray[np.float32]
@@ -64,7 +66,7 @@ def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
     """Load one run: all steps but standardization; shape (T, D)."""
     series = read_series(run.bold, data.smoothing, grid)
     peaks = _peaks(series)
-    regressors = _confounds(run, data, len(series))
+    regressors = np.hstack([_confounds(run, data, len(series)), _band(run, data, len(series))])
     project_out(series, design(len(series), DEGREES[data.detrend], regressors), run.bold)
     # A course that was nothing but trend must not be blown up to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
@@ -74,14 +76,15 @@ def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
     return series
 
 
-def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
+def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
     """Read the study's voxels of an image, volume by volume.
 
     Parameters
     ----------
     path : Path
-    smoothing : float
-        FWHM in mm; done on the image's own grid, so that it comes before a coarser one.
+    smoothing : float or None
+        FWHM in mm; done on the image's own grid, so that it comes before a coarser one. None for
+        what turns the image's voxels into voxels of the grid's size.
     grid : Grid
 
     Returns
@@ -103,14 +106,25 @@ def read_series(path: Path, smoothing: float, grid: Grid) -> Block:
             row[:] = voxels
             _check_finite(path, number, row)
     else:
-        sigma = smoothing / FWHM_PER_SIGMA / np.linalg.norm(image.affine[:3, :3], axis=0)
+        own = voxel_sizes(image.affine)
+        width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
+        sigma = (width if smoothing is None else smoothing) / FWHM_PER_SIGMA / own
         places = None if same else voxel_places(image.affine, grid)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
-            smooth = ndimage.gaussian_filter(volume, sigma) if smoothing else volume
+            brain = _zero_outside(volume, image, grid)
+            smooth = ndimage.gaussian_filter(brain, sigma) if sigma.any() else brain
             row[:] = smooth[grid.mask] if places is None else sample(smooth, places, order=3)
             _check_finite(path, number, row)
     return series
+
+
+def _zero_outside(volume: Block, image: nib.Nifti1Image, grid: Grid) -> Block:
+    """Put zero for what is not finite outside the mask: filters would carry it inside."""
+    if np.isfinite(volume).all():
+        return volume
+    inside = lies_in(grid, image.affine, image.shape)
+    return np.where(inside | np.isfinite(volume), volume, np.float32(0))
 
 
 def _check_finite(path: Path, number: int, row: NDArray[np.float32]) -> None:
@@ -166,8 +180,8 @@ def project_out(series: Block, basis: NDArray[np.float64], where: Path) -> None:
     """
     volumes, rank = basis.shape
     if rank >= volumes:
-        msg = f"{where} has {volumes} volumes, no more than trends and confounds ({rank}); "
-        raise DataError(msg + "regress fewer confounds out.")
+        msg = f"{where} has {volumes} volumes, no more than trends, band and confounds ({rank}); "
+        raise DataError(msg + "regress fewer confounds out, or widen the band.")
     if not rank:
         return
     # Rounding is relative to what is subtracted: the mean is large and goes first.
@@ -209,9 +223,43 @@ def _peaks(series: Block) -> Block:
     return np.asarray(np.maximum(series.max(axis=0), -series.min(axis=0)))
 
 
-def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64] | None:
+def frequencies_outside(
+    volumes: int, step: float, high_pass: float | None, low_pass: float | None
+) -> NDArray[np.float64]:
+    """Cosines whose frequency lies below or above a band: what a filter takes out.
+
+    Parameters
+    ----------
+    volumes : int
+        T.
+    step : float
+        Seconds from volume to volume.
+    high_pass, low_pass : float or None
+        Ends of the band in Hz.
+
+    Returns
+    -------
+    array, shape (T, C)
+        Of the discrete cosine transform (type II), without its constant.
+    """
+    order = np.arange(1, volumes)
+    frequency = order / (2.0 * volumes * step)
+    outside = frequency < (high_pass or 0.0)
+    outside |= frequency > (np.inf if low_pass is None else low_pass)
+    times = (np.arange(volumes) + 0.5) / volumes
+    return np.asarray(np.cos(np.pi * np.outer(times, order[outside])))
+
+
+def _band(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
+    if data.high_pass is None and data.low_pass is None:
+        return np.zeros((volumes, 0))
+    step = repetition_time(run.bold)
+    return frequencies_outside(volumes, step, data.high_pass, data.low_pass)
+
+
+def _confounds(run: Run, data: DataSection, volumes: int) -> NDArray[np.float64]:
     if not data.confounds:
-        return None
+        return np.zeros((volumes, 0))
     if run.confounds is None:
         msg = f"{run.bold} has no confounds table beside it; add its desc-confounds_timeseries.tsv."
         raise DataError(msg)

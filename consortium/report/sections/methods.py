@@ -69,10 +69,16 @@ def _parameters(study: Study) -> dict[str, Any]:
 def image_methods(data: DataSection, grid: Grid) -> str:
     """Tell how images were loaded."""
     steps = [f"Images of the task {data.task} in {data.space} space were read at each site"]
-    if data.smoothing:
+    if data.smoothing is None:
+        steps.append("smoothed from their own voxels' size to the grid's")
+    elif data.smoothing:
         steps.append(f"smoothed ({data.smoothing:g} mm FWHM)")
     if data.detrend != "none":
         steps.append(f"freed of a {data.detrend} trend in each voxel")
+    if data.high_pass:
+        steps.append(f"freed of courses below {data.high_pass:g} Hz")
+    if data.low_pass:
+        steps.append(f"freed of courses above {data.low_pass:g} Hz")
     if data.confounds:
         steps.append(f"freed of the confounds {', '.join(data.confounds)}")
     if data.standardize != "none":

@@ -47,6 +47,14 @@ def test_what_is_missing_is_named(table, patterns, volumes, words):
         read_confounds(table, patterns, volumes)
 
 
+def test_who_has_no_outlier_volume_has_no_column_for_one(table):
+    patterns = ["csf", "motion_outlier*", "non_steady_state_outlier*"]
+    np.testing.assert_array_equal(
+        read_confounds(table, patterns, 3), read_confounds(table, ["csf"], 3)
+    )
+    assert read_confounds(table, ["motion_outlier*"], 3).shape == (3, 0)
+
+
 @pytest.mark.parametrize("text", ["n/a", "nan", "inf", "", "two"])
 def test_no_number_after_the_first_line_is_named(table, text):
     table.write_text(TABLE.replace("901.5", text))

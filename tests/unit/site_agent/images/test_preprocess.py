@@ -84,7 +84,7 @@ def test_matches_nilearn_on_resampling(tmp_path):
     image = resample_img(
         nib.load(path), target_affine=AFFINE, target_shape=SHAPE, interpolation="continuous"
     )
-    found = load(path, detrend="none", standardize="none")
+    found = load(path, smoothing=0, detrend="none", standardize="none")
     np.testing.assert_allclose(found, image.get_fdata()[GRID.mask], rtol=1e-4)
 
 
@@ -302,3 +302,91 @@ def test_oblique_grids_are_resampled_onto_the_study(tmp_path):
     path = save(tmp_path / "oblique.nii", np.repeat(ramp[..., None], 3, axis=3), affine)
     expected = 1000 + grid.coordinates @ [2.0, -1.0, 3.0]
     np.testing.assert_allclose(read_series(path, 0.0, grid)[1], expected, rtol=1e-4)
+
+
+def test_a_coarse_grid_averages_finer_voxels_by_default(tmp_path):
+    """Alternating voxels of ±1 about 1000 are sampled as points without smoothing."""
+    fine = np.indices((24, 24, 24)).sum(axis=0) % 2 * 2.0 - 1.0
+    series = np.repeat(1000 + fine[..., None], 3, axis=3).astype(np.float32)
+    affine = AFFINE @ np.diag([0.25, 0.25, 0.25, 1.0])
+    path = save(tmp_path / "fine.nii.gz", series, affine)
+    sampled, averaged = read_series(path, 0.0, GRID)[1], read_series(path, None, GRID)[1]
+    assert np.abs(sampled - 1000).min() > 0.3
+    inside = np.abs(averaged - 1000) < 100  # spline and filter know no values beyond the image
+    assert inside.mean() > 0.5
+    assert np.abs(averaged[inside] - 1000).max() < 1e-2
+
+
+def test_an_image_on_the_grid_is_not_smoothed_by_default(bold):
+    np.testing.assert_array_equal(read_series(bold, None, GRID), read_series(bold, 0.0, GRID))
+
+
+@pytest.mark.parametrize("smoothing", [None, 0.0, 8.0])
+def test_what_is_not_finite_outside_the_mask_is_left_out(tmp_path, smoothing):
+    series = tiny_series()
+    outside = series * GRID.mask[..., None]
+    clean = read_series(save(tmp_path / "clean.nii", outside), smoothing, GRID)
+    outside[~GRID.mask] = np.nan
+    found = read_series(save(tmp_path / "nan.nii", outside), smoothing, GRID)
+    np.testing.assert_array_equal(found, clean)
+
+
+def test_what_is_not_finite_in_the_mask_is_told_even_where_images_are_resampled(tmp_path):
+    series = tiny_series()
+    place = tuple(np.argwhere(GRID.mask)[0])
+    series[place] = np.nan
+    moved = AFFINE.copy()
+    moved[:3, 3] += 0.5
+    with pytest.raises(DataError, match="not finite in volume 1"):
+        read_series(save(tmp_path / "nan.nii", series, moved), None, GRID)
+
+
+def test_a_band_is_what_is_left_between_its_frequencies(tmp_path):
+    """Of cosines at .02, .05 and .15 Hz the middle one passes from .04 to .1 Hz."""
+    volumes, step = 100, 2.0
+    time = (np.arange(volumes) + 0.5) * step
+    slow, middle, fast = (np.cos(2 * np.pi * f * time) for f in (0.02, 0.05, 0.15))
+    rng = np.random.default_rng(5)
+    weights = rng.normal(size=(3, *SHAPE[:3]))
+    series = 1000 + np.tensordot(weights, [slow, middle, fast], axes=(0, 0))
+    path = save(tmp_path / "scan_bold.nii.gz", series.astype(np.float32))
+    path.with_name("scan_bold.json").write_text('{"RepetitionTime": 2.0}')
+    block = load(path, high_pass=0.04, low_pass=0.1, standardize="none", detrend="constant")
+    expected = np.outer(weights[1][GRID.mask], middle)
+    np.testing.assert_allclose(block, expected, atol=2e-3)
+
+
+def test_a_band_agrees_with_nilearns_cosine_filter(tmp_path):
+    from nilearn.signal import clean
+
+    series = tiny_series()
+    path = save(tmp_path / "scan_bold.nii.gz", series)
+    path.with_name("scan_bold.json").write_text('{"RepetitionTime": 2.5}')
+    block = load(path, high_pass=0.03, standardize="none", detrend="constant")
+    wanted = clean(
+        series[GRID.mask].T,
+        filter="cosine",
+        high_pass=0.03,
+        t_r=2.5,
+        standardize=None,
+        detrend=False,
+        standardize_confounds=False,
+    )
+    np.testing.assert_allclose(block, (wanted - wanted.mean(axis=0)).T, rtol=1e-3, atol=1e-3)
+
+
+def test_a_band_without_a_repetition_time_is_one_sentence(bold):
+    with pytest.raises(DataError, match="tells no RepetitionTime"):
+        image = nib.load(bold)
+        image.header.set_xyzt_units(xyz="mm", t="unknown")
+        nib.save(nib.Nifti1Image(np.asarray(image.dataobj), AFFINE, image.header), bold)
+        load(bold, low_pass=0.1)
+
+
+def test_a_band_that_leaves_nothing_is_one_sentence(tmp_path):
+    path = save(tmp_path / "scan_bold.nii.gz", tiny_series())
+    path.with_name("scan_bold.json").write_text('{"RepetitionTime": 2.5}')
+    with pytest.raises(DataError, match="widen the band"):
+        load(path, low_pass=1e-4)
+    with pytest.raises(ValueError, match=r"high_pass .* must lie below low_pass"):
+        DataSection(high_pass=0.1, low_pass=0.05)
