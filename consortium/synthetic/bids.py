@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.space.grid import Grid, template_grid
 from consortium.synthetic.dataset import (
@@ -23,6 +24,42 @@ from consortium.synthetic.networks import network_maps
 from consortium.synthetic.signals import Anatomy, Array, Levels, anatomy, scan
 
 SPACE = "MNI152NLin2009cAsym"
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """How a site's scanner differs from the recipe's levels.
+
+    Parameters
+    ----------
+    gain : float
+        Factor on every value.
+    noise : float
+        Factor on a voxel's noise.
+    """
+
+    gain: float = 1.0
+    noise: float = 1.0
+
+
+@dataclass(frozen=True)
+class Patients:
+    """Persons whose networks differ; they are the last of every site.
+
+    Parameters
+    ----------
+    share : float
+        Part of every site's persons, rounded.
+    weights : dict of str to float
+        What a patient's networks are multiplied with, by name.
+    """
+
+    share: float
+    weights: dict[str, float]
+
+    def among(self, size: int) -> int:
+        """How many of a site's persons they are."""
+        return round(self.share * size)
 
 
 @dataclass(frozen=True)
@@ -49,6 +86,10 @@ class Recipe:
         BIDS label.
     levels : Levels
         How strong signal and nuisances are.
+    scanners : tuple of Scanner
+        One for each site, or none if all are alike.
+    patients : Patients, optional
+        With them, ``participants.tsv`` tells everybody's diagnosis, age and sex.
     """
 
     sites: tuple[str, ...]
@@ -60,6 +101,8 @@ class Recipe:
     repetition_time: float = 2.0
     task: str = "rest"
     levels: Levels = field(default_factory=Levels)
+    scanners: tuple[Scanner, ...] = ()
+    patients: Patients | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -71,12 +114,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Job:
-    """One subject to write: folder of its data set, label, and its own seed."""
+    """One subject to write: folder of its data set, label, its own seed, scanner and diagnosis."""
 
     site: str
     subject: str
     folder: Path
     seed: np.random.SeedSequence
+    scanner: Scanner
+    patient: bool
 
 
 @dataclass(frozen=True)
@@ -133,9 +178,12 @@ def make_consortium(
     made = MadeUp({site: folder / site / "bids" for site in recipe.sites}, folder / "truth")
     require_empty(made.truth)
     jobs = list(_jobs(made, recipe))
+    weights = np.ones(len(names))
+    if recipe.patients:
+        weights *= [recipe.patients.weights.get(name, 1.0) for name in names]
     courses: dict[str, Array] = {}
     with ThreadPoolExecutor(workers) as pool:
-        written = pool.map(lambda job: _write_subject(job, common, recipe), jobs)
+        written = pool.map(lambda job: _write_subject(job, common, recipe, weights), jobs)
         for job, course in zip(jobs, written, strict=True):
             courses[f"{job.site}_sub-{job.subject}"] = course
             progress(job.site)
@@ -145,24 +193,43 @@ def make_consortium(
 
 def _jobs(made: MadeUp, recipe: Recipe) -> Iterator[Job]:
     """Start every data set and list its subjects, each with a seed of its own."""
-    for number, (site, size) in enumerate(zip(recipe.sites, recipe.sizes, strict=True)):
+    scanners = recipe.scanners or (Scanner(),) * len(recipe.sites)
+    each = zip(recipe.sites, recipe.sizes, scanners, strict=True)
+    for number, (site, size, scanner) in enumerate(each):
         subjects = [f"{index + 1:03d}" for index in range(size)]
-        start_dataset(made.sites[site], f"Made-up resting-state data of {site}", subjects)
+        well = size - (recipe.patients.among(size) if recipe.patients else 0)
+        columns = {}
+        if recipe.patients:
+            columns = _people(np.random.SeedSequence(recipe.seed, spawn_key=(number,)), size, well)
+        start_dataset(made.sites[site], f"Made-up resting-state data of {site}", subjects, columns)
         for index, subject in enumerate(subjects):
             seed = np.random.SeedSequence(recipe.seed, spawn_key=(number, index))
-            yield Job(site, subject, made.sites[site], seed)
+            yield Job(site, subject, made.sites[site], seed, scanner, index >= well)
 
 
-def _write_subject(job: Job, common: Anatomy, recipe: Recipe) -> Array:
+def _people(seed: np.random.SeedSequence, size: int, well: int) -> dict[str, list[str]]:
+    """Columns of ``participants.tsv``."""
+    generator = np.random.default_rng(seed)
+    ages = generator.integers(18, 66, size)
+    sexes = generator.choice(["F", "M"], size)
+    diagnoses = ["control"] * well + ["patient"] * (size - well)
+    return {"diagnosis": diagnoses, "age": [str(age) for age in ages], "sex": list(sexes)}
+
+
+def _write_subject(
+    job: Job, common: Anatomy, recipe: Recipe, weights: NDArray[np.float64]
+) -> Array:
     """Draw and write one subject; returns the true courses (R x T)."""
     generator = np.random.default_rng(job.seed)
     volumes = recipe.volumes
     if not isinstance(volumes, int):
         volumes = int(generator.integers(volumes[0], volumes[1], endpoint=True))
-    drawn = scan(generator, common, volumes, recipe.levels)
+    levels = replace(recipe.levels, noise=recipe.levels.noise * job.scanner.noise)
+    drawn = scan(generator, common, volumes, levels, weights if job.patient else None)
     grid, pause = common.grid, recipe.repetition_time
     run = Run(job.subject, recipe.task, SPACE, pause)
-    image = stored_image(drawn.volumes, grid.mask, grid.affine, pause)
+    scanned = drawn.volumes * np.float32(job.scanner.gain)
+    image = stored_image(scanned, grid.mask, grid.affine, pause)
     write_run(job.folder, run, image, drawn.confounds)
     return drawn.courses
 

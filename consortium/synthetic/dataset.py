@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,12 @@ class Run:
     repetition_time: float
 
 
-def start_dataset(folder: Path, name: str, subjects: Iterable[str]) -> None:
+def start_dataset(
+    folder: Path,
+    name: str,
+    subjects: Sequence[str],
+    columns: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Make a BIDS derivatives data set without runs.
 
     Parameters
@@ -46,8 +51,10 @@ def start_dataset(folder: Path, name: str, subjects: Iterable[str]) -> None:
         Made if it is not there; must be empty.
     name : str
         What the data are, for people.
-    subjects : iterable of str
+    subjects : sequence of str
         Labels without ``sub-``.
+    columns : mapping of str to sequence of str, optional
+        Further columns of ``participants.tsv``, in the subjects' order.
 
     Raises
     ------
@@ -63,7 +70,8 @@ def start_dataset(folder: Path, name: str, subjects: Iterable[str]) -> None:
         "GeneratedBy": [{"Name": "cape-consortium"}],
     }
     write_json(folder / "dataset_description.json", description)
-    lines = ["participant_id", *(f"sub-{subject}" for subject in subjects)]
+    table = {"participant_id": [f"sub-{subject}" for subject in subjects], **(columns or {})}
+    lines = ["\t".join(row) for row in [tuple(table), *zip(*table.values(), strict=True)]]
     (folder / "participants.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -100,7 +100,7 @@ def split_over_sites(
         require_empty(bids)
     for number, (site, bids) in enumerate(made.sites.items()):
         own = {f"{index + 1:03d}": piece for index, piece in enumerate(dealt[number :: len(sites)])}
-        start_dataset(bids, f"Stretches of real scans, pseudo-subjects of {site}", own)
+        start_dataset(bids, f"Stretches of real scans, pseudo-subjects of {site}", tuple(own))
         for label, piece in own.items():
             write_run(bids, Run(label, task, SPACE, float(piece.header.get_zooms()[3])), piece)
     nib.save(_brain(series), made.mask)

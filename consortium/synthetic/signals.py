@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage, sparse
+from scipy import ndimage, signal, sparse
 
 from consortium.space.grid import Grid
 from consortium.synthetic.garch import garch_courses
@@ -48,6 +48,10 @@ class Levels:
         Factor on the head's random walk.
     shock, persistence : float
         α and β of the networks' GARCH courses; a larger α makes them more super-Gaussian.
+    autocorrelation : float
+        If not 0, courses are Gaussian instead, and each value has this correlation with the next.
+    weakest : float
+        Strength of the last network over that of the first; between them it falls evenly.
     """
 
     signal: float = 0.02
@@ -57,6 +61,8 @@ class Levels:
     motion: float = 1.0
     shock: float = 0.2
     persistence: float = 0.7
+    autocorrelation: float = 0.0
+    weakest: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +119,13 @@ def anatomy(grid: Grid, maps: Array) -> Anatomy:
     return Anatomy(grid, baseline, maps, _edges(grid, volume), fluid, _smoother(grid.mask))
 
 
-def scan(generator: np.random.Generator, anatomy: Anatomy, volumes: int, levels: Levels) -> Scan:
+def scan(
+    generator: np.random.Generator,
+    anatomy: Anatomy,
+    volumes: int,
+    levels: Levels,
+    weights: NDArray[np.float64] | None = None,
+) -> Scan:
     """Draw one subject.
 
     Parameters
@@ -124,12 +136,15 @@ def scan(generator: np.random.Generator, anatomy: Anatomy, volumes: int, levels:
     volumes : int
         T.
     levels : Levels
+    weights : array, shape (R,), optional
+        What this person's network strengths are multiplied with.
     """
     features, rank = anatomy.maps.shape
-    courses = garch_courses(
-        generator, rank, volumes, shock=levels.shock, persistence=levels.persistence
-    )
+    courses = _courses(generator, rank, volumes, levels)
     strength = np.exp(levels.variability * generator.standard_normal((rank, 1)))
+    strength *= np.linspace(1.0, levels.weakest, rank)[:, None]
+    if weights is not None:
+        strength *= weights[:, None]
     courses = (levels.signal * BASELINE * strength * courses).astype(np.float32)
     motion = levels.motion * random_walk(generator, volumes)
     pulse = generator.standard_normal((1, volumes))
@@ -141,6 +156,26 @@ def scan(generator: np.random.Generator, anatomy: Anatomy, volumes: int, levels:
     data = anatomy.baseline[:, None] + space @ time.astype(np.float32)
     data += np.float32(levels.noise * BASELINE) * (anatomy.smoother @ white)
     return Scan(data, courses, confound_table(motion, data, anatomy.fluid))
+
+
+def _courses(
+    generator: np.random.Generator, rank: int, volumes: int, levels: Levels
+) -> NDArray[np.floating[Any]]:
+    """Draw the networks' courses, shape (R, T), of variance 1."""
+    if not levels.autocorrelation:
+        return garch_courses(
+            generator, rank, volumes, shock=levels.shock, persistence=levels.persistence
+        )
+    return autocorrelated_courses(generator, rank, volumes, levels.autocorrelation)
+
+
+def autocorrelated_courses(
+    generator: np.random.Generator, rank: int, volumes: int, correlation: float
+) -> NDArray[np.float64]:
+    """Draw Gaussian courses of first-order autoregression, shape (R, T), of variance 1."""
+    fresh = generator.standard_normal((rank, volumes))
+    fresh[:, 1:] *= np.sqrt(1.0 - correlation**2)
+    return np.asarray(signal.lfilter([1.0], [1.0, -correlation], fresh, axis=1))
 
 
 def random_walk(generator: np.random.Generator, volumes: int) -> NDArray[np.float64]:

@@ -20,12 +20,21 @@ from rich.console import Console
 from benchmarks.timing import show
 from consortium.coordinator.demo.agents import start_agent
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.demo.prepare import prepare_demo
+from consortium.coordinator.demo.prepare import (
+    agree,
+    clear,
+    found_consortium,
+    make_scans,
+    write_study,
+)
+from consortium.coordinator.demo.story import SITES
 from consortium.study.reader import load_study
+from consortium.synthetic.bids import Recipe
+from consortium.synthetic.signals import Levels
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 
-ROUNDS = 21
+ROUNDS = 13
 
 
 def start_centre(place: DemoFolders) -> subprocess.Popen[bytes]:
@@ -92,6 +101,17 @@ def copy(source: DemoFolders, target: Path) -> DemoFolders:
     return DemoFolders(target)
 
 
+def prepare(root: Path, subjects: int, console: Console) -> DemoFolders:
+    """Make hospitals and the study by rounds."""
+    place = clear(root)
+    recipe = Recipe(SITES, subjects, 1, volumes=80, networks=8, levels=Levels(signal=0.04))
+    make_scans(place, recipe, console)
+    write_study(place.files, "demo-rounds.yaml")
+    found_consortium(place, SITES)
+    agree(place, place.files)
+    return place
+
+
 def main(root: Path, subjects: int) -> None:
     """Kill each of the five parties once."""
     shutil.rmtree(root, ignore_errors=True)
@@ -100,7 +120,7 @@ def main(root: Path, subjects: int) -> None:
     console, seed = Console(), random.randrange(1000)
     random.seed(seed)
     console.print(f"seed {seed}")
-    original = prepare_demo(root / "original", subjects=subjects, seed=1, real=(), console=console)
+    original = prepare(root / "original", subjects, console)
     whole = copy(original, root / "whole")
     run(whole, None, 0)
     rows = [["nobody", "", "", str(charged_once(whole))]]

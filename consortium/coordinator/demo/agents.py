@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from consortium.coordinator.demo.layout import DemoFolders
@@ -28,12 +28,27 @@ def agents(place: DemoFolders, study: Study) -> Iterator[dict[str, subprocess.Po
             process.wait()
 
 
-def start_agent(place: DemoFolders, name: str) -> subprocess.Popen[bytes]:
-    """Start one hospital's agent; it stops after the run."""
+@contextmanager
+def agents_at_work(place: DemoFolders, sites: Sequence[str]) -> Iterator[None]:
+    """Keep every site's agent at work for the duration, whatever studies come."""
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        running += [start_agent(place, name, once=False) for name in sites]
+        yield
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait()
+
+
+def start_agent(place: DemoFolders, name: str, *, once: bool = True) -> subprocess.Popen[bytes]:
+    """Start one hospital's agent; it stops after one run, or at the signal."""
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    mode = ["--once"] if once else []
     with (place.site(name) / "agent.log").open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "site_agent", "start", "--once", "--folder", place.site(name)],
+            [sys.executable, "-m", "site_agent", "start", *mode, "--folder", place.site(name)],
             stdout=log,
             stderr=log,
             env=os.environ | threads,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from consortium.coordinator.run import RunFiles
@@ -32,6 +32,11 @@ class DemoFolders:
             root / "centre",
             root / "output",
         )
+
+    def study(self, name: str) -> RunFiles:
+        """The centre's files of one study of several."""
+        folder = self.root / name
+        return replace(self.files, study=folder / "study.yaml", out=folder / "output")
 
     def site(self, name: str) -> Path:
         """A hospital's own folder."""

@@ -7,13 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from consortium.coordinator.demo.agents import agents
-from consortium.coordinator.demo.prepare import prepare_demo
-from consortium.coordinator.demo.score import score_maps
-from consortium.coordinator.run import run_study
-from consortium.engine.clock import Clock
-from consortium.report.statement import summary
-from consortium.study.reader import load_study
+from consortium.coordinator.demo.one_study import prepare_full_brain, prepare_real, run_one
+from consortium.coordinator.demo.story import tell_story
 
 
 def run_demo(
@@ -25,36 +20,31 @@ def run_demo(
     console: Console,
     full_brain: bool = False,
 ) -> None:
-    """Make hospitals, run the study over their agents, and judge the maps.
+    """Make hospitals, run studies over their agents, and judge what they found.
 
     Parameters
     ----------
     root : Path
         Replaced if it holds an earlier demo.
     subjects : int
-        Per hospital.
+        Per hospital, in the mean.
     seed : int
         Of the made-up scans; noise and keys are never seeded.
     real : sequence of Path
         4-D NIfTI files to deal out instead of making scans up.
     console : Console
     full_brain : bool
-        Scans of 70,000 voxels instead of a coarse grid.
+        One study of scans of 70,000 voxels.
 
     Raises
     ------
     ConsortiumError
         If any part fails.
     """
-    place = prepare_demo(
-        root, subjects=subjects, seed=seed, real=real, console=console, full_brain=full_brain
-    )
-    study = load_study(place.files.study)
-    console.print("Four hospital agents start; each has its own folder, keys and ledger.")
-    with agents(place, study):
-        report = run_study(place.files, Clock(), console)
-    if not real:
-        console.print(score_maps(place, study))
-    maps = getattr(study.analysis, "components", 1)
-    console.print(f"Output: {place.files.out} (open report.html)", soft_wrap=True)
-    console.print(f"{maps} components found; {summary(report)}", soft_wrap=True)
+    if real:
+        run_one(prepare_real(root, real), console)
+    elif full_brain:
+        place = prepare_full_brain(root, subjects=subjects, seed=seed, console=console)
+        run_one(place, console)
+    else:
+        tell_story(root, subjects=subjects, seed=seed, console=console)

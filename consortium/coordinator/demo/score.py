@@ -1,55 +1,90 @@
-"""How well the maps of a demo agree with what its scans were made of."""
+"""How well what a demo's studies found agrees with what its scans were made of."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
 from nilearn.image import resample_img
+from numpy.typing import NDArray
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.report.bids import map_stem
-from consortium.space.study_space import study_space
-from consortium.study.spec import Study
+from consortium.coordinator.run import RunFiles
 
 
-def score_maps(place: DemoFolders, study: Study) -> str:
-    """Compare every true network with its best map.
+@dataclass(frozen=True, eq=False)
+class FoundMaps:
+    """Maps that a study found.
 
-    Returns
-    -------
-    str
-        A line for each network with its correlation, on the study's grid.
+    Parameters
+    ----------
+    image : nibabel.Nifti1Image
+        4-D, one map after the other.
+    expected : tuple of float
+        Expected correlation of each with the truth; empty if the analysis tells none.
     """
-    scores = network_scores(place, study)
-    lines = [f"  {name:<22} {score:.3f}" for name, score in scores.items()]
-    least = min(scores.values())
-    return "\n".join(["Correlation of each true network with its best map:", *lines]) + (
-        f"\nLeast correlation: {least:.3f}"
-    )
+
+    image: nib.Nifti1Image
+    expected: tuple[float, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self.image.shape[3])
 
 
-def network_scores(place: DemoFolders, study: Study) -> dict[str, float]:
-    """Largest absolute correlation of each true network with any map."""
-    space = study_space(study, place.files.study.parent)
-    grid = space.maps if getattr(study.analysis, "maps", False) else space.grid
-    folder = place.files.out / f"tpl-{study.data.space}" / "func"
-    maps = nib.load(folder / f"{map_stem(study, grid)}_components.nii.gz").get_fdata()[grid.mask]
+def found_maps(files: RunFiles) -> FoundMaps:
+    """Read the maps that a study wrote, without those that it did not find."""
+    (path,) = files.out.glob("tpl-*/func/*_components.nii.gz")
+    image = nib.load(path)
+    about = json.loads(Path(str(path).replace(".nii.gz", ".json")).read_text(encoding="utf-8"))
+    values = image.get_fdata(dtype=np.float32).reshape(*image.shape[:3], -1)
+    kept = np.flatnonzero(about.get("Found", [True] * values.shape[3]))
+    told = about.get("Accuracy", [])
+    expected = tuple(float(told[k]["value"]) for k in kept) if told else ()
+    return FoundMaps(nib.Nifti1Image(values[..., kept], image.affine, image.header), expected)
+
+
+def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
+    """Absolute correlation of every true network with every map, in the brain: R x K."""
+    grid: dict[str, Any] = {
+        "target_affine": maps.image.affine,
+        "target_shape": maps.image.shape[:3],
+        "force_resample": True,
+        "copy_header": True,
+    }
+    brain = resample_img(
+        nib.load(place.truth / "mask.nii.gz"), interpolation="nearest", **grid
+    ).get_fdata()
     truth = resample_img(
-        nib.load(place.truth / "networks.nii.gz"),
-        target_affine=grid.affine,
-        target_shape=grid.shape,
-        interpolation="linear",
-        force_resample=True,
-        copy_header=True,
-    ).get_fdata()[grid.mask]
-    names = _network_names(place.truth)
-    count = truth.shape[1]
-    table = np.abs(np.corrcoef(truth.T, maps.T)[:count, count:])
-    return {name: float(row.max()) for name, row in zip(names, table, strict=True)}
+        nib.load(place.truth / "networks.nii.gz"), interpolation="linear", **grid
+    ).get_fdata()
+    found = maps.image.get_fdata()
+    inside = (brain > 0) & found.any(axis=3)
+    both = np.vstack([truth[inside].T, found[inside].T])
+    return np.asarray(np.abs(np.corrcoef(both)[: truth.shape[3], truth.shape[3] :]))
 
 
-def _network_names(truth: Path) -> list[str]:
-    return list(json.loads((truth / "truth.json").read_text(encoding="utf-8"))["networks"])
+def network_names(place: DemoFolders) -> list[str]:
+    """Names of the true networks."""
+    return list(json.loads((place.truth / "truth.json").read_text(encoding="utf-8"))["networks"])
+
+
+def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
+    """Say of every true network how well the best map agrees with it."""
+    if not maps.count:
+        return ["No network was found."]
+    table = agreement(place, maps)
+    lines = ["Correlation of each true network with its best map:"]
+    for name, row in zip(network_names(place), table, strict=True):
+        best = int(row.argmax())
+        own = int(table[:, best].argmax()) == network_names(place).index(name)
+        told = f"  (expected {maps.expected[best]:.2f})" if maps.expected and own else ""
+        lines.append(f"  {name:<23} {row[best]:.2f}{told}")
+    best_maps = table.max(axis=1)
+    lines.append(f"Median {np.median(best_maps):.2f}, least {best_maps.min():.2f}")
+    return lines

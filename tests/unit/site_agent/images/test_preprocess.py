@@ -376,10 +376,10 @@ def test_a_band_agrees_with_nilearns_cosine_filter(tmp_path):
 
 
 def test_a_band_without_a_repetition_time_is_one_sentence(bold):
+    image = nib.load(bold)
+    image.header.set_xyzt_units(xyz="mm", t="unknown")
+    nib.save(nib.Nifti1Image(np.asarray(image.dataobj), AFFINE, image.header), bold)
     with pytest.raises(DataError, match="tells no RepetitionTime"):
-        image = nib.load(bold)
-        image.header.set_xyzt_units(xyz="mm", t="unknown")
-        nib.save(nib.Nifti1Image(np.asarray(image.dataobj), AFFINE, image.header), bold)
         load(bold, low_pass=0.1)
 
 

@@ -1,0 +1,77 @@
+"""Demos of a single study: real series cut into pieces, and brains of 70,000 voxels."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import nibabel as nib
+from rich.console import Console
+
+from consortium.coordinator.demo.agents import agents
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import (
+    agree,
+    clear,
+    found_consortium,
+    make_scans,
+    write_study,
+)
+from consortium.coordinator.demo.score import found_maps, score_lines
+from consortium.coordinator.run import run_study
+from consortium.engine.clock import Clock
+from consortium.report.statement import summary
+from consortium.space.grid import study_grid
+from consortium.study.reader import load_study
+from consortium.synthetic.bids import Recipe
+from consortium.synthetic.blocks import cube_atlas
+from consortium.synthetic.real import split_over_sites
+from consortium.synthetic.signals import Levels
+
+CUBE = 24.0
+"""Edge of the full-brain study's regions, in mm."""
+
+
+def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:
+    """Make hospitals whose scans have 70,000 voxels, and their study."""
+    place = clear(root)
+    write_study(place.files, "full-brain.yaml")
+    study = load_study(place.files.study)
+    recipe = Recipe(
+        study.sites,
+        subjects,
+        seed,
+        volumes=study.data.volumes or 80,
+        networks=int(getattr(study.analysis, "components", 8)),
+        resolution=study.data.resolution,
+        levels=Levels(signal=0.04),
+    )
+    make_scans(place, recipe, console)
+    if study.data.atlas:
+        nib.save(cube_atlas(study_grid(study.data, root), CUBE), root / study.data.atlas)
+    return place
+
+
+def prepare_real(root: Path, images: Sequence[Path]) -> DemoFolders:
+    """Deal pieces of real series out: a check of the whole path, not science."""
+    place = clear(root)
+    sites = ("north", "east", "south", "west")
+    split_over_sites(root / "hospitals", images, sites=sites, pieces=4)
+    shutil.copy(root / "hospitals" / "mask.nii.gz", root / "mask.nii.gz")
+    write_study(place.files, "real.yaml")
+    return place
+
+
+def run_one(place: DemoFolders, console: Console) -> None:
+    """Run the study of a prepared place over its hospitals' agents, and judge its maps."""
+    study = load_study(place.files.study)
+    found_consortium(place, study.sites)
+    agree(place, place.files)
+    console.print("Four hospital agents start; each has its own folder, keys and ledger.")
+    with agents(place, study):
+        report = run_study(place.files, Clock(), console)
+    if place.truth.exists():
+        console.print("\n".join(score_lines(place, found_maps(place.files))))
+    console.print(f"Output: {place.files.out} (open report.html)", soft_wrap=True)
+    console.print(summary(report), soft_wrap=True)

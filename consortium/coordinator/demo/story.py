@@ -1,0 +1,191 @@
+"""Three studies of one consortium over the same persons, and what they cost them in all."""
+
+from __future__ import annotations
+
+import json
+from csv import DictReader
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from consortium.coordinator.demo.agents import agents_at_work
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import (
+    agree,
+    clear,
+    found_consortium,
+    make_scans,
+    write_study,
+)
+from consortium.coordinator.demo.score import (
+    FoundMaps,
+    agreement,
+    found_maps,
+    network_names,
+    score_lines,
+)
+from consortium.coordinator.run import RunFiles, run_study
+from consortium.engine.clock import Clock
+from consortium.report.statement import summary
+from consortium.space.study_space import study_space
+from consortium.study.reader import load_study
+from consortium.synthetic.bids import Patients, Recipe, Scanner, make_consortium
+from consortium.synthetic.signals import Levels
+from site_agent.config import SiteConfig
+from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.totals import accounts, studies
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.policy.policy import Policy
+
+SITES = ("north", "east", "south", "west")
+SHARES = (1.6, 1.2, 0.8, 0.4)
+"""Persons of each hospital over those of the mean one."""
+SCANNERS = (Scanner(1.0, 1.0), Scanner(1.7, 0.8), Scanner(0.6, 1.2), Scanner(1.2, 1.0))
+LEVELS = Levels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
+"""Noise as strong as the weakest network's peak, which neighbours share, and Gaussian courses."""
+PATIENTS = Patients(
+    0.5,
+    {"default-mode": 0.8, "salience": 1.25, "frontoparietal-left": 0.8, "hippocampus": 1.25},
+)
+VOLUNTEERS = 40
+"""Persons of a public data set, in whom norms are measured."""
+
+
+def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
+    """Find networks from one release, then by rounds, then where patients differ in them.
+
+    Parameters
+    ----------
+    root : Path
+        Replaced if it holds an earlier demo.
+    subjects : int
+        Persons of a hospital, in the mean over the four.
+    seed : int
+        Of the made-up scans; noise and keys are never seeded.
+    console : Console
+
+    Raises
+    ------
+    ConsortiumError
+        If any part fails.
+    """
+    place = clear(root)
+    recipe = _recipe(subjects, seed)
+    make_scans(place, recipe, console)
+    found_consortium(place, SITES)
+    with agents_at_work(place, SITES):
+        console.print("Four hospital agents work; each has its own folder, keys and ledger.")
+        maps = _find_networks(place, "networks", console)
+        _find_networks(place, "rounds", console)
+        if maps.count:
+            _compare_patients(place, recipe, maps, console)
+    _show_ledger(place, console)
+
+
+def _recipe(subjects: int, seed: int) -> Recipe:
+    sizes = tuple(round(share * subjects) for share in SHARES)
+    return Recipe(
+        SITES,
+        sizes,
+        seed,
+        volumes=80,
+        networks=14,
+        resolution=8.0,
+        levels=LEVELS,
+        scanners=SCANNERS,
+        patients=PATIENTS,
+    )
+
+
+def _find_networks(place: DemoFolders, name: str, console: Console) -> FoundMaps:
+    files = place.study(name)
+    write_study(files, f"demo-{name}.yaml")
+    _carry_out(place, files, console)
+    maps = found_maps(files)
+    console.print("\n".join(score_lines(place, maps)))
+    return maps
+
+
+def _carry_out(place: DemoFolders, files: RunFiles, console: Console) -> None:
+    agree(place, files)
+    study = load_study(files.study)
+    console.rule(study.title)
+    report = run_study(files, Clock(), console)
+    console.print(f"Output: {files.out} (open report.html)", soft_wrap=True)
+    console.print(summary(report), soft_wrap=True)
+
+
+def _compare_patients(
+    place: DemoFolders, recipe: Recipe, maps: FoundMaps, console: Console
+) -> None:
+    """Contrast patients and controls on the networks that the first study found."""
+    files = place.study("patients")
+    sizes = zip(recipe.sites, recipe.sizes, strict=True)
+    groups = {site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes}
+    given = {"GROUPS": json.dumps(groups)}
+    files.study.parent.mkdir()
+    nib.save(maps.image, files.study.parent / "networks.nii.gz")
+    write_study(files, "demo-patients.yaml", NORMS="{deviation: 1}", **given)
+    norms = _norms(place, files, recipe.seed + 1)
+    write_study(files, "demo-patients.yaml", NORMS=json.dumps(norms), **given)
+    _carry_out(place, files, console)
+    _show_contrast(place, files, maps, console)
+
+
+def _norms(place: DemoFolders, files: RunFiles, seed: int) -> dict[str, object]:
+    """Measure norms in public volunteers, as the study measures its persons."""
+    folder = place.root / "volunteers"
+    recipe = Recipe(
+        ("volunteers",),
+        VOLUNTEERS,
+        seed,
+        volumes=80,
+        networks=14,
+        resolution=8.0,
+        levels=LEVELS,
+        patients=Patients(0.0, {}),
+    )
+    made = make_consortium(folder, recipe)
+    study = load_study(files.study)
+    space = study_space(study, files.study.parent)
+    table = FeatureDataset(made.sites["volunteers"], study, space, folder / "cache").table()
+    outcomes = table[: space.views[0].size]
+    return {
+        "location": _rounded(outcomes.mean(axis=1)),
+        "deviation": _rounded(outcomes.std(axis=1)),
+    }
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [float(f"{value:.3g}") for value in values]
+
+
+def _show_contrast(place: DemoFolders, files: RunFiles, maps: FoundMaps, console: Console) -> None:
+    """Name every outcome by the true network that it is most like, and say what is true of it."""
+    names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
+    (path,) = files.out.glob("tables/*contrastpatients_results.tsv")
+    table = Table("network", "effect (SD)", "standard error", "q", "found", "in truth times")
+    with path.open(encoding="utf-8") as lines:
+        for row, true in zip(DictReader(lines, delimiter="\t"), alike, strict=True):
+            weight = PATIENTS.weights.get(names[true], 1.0)
+            numbers = (f"{float(row[each]):.2f}" for each in ("effect", "error", "q"))
+            table.add_row(names[true], *numbers, row["found"], f"{weight:g}")
+    console.print(table)
+
+
+def _show_ledger(place: DemoFolders, console: Console) -> None:
+    """Add up what the studies have cost one hospital's persons."""
+    folder, policy = place.site(SITES[0]), Policy()
+    ledger = Ledger(SiteConfig.load(folder).ledger)
+    entries = list(ledger.entries())
+    table = Table("study", "rounds", "ε", title=f"Ledger of {SITES[0]}, at δ = {policy.delta:g}")
+    for row in studies(entries, policy):
+        table.add_row(row.study, str(row.reserved), f"{row.cost.epsilon:.2f}")
+    account = accounts(entries, policy, str(place.dataset(SITES[0]).resolve()))[0]
+    spent, allowed = account.spent.epsilon, account.allowed.epsilon
+    table.add_row("all together", "", f"{spent:.2f} of {allowed:g} allowed")
+    console.print(table)
