@@ -33,6 +33,7 @@ from consortium.verification.replay import differs, replay
 from consortium.verification.rounds import Released, read_round
 from consortium.verification.setting import Setting, read_setting
 from consortium.verification.sums import add_rounds_again
+from consortium.verification.tongues import compare_tongues
 from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
@@ -73,6 +74,7 @@ class Checkup:
             closing = read_closing(record, setting, rounds)
             if not self.verdict.contradicted:
                 self._result(record, setting, space, rounds, closing)
+            compare_tongues(setting, rounds, self.verdict)
             hear_attestations(record, setting, rounds, self.verdict)
             if self.exchange is not None and not self.verdict.contradicted:
                 add_rounds_again(self.exchange, setting, rounds, self.verdict)

@@ -20,9 +20,9 @@ it lies.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,13 +56,22 @@ class Room:
         Of the masked vector, which its owner writes to ``Room.masked``.
     dtype : uint32 or uint64
     opened : array of the same type, optional
+    heard : sequence of Heard
+        Neighbours' answers that the manifest lists.
     """
 
-    def __init__(self, entries: int, dtype: np.dtype[Any], opened: Ring | None) -> None:
+    def __init__(
+        self,
+        entries: int,
+        dtype: np.dtype[Any],
+        opened: Ring | None,
+        heard: Sequence[messages.Heard] = (),
+    ) -> None:
         self._end = entries * dtype.itemsize
         beside = 0 if opened is None else opened.nbytes
-        self._room = np.empty(messages.Limits.contribution(self._end + beside), dtype=np.uint8)
-        self._opened = opened
+        limit = messages.Limits.contribution(self._end + beside, len(heard))
+        self._room = np.empty(limit, dtype=np.uint8)
+        self._opened, self._heard = opened, tuple(heard)
         self.masked: Ring = self._room[: self._end].view(dtype)
 
     def load(self, key: bytes, context: bytes) -> messages.Contribution:
@@ -107,7 +116,9 @@ class Room:
         opened = b""
         if released and self._opened is not None:
             opened = opened_digest(context, self._opened.view(np.uint8).data)
-        manifest = messages.Manifest(context, bits, self.masked.nbytes, size, chunks, opened)
+        manifest = messages.Manifest(
+            context, bits, self.masked.nbytes, size, chunks, opened, self._heard
+        )
         self._append_with_length(sign(manifest))
         self._room.setflags(write=False)
         return self._room[: self._end].data
@@ -138,8 +149,9 @@ def unload(key: bytes, body: messages.Contribution, payload: memoryview, what: s
 
 
 def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
-    """What a site signs of an open vector that becomes public, bound to the round's question."""
-    return crypto.digest("consortium opened 1", context, hashlib.sha256(vector).digest())
+    """What a site signs of an open vector that becomes public: SHA-256 of it as a broadcast."""
+    told = messages.Broadcast(context, cast("bytes", vector))
+    return hashlib.sha256(messages.encode(told)).digest()
 
 
 def digests(data: memoryview) -> tuple[bytes, ...]:

@@ -31,6 +31,8 @@ class Tally:
         Lengths of the two vectors that each site sends; either may be 0 for none.
     released : bool
         Whether the open vectors become public as they are.
+    heard : int
+        Most neighbours' answers that a manifest lists.
     bits : int
         32 or 64.
     """
@@ -42,6 +44,7 @@ class Tally:
     bits: int
     opened_entries: int
     released: bool = False
+    heard: int = 0
     state: HubRound = HubRound.GATHERING
     opened: dict[str, Ring | None] = field(default_factory=dict)
     survivors: tuple[str, ...] | None = None

@@ -52,6 +52,15 @@ class Stage:
         vectors = 2 if self.mechanism.scheme == "cape" else 1
         return vectors * self.release.entries * self.mechanism.lattice.bits // 8
 
+    def released_bytes(self, sites: int) -> int:
+        """Bytes of what a round over so many sites releases."""
+        return self.mechanism.released(sites) * self.mechanism.lattice.bits // 8
+
+    @property
+    def heard(self) -> int:
+        """Most neighbours' answers that a site lists in one manifest: twice what a round brings."""
+        return 2 * max(map(len, self.release.neighbours), default=0)
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -41,7 +41,8 @@ def _add(exchange: Exchange, names: Names, setting: Setting, done: Released) -> 
     def vector(site: str) -> Ring:
         manifest = done.manifests[site]
         place = names.round(number, messages.CONTRIBUTION, site)
-        found = exchange.get(place, setting.session.limits.contribution(manifest.size))
+        limit = setting.session.limits.contribution(manifest.size, len(manifest.heard))
+        found = exchange.get(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
         return masked_vector(site, number, manifest, found)

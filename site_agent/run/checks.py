@@ -135,9 +135,9 @@ class Checks:
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
         """What the centre says of a round, if it says it; this site's own answer must fit it."""
-        number, mechanism = question.number, question.stage.mechanism
-        nbytes = mechanism.released(len(self.joined.context.study.sites))
-        limit = self.joined.sizes.release(nbytes * mechanism.lattice.bits // 8)
+        number, stage = question.number, question.stage
+        nbytes = stage.released_bytes(len(self.joined.context.study.sites))
+        limit = self.joined.sizes.release(nbytes, stage.heard)
         place = self.outbox.names.round(number, messages.RELEASE)
         message = self.outbox.peek(place, limit)
         if message is None:
@@ -160,7 +160,8 @@ class Checks:
         stored = self.outbox.stored(f"{number}/unmask")
         if stored is not None:
             return stored
-        limit = self.joined.sizes.request(question.stage.message_bytes)
+        stage = question.stage
+        limit = self.joined.sizes.request(stage.message_bytes, stage.heard)
         found = self.outbox.peek(self.outbox.names.round(number, messages.UNMASK), limit)
         try:
             if found is not None:
@@ -170,7 +171,8 @@ class Checks:
         return found
 
     def _vector(self, question: Question, site: str, manifest: messages.Manifest) -> Ring:
-        number, limit = question.number, self.joined.sizes.contribution(manifest.size)
+        number = question.number
+        limit = self.joined.sizes.contribution(manifest.size, len(manifest.heard))
         place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
         found = self.outbox.peek(place, limit)
         if found is None:

@@ -358,6 +358,117 @@ def _attestations() -> list[Case]:
     ]
 
 
+# -- answers among neighbours ----------------------------------------------------------------
+
+SAID = {"s0": (1, 2), "s1": (3, 4), "s2": (5, 2**32 - 1)}
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Two rounds in which three sites speak; in the second each lists what it heard in the first.
+
+    ``listed`` are the lists of the second round's manifests, ``rows`` what is published.
+    """
+
+    listed: dict[str, tuple[messages.Heard, ...]]
+    rows: dict[int, dict[str, tuple[int, ...]]] = field(
+        default_factory=lambda: {1: dict(SAID), 2: dict(SAID)}
+    )
+    signed: dict[int, dict[str, tuple[int, ...]]] = field(
+        default_factory=lambda: {1: dict(SAID), 2: dict(SAID)}
+    )
+
+    def case(self, name: str, good: bool) -> Case:
+        """Make a vector."""
+        made = Consortium(count=3, masked=False)
+        return {
+            "name": name,
+            "kind": "tongues",
+            "good": good,
+            "run": made.run,
+            "rounds": made.rounds,
+            "sites": list(made.sites),
+            "keys": {name: key.hex() for name, key in made.roster.keys.items()},
+            "told": [self._told(made, number) for number in (1, 2)],
+        }
+
+    def _told(self, made: Consortium, number: int) -> Case:
+        about, rows = context(number), self.rows[number]
+        manifests = []
+        for site in rows:
+            row = _row(self.signed[number][site])
+            opened = contribution.opened_digest(about, row)
+            heard = self.listed[site] if number == 2 else ()
+            chunks = contribution.digests(memoryview(row))
+            body = messages.Manifest(about, 32, 0, len(row), chunks, opened, heard)
+            manifests.append(_as(site, made.run, number)(encode(body)))
+        released = np.array([n for row in rows.values() for n in row], np.uint32)
+        lost = tuple(site for site in made.sites if site not in rows)
+        release = messages.Release(
+            *(about, tuple(rows), lost, b"", 32, ring_digests(released), (), tuple(manifests))
+        )
+        message = seal(identity(CENTRE), made.run, CENTRE, "release", number, encode(release))
+        return {
+            "number": number,
+            "rows": {site: _row(row).hex() for site, row in rows.items()},
+            "release": message.hex(),
+        }
+
+
+def _row(numbers: tuple[int, ...]) -> bytes:
+    return np.array(numbers, "<u4").tobytes()
+
+
+def _heard(site: str, numbers: tuple[int, ...], number: int = 1, **other: Any) -> messages.Heard:
+    """What a neighbour is told by a site, under the site's signature or another's."""
+    body = encode(messages.Broadcast(context(number), _row(numbers)))
+    run, key = other.get("run", Consortium().run), identity(other.get("key", site))
+    kind = other.get("kind", messages.BROADCAST)
+    message = seal(key, run, site, kind, other.get("signed", number), body)
+    opened = msgspec.msgpack.decode(message, type=_Envelope)
+    return messages.Heard(site, number, record_of(body), opened.signature)
+
+
+def _tongues() -> list[Case]:
+    sites = tuple(SAID)
+    whole = {
+        site: tuple(_heard(other, SAID[other]) for other in sites if other != site)
+        for site in sites
+    }
+    true, lie = whole["s0"][0], _heard("s1", (3, 5))
+    silent: dict[str, tuple[messages.Heard, ...]] = dict.fromkeys(sites, ())
+
+    def listing(*heard: messages.Heard, **more: Any) -> Talk:
+        return Talk({**whole, "s0": heard}, **more)
+
+    changed = {1: {**SAID, "s1": (3, 5)}, 2: dict(SAID)}
+    without = {1: {s: SAID[s] for s in ("s0", "s2")}, 2: dict(SAID)}
+    flipped = messages.Heard("s1", 1, true.body, _flipped(true.signature, 5))
+    bad = {
+        "a neighbour is told another answer": listing(lie, whole["s0"][1]),
+        "the centre is told another answer": Talk(whole, changed, changed),
+        "another answer is published than was signed": Talk(whole, changed),
+        "one answer and another to the same neighbour": listing(true, lie),
+        "two neighbours of a lost site are told two answers": listing(lie, rows=without),
+        "an answer that nobody signed": listing(flipped),
+        "an answer with another's signature": listing(_heard("s1", SAID["s1"], key="s2")),
+        "an answer of another run": listing(_heard("s1", SAID["s1"], run="study-2")),
+        "an answer of another round": listing(_heard("s1", SAID["s1"], signed=2)),
+        "a signature under another kind of message": listing(
+            _heard("s1", SAID["s1"], kind="manifest")
+        ),
+        "an answer of nobody's": listing(messages.Heard("s9", 1, true.body, true.signature)),
+        "an answer of the centre's": listing(_heard(CENTRE, SAID["s1"])),
+    }
+    return [
+        Talk(whole).case("everybody lists what was said", True),
+        Talk(silent).case("nobody lists anything", True),
+        listing(true, true).case("an answer is listed twice", True),
+        Talk(whole, without).case("one that is heard is lost for the centre", True),
+        *(talk.case(name, False) for name, talk in bad.items()),
+    ]
+
+
 # -- manifests' chunks -----------------------------------------------------------------------
 
 
@@ -375,8 +486,10 @@ def _chunks() -> list[Case]:
 
 def files() -> dict[str, list[Case]]:
     """Every file's vectors."""
-    attested = _attestations()
+    attested, told = _attestations(), _tongues()
     return {
+        "tongues_good.json": [case for case in told if case["good"]],
+        "tongues_bad.json": [case for case in told if not case["good"]],
         "rounds_good.json": good_rounds(),
         "rounds_bad.json": bad_rounds(),
         "attestations_good.json": [case for case in attested if case["good"]],

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError
-from consortium.secagg import CENTRE, contribution, crypto, messages
-from tests.support.secagg_wire import Wire, context, ring, vectors, with_payload
+from consortium.secagg import CENTRE, contribution, crypto, messages, seal
+from consortium.secagg.participants import NAME_BYTES
+from tests.support.secagg_wire import Wire, context, identity, ring, vectors, with_payload
 
 KEY = bytes(range(32))
 LIMIT = 1 << 16
@@ -103,3 +104,15 @@ def test_the_keyed_digest_tells_tuples_apart() -> None:
         for parts in ((b"", b"ab"), (b"a", b"b"), (b"ab", b""), (b"ab",), (b"ab\0", b""))
     }
     assert len(known) == 10
+
+
+def test_the_longest_manifest_is_within_its_limit() -> None:
+    """Of the longest names, with as many answers of neighbours as are planned for."""
+    name, size, heard = "n" * NAME_BYTES, 3 << 20, 7
+    told = messages.Heard(name, 2**32 - 1, bytes(32), bytes(64))
+    chunks = (bytes(32),) * (1 + (size + 2000) // messages.CHUNK_BYTES)
+    body = messages.Manifest(bytes(32), 64, size, size + 2000, chunks, bytes(32), (told,) * heard)
+    run, largest = "r" * (NAME_BYTES + 5), 2**32 - 1
+    message = seal(identity("s0"), run, name, messages.MANIFEST, largest, messages.encode(body))
+    assert len(message) <= messages.Limits.manifest(size, heard)
+    assert len(message) > messages.Limits.manifest(size, heard - 4)
