@@ -157,7 +157,7 @@ class Checkup:
         said = {
             "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
             "vectors: that it is what the sites sent rests on the centre's word. A study with "
-            "scheme secure-sum can be shown",
+            "scheme secure-sum can be shown, and one with scheme cape and verification.open",
             "summed": "too few sites attest that they added it again; fetch the messages with "
             "--exchange",
         }

@@ -219,7 +219,16 @@ class Centre:
         digest, mechanism = self._ask(session), stage.mechanism
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         bits, each = mechanism.lattice.bits, mechanism.each
-        self._hub.open(number, digest, masked, bits, opened, released=each, heard=stage.heard)
+        self._hub.open(
+            number,
+            digest,
+            masked,
+            bits,
+            opened,
+            released=each,
+            heard=stage.heard,
+            clear=mechanism.public,
+        )
         if masked:
             self._request(number)
         else:

@@ -51,7 +51,7 @@ class Releases:
         TakenError
             If something else was said of the round before.
         """
-        shown = stage.mechanism.scheme == "secure-sum"
+        shown = stage.mechanism.shown
         body = messages.encode(release_of(total, context, released, shown=shown))
         run, number = self.context.run, total.number
         message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)

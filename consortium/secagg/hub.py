@@ -97,6 +97,7 @@ class Hub:
         *,
         released: bool = False,
         heard: int = 0,
+        clear: bool = False,
     ) -> None:
         """Open a round for contributions.
 
@@ -116,6 +117,8 @@ class Hub:
             Whether these become public as they are, so that each site must have signed for its own.
         heard : int
             Most neighbours' answers that a site's manifest lists.
+        clear : bool
+            Whether the open vectors lie readable for everybody.
 
         Raises
         ------
@@ -137,7 +140,7 @@ class Hub:
             )
         roster = self.session.roster
         self._tallies[number] = Tally(
-            roster, number, context, entries, bits, opened_entries, released, heard
+            roster, number, context, entries, bits, opened_entries, released, heard, clear
         )
 
     def restore(self, number: int, request: bytes) -> None:
@@ -177,7 +180,9 @@ class Hub:
         tally = self._tally(opened.round)
         after = tally.after("contribution")
         tally.add(
-            opened.sender, self._setup.known.unload(opened, parts, tally.released), parts.manifest
+            opened.sender,
+            self._setup.known.unload(opened, parts, released=tally.released, clear=tally.clear),
+            parts.manifest,
         )
         tally.state = after
         return opened.sender

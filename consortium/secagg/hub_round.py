@@ -33,6 +33,8 @@ class Tally:
         Whether the open vectors become public as they are.
     heard : int
         Most neighbours' answers that a manifest lists.
+    clear : bool
+        Whether the open vectors lie readable.
     bits : int
         32 or 64.
     """
@@ -45,6 +47,7 @@ class Tally:
     opened_entries: int
     released: bool = False
     heard: int = 0
+    clear: bool = False
     state: HubRound = HubRound.GATHERING
     opened: dict[str, Ring | None] = field(default_factory=dict)
     survivors: tuple[str, ...] | None = None

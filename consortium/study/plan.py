@@ -133,6 +133,15 @@ class Plan:
         """The study's δ without the graph's failure: what μ is turned into ε at."""
         return self.study.privacy.delta - self.masking.failure
 
+    @property
+    def outsider_delta(self) -> float:
+        """δ at which outsiders are accounted for.
+
+        A graph's failure shows sums over a few sites; that tells an outsider more than the release
+        only where single vectors lie open.
+        """
+        return self.delta if self.study.verification.open else self.study.privacy.delta
+
     def site_outsider_loss(self, site: int) -> float:
         """μ of the whole study for one site against who sees only what is released."""
         return compose(row[site] for row in self.outsider_losses)
@@ -265,6 +274,7 @@ def _plan_stage(
             hidden=hidden,
             boost=privacy.boost,
             each=release.released == "each",
+            public=study.verification.open,
         )
     except BudgetError:
         raise

@@ -27,10 +27,10 @@ from consortium.errors import (
 from consortium.secagg import CENTRE, messages, seal
 from consortium.secagg.added_again import (
     add_again,
+    added,
     agrees,
     check_answered,
     manifests_of,
-    masked_vector,
 )
 from consortium.secagg.keystream import Ring
 from consortium.secagg.release import check_seeds, read_release
@@ -83,9 +83,7 @@ class Checks:
         self._asked.append(question)
         study = self.joined.context.study
         falls_here = self.site.name in checkers_of(study.sites, study.checkers, number)
-        # Only the very sum that was masked can be added again.
-        summed = stage.mechanism.scheme == "secure-sum"
-        if falls_here and summed and self.outbox.stored(_checked(number)) is None:
+        if falls_here and stage.mechanism.shown and self.outbox.stored(_checked(number)) is None:
             self._due.append(question)
 
     def advance(self) -> bool:
@@ -115,16 +113,16 @@ class Checks:
         number, (release, message) = question.number, found
         session, directory = self.joined.party.session, self.joined.party.directory
         mechanism = question.stage.mechanism
-        entries, bits = mechanism.entries, mechanism.lattice.bits
+        entries, bits, clear = mechanism.entries, mechanism.lattice.bits, mechanism.public
         try:
             answered = check_answered(session, number, release, request)
-            manifests = manifests_of(session, number, answered, entries, bits)
+            manifests = manifests_of(session, number, answered, entries, bits, clear=clear)
             check_seeds(session, directory, number, release)
         except ProtocolError as error:
             raise self._refute(number, _UNSOUND, str(error)) from error
         try:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
-            total = add_again(session, directory, number, release, vectors, entries)
+            total = add_again(session, directory, number, release, vectors, entries, clear=clear)
         except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
             self.site.log(f"round {number} can't be added again now: {error}")
             return False
@@ -177,7 +175,8 @@ class Checks:
         found = self.outbox.peek(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
-        return masked_vector(site, number, manifest, found)
+        clear = question.stage.mechanism.public
+        return added(site, number, manifest, found, clear=clear)
 
     # -- the whole run --------------------------------------------------------------------
 

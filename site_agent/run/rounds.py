@@ -201,6 +201,7 @@ class Rounds:
             opened,
             released=mechanism.each,
             heard=heard,
+            clear=mechanism.public,
         )
         return Answer(message, broadcast)
 

@@ -17,7 +17,7 @@ from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages
 from consortium.secagg.release import release_of
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.finished_run import STUDY, play, publish
+from tests.support.finished_run import OPEN, STUDY, play, publish
 from tests.support.local_consortium import LocalConsortium, build, conduct
 
 
@@ -28,9 +28,14 @@ def _shown(stage: Stage, folder: Path) -> bool:
     return verdict.code == 0
 
 
-def _played(stage: Stage, change: Callable[[pytest.MonkeyPatch], None]) -> bool:
+def _played(
+    stage: Stage,
+    change: Callable[[pytest.MonkeyPatch], None],
+    scheme: str = "secure-sum",
+    text: str = STUDY,
+) -> bool:
     """Carry a run out by a centre that was changed, up to the reader's verdict."""
-    place = build(stage.root, scheme="secure-sum", text=STUDY)
+    place = build(stage.root, scheme=scheme, text=text)
     with pytest.MonkeyPatch.context() as patch:
         change(patch)
         local = LocalConsortium(place)
@@ -61,6 +66,23 @@ def invented_result(stage: Stage) -> bool:
         patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
 
     return _played(stage, change)
+
+
+@attack(
+    "hub",
+    guard="site_agent.run.checks:agrees",
+    without="a cape study that lays its vectors open still rests on the centre's word",
+    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    instead=always(True),
+)
+def invented_result_of_open_vectors(stage: Stage) -> bool:
+    """Publishes, in a cape study whose vectors lie open, what is not their sum."""
+
+    def change(patch: pytest.MonkeyPatch) -> None:
+        true = Mechanism.combine
+        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+
+    return _played(stage, change, "cape", OPEN)
 
 
 def _false_seed(*given: Any, **more: Any) -> messages.Release:

@@ -73,7 +73,8 @@ UNGUARDED = (
         "Publishes, in a study of scheme cape or local, what is not the sum of the vectors it got.",
         "Single vectors are open to the centre alone, so nobody else can add them. Readers are "
         "misled, and 'consortium verify' tells them that nothing is shown; no site's data are "
-        "less private. A study with scheme secure-sum can be shown.",
+        "less private. A study with scheme secure-sum can be shown, and one with scheme cape and "
+        "verification.open.",
     ),
     Row(
         "messages-withheld",

@@ -22,7 +22,15 @@ from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import decode, encode
 from consortium.secagg.release import release_of, ring_digests
-from tests.support.secagg_wire import Consortium, Wire, context, identity, ring, vectors
+from tests.support.secagg_wire import (
+    Consortium,
+    Wire,
+    context,
+    identity,
+    plain_sum,
+    ring,
+    vectors,
+)
 
 FOLDER = Path(__file__).parent
 NUMBER = 2
@@ -41,6 +49,7 @@ class Played:
     released: Ring
     posted: bytes = b""  # request, where it is not the centre's encoding of ``request``
     said: bytes = b""  # release, likewise
+    clear: bool = False  # open vectors lie readable
     other: dict[str, Any] = field(default_factory=dict)
 
     def signed(self, kind: str, body: messages.Body, number: int = NUMBER) -> bytes:
@@ -64,6 +73,7 @@ class Played:
             "bundle": self.bundle.hex(),
             "number": NUMBER,
             "context": context(NUMBER).hex(),
+            "open": self.clear,
             "entries": self.released.size,
             "bits": 8 * self.released.itemsize,
             "request": (self.posted or self.signed(messages.UNMASK, self.request)).hex(),
@@ -101,24 +111,38 @@ class Played:
         return self.asked(manifests=tuple(told))
 
 
-def played(consortium: Consortium, values: dict[str, Ring], lost: tuple[str, ...] = ()) -> Played:
-    """Play one round."""
+def played(
+    consortium: Consortium,
+    values: dict[str, Ring],
+    lost: tuple[str, ...] = (),
+    opened: dict[str, Ring] | None = None,
+    *,
+    clear: bool = True,
+) -> Played:
+    """Play one round; what is released is the sum, or the ``opened`` vectors' less the sum."""
     wire = Wire(consortium).set_up()
     bundle = wire.log[consortium.count]
     about, bits = context(NUMBER), 8 * next(iter(values.values())).itemsize
-    wire.hub.open(NUMBER, about, next(iter(values.values())).size, bits)
+    entries = next(iter(values.values())).size
+    beside = 0 if opened is None else entries
+    wire.hub.open(NUMBER, about, entries, bits, beside, clear=clear)
     objects: dict[str, bytes] = {}
     for site, party in wire.parties.items():
         if site not in lost:
-            objects[site] = bytes(party.contribute(NUMBER, about, values[site]))
+            own = None if opened is None else opened[site]
+            objects[site] = bytes(party.contribute(NUMBER, about, values[site], own, clear=clear))
             wire.hub.receive_contribution(objects[site])
     request = wire.hub.request(NUMBER)
     for site in objects:
         wire.hub.receive_unmasking(wire.parties[site].unmask(NUMBER, request))
     total = wire.hub.sum(NUMBER)
     body = decode(messages.Request, msgspec.msgpack.decode(request, type=_Envelope).body, CENTRE)
-    release = release_of(total, about, total.sum, shown=True)
-    return Played(consortium, bundle, body, release, objects, total.sum)
+    released = total.sum
+    if opened is not None:
+        released = plain_sum(opened, objects) - total.sum
+    release = release_of(total, about, released, shown=True)
+    lies_open = opened is not None
+    return Played(consortium, bundle, body, release, objects, released, clear=lies_open)
 
 
 def good_rounds() -> list[Case]:
@@ -135,7 +159,18 @@ def good_rounds() -> list[Case]:
         played(four, edges).case("sums that wrap, 64 bits", True),
         played(four, {s: ring(edge, 32) for s in sites}).case("sums that wrap, 32 bits", True),
         played(drawn, vectors(drawn.sites, 3), ("s4",)).case("holders drawn, one lost", True),
+        *(
+            _open(bits, lost).case(f"open vectors of {bits} bits{name}", True)
+            for bits in (32, 64)
+            for lost, name in (((), ""), (("s1",), ", one lost"))
+        ),
     ]
+
+
+def _open(bits: int = 32, lost: tuple[str, ...] = (), *, clear: bool = True) -> Played:
+    four = Consortium()
+    opened = vectors(four.sites, 5, bits, seed=1)
+    return played(four, vectors(four.sites, 5, bits), lost, opened, clear=clear)
 
 
 def _as(sender: str, run: str, number: int, kind: str = "manifest") -> Callable[[bytes], bytes]:
@@ -159,7 +194,25 @@ def bad_rounds() -> list[Case]:
     first = good.request.manifests[0]
     said = good.signed(messages.RELEASE, good.release)
     body = encode(good.release)
+    lies = _open()
+    masks = sum(np.frombuffer(lies.objects[s][:20], np.uint32) for s in four.sites)
     made: dict[str, Played] = {
+        "open vector changed on the exchange": replace(
+            lies, objects={**lies.objects, "s0": _flipped(lies.objects["s0"], 23)}
+        ),
+        "open vectors that lie hidden": _open(clear=False),
+        "open vectors' sum with a number edited": lies.numbers(
+            lies.released + np.array([0, 1, 0, 0, 0], np.uint32)
+        ),
+        "masked vectors' own sum released": lies.numbers(masks),
+        "open vectors without seeds": lies.told(seeds=()),
+        "open vectors taken for a plain sum": replace(lies, clear=False),
+        "manifest that leaves the open vector out": lies.manifest(
+            "s0",
+            _as("s0", own, NUMBER),
+            size=20,
+            chunks=contribution.digests(memoryview(lies.objects["s0"])[:20]),
+        ),
         "number edited": replace(good, released=off),
         "sum that was not opened": good.numbers(off),
         "seed of the hub's own making": good.told(seeds=(bytes(31), *seeds[1:])),

@@ -15,10 +15,10 @@ from consortium.errors import ConsortiumError, ProtocolError
 from consortium.secagg import Roster, contribution, unseal
 from consortium.secagg.added_again import (
     add_again,
+    added,
     agrees,
     check_answered,
     manifests_of,
-    masked_vector,
 )
 from consortium.secagg.key_directory import Session, read_keys
 from consortium.secagg.keystream import RINGS
@@ -49,14 +49,15 @@ def _round(case: dict[str, Any]) -> None:
     request = check_answered(session, number, release, bytes.fromhex(case["request"]))
     if (release.context.hex(), release.bits) != (case["context"], bits):
         raise ProtocolError("another question or ring")
-    manifests = manifests_of(session, number, request, entries, bits)
+    clear = case["open"]
+    manifests = manifests_of(session, number, request, entries, bits, clear=clear)
     check_seeds(session, directory, number, release)
     objects = {site: bytes.fromhex(data) for site, data in case["objects"].items()}
     taken = (
-        masked_vector(site, number, body, objects.get(site, b""))
+        added(site, number, body, objects.get(site, b""), clear=clear)
         for site, body in manifests.items()
     )
-    total = add_again(session, directory, number, release, taken, entries)
+    total = add_again(session, directory, number, release, taken, entries, clear=clear)
     released = np.frombuffer(bytes.fromhex(case["released"]), RINGS[bits])
     if ring_digests(released) != release.chunks or not agrees(total, release):
         raise ProtocolError("not the sum")

@@ -16,9 +16,9 @@ KEY = bytes(range(32))
 LIMIT = 1 << 16
 
 
-def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
+def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryview]:
     """Ten masked and six open numbers as they travel."""
-    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
+    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32), clear=clear)
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
     return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
@@ -28,30 +28,34 @@ def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
     masked=st.integers(0, 20),
     opened=st.none() | st.integers(0, 20),
     bits=st.sampled_from([32, 64]),
+    clear=st.booleans(),
 )
-def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
+def test_unload_undoes_load(masked: int, opened: int | None, bits: int, clear: bool) -> None:
     first = ring(np.arange(masked), bits)
     second = None if opened is None else ring(np.arange(opened) + 100, bits)
-    room = contribution.Room(first.size, first.dtype, second)
+    room = contribution.Room(first.size, first.dtype, second, clear=clear)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
     parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
     assert parts.envelope == b"envelope"
     manifest = messages.decode(messages.Manifest, parts.manifest, "it")
     assert contribution.check_manifest(manifest, parts, body)
-    found = contribution.unload(KEY, body, parts.payload, "It")
+    behind = b"" if second is None else second.tobytes()
+    lies_open = bytes(parts.before).startswith(first.tobytes() + behind)
+    assert lies_open == (clear or not behind)
+    found = contribution.unload(KEY, body, parts.payload, "It", clear=clear)
     assert found.masked == first.tobytes()
     assert found.opened == (None if second is None else second.tobytes())
     assert (found.context, found.bits) == (bytes(32), bits)
 
 
-@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
-def test_any_flipped_bit_of_the_payload_is_noticed(bit: int) -> None:
-    body, sealed = sealed_vectors()
+@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1), clear=st.booleans())
+def test_any_flipped_bit_of_the_payload_is_noticed(bit: int, clear: bool) -> None:
+    body, sealed = sealed_vectors(clear)
     load = bytearray(sealed)
     load[bit // 8] ^= 1 << bit % 8
     with pytest.raises(ProtocolError):
-        contribution.unload(KEY, body, memoryview(bytes(load)), "It")
+        contribution.unload(KEY, body, memoryview(bytes(load)), "It", clear=clear)
 
 
 @pytest.mark.parametrize("shift", [-4, 4])
