@@ -68,7 +68,7 @@ class Checkup:
         with self._noted():
             papers = read_papers(self.folder, self.sites, self.verdict)
             record, space = papers.record, papers.space
-            self._files(record)
+            self._files(record, papers.context.study.sites)
             setting = read_setting(record, papers.context)
             rounds = self._rounds(record, setting)
             closing = read_closing(record, setting, rounds)
@@ -83,12 +83,18 @@ class Checkup:
 
     # -- what is published ----------------------------------------------------------------
 
-    def _files(self, record: Record) -> None:
-        """Every file is the one that the centre published, and none was added."""
+    def _files(self, record: Record, sites: Sequence[str]) -> None:
+        """Every file is the one that the centre published, and none was added.
+
+        But sites' attestations may be, which came later: they have signatures of their own.
+        """
         body = record.message(names.PUBLISHED, PUBLISHED)
         listed = told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
         found = digests_of(self.folder)
-        for name in sorted(listed.keys() | found.keys()):
+        late = {place(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
+        for name in sorted(late & found.keys()):
+            self.verdict.tell(name, "came after the result was published.")
+        for name in sorted(listed.keys() | found.keys() - late):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
             if self._authentic[name]:
                 continue

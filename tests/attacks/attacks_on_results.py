@@ -10,9 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from consortium.coordinator.late_evidence import fetch_late
 from consortium.coordinator.verify import Checkup
 from consortium.engine.centre import Centre
 from consortium.errors import ConsortiumError
+from consortium.exchange import DirectoryExchange
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages
 from consortium.secagg.release import release_of
@@ -136,6 +138,24 @@ def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
     found = play(build(stage.root, scheme="secure-sum", text=STUDY))
     change(found.out)
     return _shown(stage, found.out)
+
+
+@attack(
+    "exchange",
+    guard="consortium.coordinator.late_evidence:check_attestation",
+    without="a sound result is taken for a false one, since what was added to it is forged",
+    stops="small-0001/attestation/east is left out: .* isn't signed with its key",
+    instead=nothing,
+)
+def attestation_forged_after_the_end(stage: Stage) -> bool:
+    """Lays a forgery where a site's late attestation is looked for."""
+    found = play(build(stage.root, scheme="secure-sum", text=STUDY, dropouts=1), "east")
+    there = (found.out / "evidence" / "attestation" / "north").read_bytes()
+    forged = there.replace(b"north", b"east", 1).replace(b"\xa5east", b"\xa4east", 1)
+    place = found.exchange / "runs" / "small-0001" / "attestation" / "east"
+    place.write_bytes(forged)
+    stage.said += fetch_late(found.out, DirectoryExchange(found.exchange)).lines()
+    return Checkup(found.out).run().contradicted
 
 
 @attack(
