@@ -293,6 +293,20 @@ def verify(
     raise SystemExit(verdict.code)
 
 
+@app.command(rich_help_panel=STUDIES)
+def evidence(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
+    exchange: Annotated[str, typer.Option(help="Where the run's messages lie.")],
+    credentials: Credentials = None,
+) -> None:
+    """Fetch what sites attested after a result was published, for verify to count."""
+    from consortium.coordinator.late_evidence import fetch_late
+    from consortium.exchange import open_exchange
+
+    for line in fetch_late(folder, open_exchange(exchange, credentials)).lines():
+        out.print(line)
+
+
 @app.command(rich_help_panel=TRIALS)
 def audit(
     trials: Annotated[int, typer.Option(help="Trials a row.", min=1000)] = 200_000,

@@ -15,17 +15,19 @@ from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
 from consortium.study.plan import Plan
+from consortium.study.spec import open_vectors
 
 
 def plan_numbers(made: Plan) -> dict[str, object]:
     """A plan for a script."""
-    delta = made.study.privacy.delta
+    delta = made.outsider_delta
     return {
         "features": made.shape.features,
         "rounds": made.rounds,
         "unit": made.shape.unit,
         "coalition": {"mu": made.mu, "epsilon": made.epsilon},
         "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
+        "open_vectors": made.study.verification.open,
         "masks": asdict(made.masking),
         "stages": [
             {
@@ -62,7 +64,7 @@ def show_plan(made: Plan, out: Console) -> None:
         table.add_row(*map(str, row), str(s.message_bytes))
     out.print(table)
     privacy = made.study.privacy
-    seen = epsilon_of(made.outsider_mu, privacy.delta)
+    seen = epsilon_of(made.outsider_mu, made.outsider_delta)
     colluders = count(privacy.colluding_sites, "colluding site")
     what = "numbers of each person" if made.study.features else "voxels"
     out.print(
@@ -70,6 +72,8 @@ def show_plan(made: Plan, out: Console) -> None:
         f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
         f"{made.shape.features} {what})"
     )
+    if made.study.verification.open:
+        out.print(open_vectors(made.study), soft_wrap=True)
     masking = made.masking
     if masking.holders:
         out.print(

@@ -102,11 +102,12 @@ def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> 
         kept.CLOSED: (names.closing(), most_closing(rounds) + OVERHEAD),
     }
     largest = max(stage.message_bytes for stage in plan.stages)
+    heard = max(stage.heard for stage in plan.stages)
     released = len(plan.study.sites) * largest
     limits = {
         QUERY: MOST_QUERY + OVERHEAD,
-        messages.UNMASK: sizes.request(largest),
-        messages.RELEASE: sizes.release(released),
+        messages.UNMASK: sizes.request(largest, heard),
+        messages.RELEASE: sizes.release(released, heard),
     }
     for number in range(1, rounds + 1):
         for kind, limit in limits.items():

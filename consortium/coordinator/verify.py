@@ -33,6 +33,7 @@ from consortium.verification.replay import differs, replay
 from consortium.verification.rounds import Released, read_round
 from consortium.verification.setting import Setting, read_setting
 from consortium.verification.sums import add_rounds_again
+from consortium.verification.tongues import compare_tongues
 from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
@@ -67,12 +68,13 @@ class Checkup:
         with self._noted():
             papers = read_papers(self.folder, self.sites, self.verdict)
             record, space = papers.record, papers.space
-            self._files(record)
+            self._files(record, papers.context.study.sites)
             setting = read_setting(record, papers.context)
             rounds = self._rounds(record, setting)
             closing = read_closing(record, setting, rounds)
             if not self.verdict.contradicted:
                 self._result(record, setting, space, rounds, closing)
+            compare_tongues(setting, rounds, self.verdict)
             hear_attestations(record, setting, rounds, self.verdict)
             if self.exchange is not None and not self.verdict.contradicted:
                 add_rounds_again(self.exchange, setting, rounds, self.verdict)
@@ -81,12 +83,18 @@ class Checkup:
 
     # -- what is published ----------------------------------------------------------------
 
-    def _files(self, record: Record) -> None:
-        """Every file is the one that the centre published, and none was added."""
+    def _files(self, record: Record, sites: Sequence[str]) -> None:
+        """Every file is the one that the centre published, and none was added.
+
+        But sites' attestations may be, which came later: they have signatures of their own.
+        """
         body = record.message(names.PUBLISHED, PUBLISHED)
         listed = told(lambda: decode(Published, body, "centre"), place(names.PUBLISHED)).files
         found = digests_of(self.folder)
-        for name in sorted(listed.keys() | found.keys()):
+        late = {place(f"{names.ATTESTED}/{site}") for site in sites} - listed.keys()
+        for name in sorted(late & found.keys()):
+            self.verdict.tell(name, "came after the result was published.")
+        for name in sorted(listed.keys() | found.keys() - late):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
             if self._authentic[name]:
                 continue
@@ -155,7 +163,7 @@ class Checkup:
         said = {
             "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
             "vectors: that it is what the sites sent rests on the centre's word. A study with "
-            "scheme secure-sum can be shown",
+            "scheme secure-sum can be shown, and one with scheme cape and verification.open",
             "summed": "too few sites attest that they added it again; fetch the messages with "
             "--exchange",
         }

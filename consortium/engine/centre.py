@@ -219,7 +219,16 @@ class Centre:
         digest, mechanism = self._ask(session), stage.mechanism
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         bits, each = mechanism.lattice.bits, mechanism.each
-        self._hub.open(number, digest, masked, bits, opened, released=each)
+        self._hub.open(
+            number,
+            digest,
+            masked,
+            bits,
+            opened,
+            released=each,
+            heard=stage.heard,
+            clear=mechanism.public,
+        )
         if masked:
             self._request(number)
         else:
@@ -260,7 +269,8 @@ class Centre:
         places = self._places(number, "contribution")
         if posted is not None:
             places = {site: places[site] for site in posted}
-        limit = self._sizes.contribution(self._open_session.stage.message_bytes)
+        stage = self._open_session.stage
+        limit = self._sizes.contribution(stage.message_bytes, stage.heard)
         late = {site: min(seconds, study.timing.late) for site in self._late}
         self._collect(
             f"round {number} (contribution)",
@@ -280,7 +290,8 @@ class Centre:
     def _request(self, number: int) -> None:
         """Close the round's contributions and post whose arrived."""
         name = self._names.round(number, "unmask")
-        limit = self._sizes.request(self._open_session.stage.message_bytes)
+        stage = self._open_session.stage
+        limit = self._sizes.request(stage.message_bytes, stage.heard)
         stored = self._mail.get(name, limit)
         if stored is not None:  # posted before a crash: the lists must stay as they are
             try:

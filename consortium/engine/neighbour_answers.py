@@ -17,16 +17,9 @@ import numpy as np
 from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.errors import ProtocolError
 from consortium.privacy.mechanism import Mechanism
-from consortium.secagg.messages import Bytes32
+from consortium.secagg import OVERHEAD
+from consortium.secagg.messages import Broadcast, Limits, encode
 from consortium.study.plan import Plan, Stage
-
-BROADCAST = "broadcast"
-_FRAME = 128  # bytes of a broadcast beside its numbers, at most
-
-
-class _Broadcast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    context: Bytes32
-    vector: bytes
 
 
 def speaks(stage: Stage) -> bool:
@@ -44,12 +37,12 @@ def encode_broadcast(context: bytes, vector: Array) -> bytes:
     vector : array of uint32 or uint64
         As `Mechanism.protect` made it.
     """
-    return msgspec.msgpack.encode(_Broadcast(context, vector.tobytes()))
+    return encode(Broadcast(context, vector.tobytes()))
 
 
 def broadcast_limit(stage: Stage) -> int:
     """Most bytes of an encoded broadcast."""
-    return stage.message_bytes + _FRAME
+    return Limits.broadcast(stage.message_bytes) - OVERHEAD
 
 
 def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int) -> Array:
@@ -66,7 +59,7 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
         If it is malformed, or answers another question than ``context``.
     """
     try:
-        said = msgspec.msgpack.decode(body, type=_Broadcast)
+        said = msgspec.msgpack.decode(body, type=Broadcast)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError("A broadcast can't be read; update the site that sent it.") from error
     if said.context != context:

@@ -51,7 +51,7 @@ class Releases:
         TakenError
             If something else was said of the round before.
         """
-        shown = stage.mechanism.scheme == "secure-sum"
+        shown = stage.mechanism.shown
         body = messages.encode(release_of(total, context, released, shown=shown))
         run, number = self.context.run, total.number
         message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)
@@ -127,9 +127,8 @@ class Releases:
         return opened.sender
 
     def _posted(self, number: int, stage: Stage) -> tuple[messages.Release, bytes] | None:
-        mechanism, name = stage.mechanism, self._name(number)
-        nbytes = mechanism.released(len(self.context.study.sites)) * mechanism.lattice.bits // 8
-        stored = self.mail.get(name, self.sizes.release(nbytes))
+        name, nbytes = self._name(number), stage.released_bytes(len(self.context.study.sites))
+        stored = self.mail.get(name, self.sizes.release(nbytes, stage.heard))
         if stored is None:
             return None
         try:

@@ -66,6 +66,8 @@ class Mechanism:
         Of the missing, those that may be so without anybody's noticing.
     each : bool
         Every site's own answer is released, and not only their sum.
+    public : bool
+        Everybody may read the sites' open vectors, and not the centre alone; with ``cape`` only.
     """
 
     scheme: Scheme
@@ -80,6 +82,12 @@ class Mechanism:
     dropouts: int
     hidden: int = 0
     each: bool = False
+    public: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether the released sum can be added again from what everybody may read."""
+        return not self.each and (self.public or self.scheme == "secure-sum")
 
     @property
     def noise(self) -> SiteNoise:
@@ -124,6 +132,14 @@ class Mechanism:
         """Exact μ_s against who sees the release only: of those present, or at the worst."""
         if self.each:  # what the centre sees of a site is what is released of it
             return self.coalition(present)
+        if self.public:  # everybody sees what the centre sees, and knows no site's secrets
+            return coalition_losses(
+                self.noise,
+                self.sensitivities,
+                0,
+                dropouts=self.dropouts if present is None else 0,
+                present=present,
+            )
         return outsider_losses(
             self.noise,
             self.sensitivities,
@@ -209,13 +225,14 @@ def plan_mechanism(
     hidden: int = 0,
     boost: float = 10_000.0,
     each: bool = False,
+    public: bool = False,
 ) -> Mechanism:
     """Plan one release so that every site's loss against the coalition is at most ``target``.
 
     The release is the sum over all sites, or ``each`` site's own answer. Sites weigh as they have
     units (w_s = n_s/n), so that the release is the mean over all units and every site has the same
     sensitivity. The noise is enough if ``dropouts`` or ``hidden`` sites are missing, whichever are
-    more.
+    more. Where the open vectors are ``public``, outsiders are counted as seeing them.
 
     Raises
     ------
@@ -256,4 +273,5 @@ def plan_mechanism(
         missing,
         hidden,
         each,
+        public and scheme == "cape",
     )

@@ -55,13 +55,14 @@ def account(
         unit=privacy.unit,
         scheme=privacy.scheme,
         boost=privacy.boost,
+        open_vectors=plan.study.verification.open,
         sampler=sampler or SAMPLER,
         colluding_sites=privacy.colluding_sites,
         delta=privacy.delta,
         graph=_graph(plan.masking),
         promised=Guarantee(epsilon=privacy.epsilon, mu=plan.promised_mu),
         guarantees=Guarantees(
-            coalition=_guarantee(worst, plan.delta), outsider=_guarantee(seen, privacy.delta)
+            coalition=_guarantee(worst, plan.delta), outsider=_guarantee(seen, plan.outsider_delta)
         ),
         person=Person(
             epsilon_coalition=epsilon_of(person, plan.delta),
@@ -90,7 +91,8 @@ def account(
 def _losses(plan: Plan, rounds: Sequence[Round]) -> tuple[list[list[float]], list[list[float]]]:
     """μ of every round (columns) for every site (rows), against coalition and outsider.
 
-    A site that is not in a round's sum is charged what was planned: its message may have been seen.
+    A site that is not in a round's sum is charged what was planned: its message may have been seen,
+    by outsiders, too, if open vectors are public.
     """
     count = len(plan.study.sites)
     coalition: list[list[float]] = [[] for _ in range(count)]
@@ -100,9 +102,10 @@ def _losses(plan: Plan, rounds: Sequence[Round]) -> tuple[list[list[float]], lis
         near = dict(zip(done.survivors, mechanism.coalition(done.survivors), strict=True))
         far = dict(zip(done.survivors, mechanism.outsider(done.survivors), strict=True))
         planned = mechanism.coalition()
+        read = mechanism.outsider() if mechanism.public else [0.0] * count
         for site in range(count):
             coalition[site].append(float(near.get(site, planned[site])))
-            outsider[site].append(float(far.get(site, 0.0)))
+            outsider[site].append(float(far.get(site, read[site])))
     return coalition, outsider
 
 

@@ -69,7 +69,9 @@ class Guarantees(Record):
     coalition: Guarantee = Field(
         description="Against the centre and up to colluding_sites sites that pool what they saw."
     )
-    outsider: Guarantee = Field(description="Against those who see only what was released.")
+    outsider: Guarantee = Field(
+        description="Against those who see only what was released, and open_vectors if public."
+    )
 
 
 class Person(Record):
@@ -157,6 +159,11 @@ class PrivacyReport(Record):
         description="How the sites shared the noise."
     )
     boost: Amount = Field(description="κ, correlated noise over a site's whole noise, as variance.")
+    open_vectors: bool = Field(
+        default=False,
+        description="Whether everybody may read the sites' open vectors, which cancelling noise "
+        "hides; an outsider is then one who did.",
+    )
     sampler: str = Field(
         description="Where the noise came from; begins with 'seeded' if it can be drawn again."
     )

@@ -99,10 +99,17 @@ def _against(report: PrivacyReport) -> Clause:
         )
     else:
         coalition = "the coordinating centre, which sees every message, with no site on its side"
+    seen = "sees only what was released: the maps, this report and the transcript."
+    if report.open_vectors:
+        seen = (
+            "sees what was released (the maps, this report and the transcript) and every single "
+            "site's vectors: this study lets everybody read them, so that its sums can be added "
+            "again. They carry noise that cancels in the sum, of "
+            f"{number(report.boost)} times the variance of a site's own; that noise is what hides "
+            "the persons in them."
+        )
     return Clause(
-        "Against whom",
-        f"Against a coalition: {coalition}. And against an outsider, who sees only what was "
-        "released: the maps, this report and the transcript.",
+        "Against whom", f"Against a coalition: {coalition}. And against an outsider, who {seen}"
     )
 
 

@@ -57,14 +57,21 @@ def check_answered(
 
 
 def manifests_of(
-    session: Session, number: int, request: messages.Request, entries: int, bits: int
+    session: Session,
+    number: int,
+    request: messages.Request,
+    entries: int,
+    bits: int,
+    *,
+    clear: bool = False,
 ) -> dict[str, messages.Manifest]:
     """What each survivor signed for, checked as anybody can.
 
     Raises
     ------
     ProtocolError
-        If one is not the site's own for this round and question, or of another size.
+        If one is not the site's own for this round and question, or of another size; ``clear`` as
+        for `added`.
     """
     if len(request.manifests) != len(request.survivors):
         raise ProtocolError(
@@ -76,7 +83,8 @@ def manifests_of(
         body = read_manifest(session, number, request.context, site, data)
         size = entries * RINGS[bits].itemsize
         chunks = -(-body.size // messages.CHUNK_BYTES)
-        if (body.bits, body.masked) != (bits, size) or not size <= body.size:
+        least = 2 * size if clear else size
+        if (body.bits, body.masked) != (bits, size) or body.size < least:
             raise ProtocolError(
                 f"The manifest of {site} for round {number} tells of another vector than "
                 f"{entries} entries of {bits} bits; don't use the round's numbers."
@@ -90,8 +98,13 @@ def manifests_of(
     return told
 
 
-def masked_vector(site: str, number: int, manifest: messages.Manifest, found: bytes) -> Ring:
-    """Take the masked vector out of a contribution, if it is what its site signed for.
+def added(
+    site: str, number: int, manifest: messages.Manifest, found: bytes, *, clear: bool = False
+) -> Ring:
+    """What a contribution adds to the sum under masks, if it is what its site signed for.
+
+    That is the masked vector; where an open one lies readable behind it (``clear``), the masked
+    vector less the open one, since what is released is then the open vectors' sum less the other.
 
     Raises
     ------
@@ -104,8 +117,11 @@ def masked_vector(site: str, number: int, manifest: messages.Manifest, found: by
             f"What lies on the exchange as the contribution of {legible(site)} to round {number} "
             "is not what the site signed for; have the exchange's owner put the first one back."
         )
-    dtype = RINGS[manifest.bits]
-    return cast("Ring", np.frombuffer(data[: manifest.masked], dtype))
+    dtype, size = RINGS[manifest.bits], manifest.masked
+    masked = cast("Ring", np.frombuffer(data[:size], dtype))
+    if not clear:
+        return masked
+    return cast("Ring", masked - np.frombuffer(data[size : 2 * size], dtype))
 
 
 def add_again(
@@ -115,8 +131,10 @@ def add_again(
     release: messages.Release,
     vectors: Iterable[Ring],
     entries: int,
+    *,
+    clear: bool = False,
 ) -> Ring:
-    """Add the survivors' masked vectors, and take off the masks whose seeds are shown.
+    """Add what the survivors sent, and take off the masks whose seeds are shown.
 
     Parameters
     ----------
@@ -127,8 +145,10 @@ def add_again(
     release : Release
         One that `check_seeds` found sound.
     vectors : iterable of array of uint32 or uint64, shape (entries,)
-        The survivors' masked vectors; one is held at a time.
+        What each survivor's contribution adds, from `added`; one is held at a time.
     entries : int
+    clear : bool
+        Whether open vectors were taken off: the release is then the sum with its sign changed.
 
     Returns
     -------
@@ -140,7 +160,7 @@ def add_again(
     seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
     streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
     keystream.add_streams(total, *streams)
-    return total
+    return cast("Ring", np.negative(total)) if clear else total
 
 
 def agrees(total: Ring, release: messages.Release) -> bool:

@@ -14,15 +14,16 @@ can be chosen once the others' sum is known.
 
 Layout: masked vector, encrypted open vector, tag, envelope, length of the envelope (4 bytes,
 little-endian), manifest, length of the manifest. With the vector in front, the hub adds it where
-it lies.
+it lies. Where everybody may read the open vector, it lies readable behind the masked one, is
+authenticated with it, and nothing but the tag follows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,19 +57,35 @@ class Room:
         Of the masked vector, which its owner writes to ``Room.masked``.
     dtype : uint32 or uint64
     opened : array of the same type, optional
+    heard : sequence of Heard
+        Neighbours' answers that the manifest lists.
+    clear : bool
+        Whether the open vector lies readable behind the masked one.
     """
 
-    def __init__(self, entries: int, dtype: np.dtype[Any], opened: Ring | None) -> None:
+    def __init__(
+        self,
+        entries: int,
+        dtype: np.dtype[Any],
+        opened: Ring | None,
+        heard: Sequence[messages.Heard] = (),
+        *,
+        clear: bool = False,
+    ) -> None:
         self._end = entries * dtype.itemsize
         beside = 0 if opened is None else opened.nbytes
-        self._room = np.empty(messages.Limits.contribution(self._end + beside), dtype=np.uint8)
-        self._opened = opened
+        limit = messages.Limits.contribution(self._end + beside, len(heard))
+        self._room = np.empty(limit, dtype=np.uint8)
+        self._opened, self._heard, self._clear = opened, tuple(heard), clear
         self.masked: Ring = self._room[: self._end].view(dtype)
+        if clear and opened is not None:
+            self._append(opened.view(np.uint8).data)
 
     def load(self, key: bytes, context: bytes) -> messages.Contribution:
         """Seal both vectors, the first with its masks on; gives the envelope's body."""
         front = self._room[: self._end].data if self._end else _NOTHING
-        behind = _NOTHING if self._opened is None else self._opened.view(np.uint8).data
+        hidden = None if self._clear else self._opened
+        behind = _NOTHING if hidden is None else hidden.view(np.uint8).data
         digest, sealed = crypto.encrypt_apart(key, behind, front)
         body = messages.Contribution(
             context,
@@ -107,7 +124,9 @@ class Room:
         opened = b""
         if released and self._opened is not None:
             opened = opened_digest(context, self._opened.view(np.uint8).data)
-        manifest = messages.Manifest(context, bits, self.masked.nbytes, size, chunks, opened)
+        manifest = messages.Manifest(
+            context, bits, self.masked.nbytes, size, chunks, opened, self._heard
+        )
         self._append_with_length(sign(manifest))
         self._room.setflags(write=False)
         return self._room[: self._end].data
@@ -116,13 +135,20 @@ class Room:
         self._append(data)
         self._append(len(data).to_bytes(_LENGTH_BYTES, "little"))
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes | memoryview) -> None:
         start, self._end = self._end, self._end + len(data)
         self._room[start : self._end] = np.frombuffer(data, dtype=np.uint8)
 
 
-def unload(key: bytes, body: messages.Contribution, payload: memoryview, what: str) -> Vectors:
-    """Undo `load`.
+def unload(
+    key: bytes,
+    body: messages.Contribution,
+    payload: memoryview,
+    what: str,
+    *,
+    clear: bool = False,
+) -> Vectors:
+    """Undo `load`; ``clear`` as for `Room`.
 
     Raises
     ------
@@ -130,16 +156,19 @@ def unload(key: bytes, body: messages.Contribution, payload: memoryview, what: s
         If the payload is not the one that was sealed; ``what`` names the message.
     """
     digest, tag = body.seal[: -crypto.TAG_BYTES], body.seal[-crypto.TAG_BYTES :]
-    masked, sealed = payload[: body.masked], payload[body.masked :]
+    start = max(len(payload) - crypto.TAG_BYTES, 0) if clear else body.masked
+    front, sealed = payload[:start], payload[start:]
     if sealed[-crypto.TAG_BYTES :] != tag:
         raise ProtocolError(f"{what} carries vectors that its site did not seal; discard it.")
-    plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, masked))
-    return Vectors(body.context, body.bits, masked, plain if body.opened else None)
+    plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, front))
+    opened = front[body.masked :] if clear else plain
+    return Vectors(body.context, body.bits, front[: body.masked], opened if body.opened else None)
 
 
 def opened_digest(context: bytes, vector: bytes | memoryview) -> bytes:
-    """What a site signs of an open vector that becomes public, bound to the round's question."""
-    return crypto.digest("consortium opened 1", context, hashlib.sha256(vector).digest())
+    """What a site signs of an open vector that becomes public: SHA-256 of it as a broadcast."""
+    told = messages.Broadcast(context, cast("bytes", vector))
+    return hashlib.sha256(messages.encode(told)).digest()
 
 
 def digests(data: memoryview) -> tuple[bytes, ...]:

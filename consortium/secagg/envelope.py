@@ -36,7 +36,11 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     def signed(self) -> bytes:
         """Bytes under the signature."""
         digest = hashlib.sha256(self.body).digest()
-        return pack(self.label, self.run, self.sender, self.kind, self.round, digest)
+        return _under(self.run, self.sender, self.kind, self.round, digest)
+
+
+def _under(run: str, sender: str, kind: str, number: int, digest: bytes) -> bytes:
+    return pack(LABEL, run, sender, kind, number, digest)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Opened:
     kind: str
     round: int
     body: bytes
+    signature: bytes
 
 
 # `round` is the word of the protocol, and nothing here rounds a number.
@@ -137,7 +142,7 @@ def unseal(
             f"The {kind} message of {envelope.sender} for round {envelope.round} isn't signed "
             "with its key on the roster; discard it and compare the key's fingerprint."
         ) from error
-    return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
+    return _opened(envelope)
 
 
 def claimed(data: bytes) -> Opened:
@@ -148,8 +153,37 @@ def claimed(data: bytes) -> Opened:
     ProtocolError
         If it is no envelope.
     """
-    envelope = _parse(data, "stored")
-    return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body)
+    return _opened(_parse(data, "stored"))
+
+
+def _opened(envelope: _Envelope) -> Opened:
+    return Opened(envelope.sender, envelope.kind, envelope.round, envelope.body, envelope.signature)
+
+
+def has_signed(
+    key: bytes, *, run: str, sender: str, kind: str, number: int, digest: bytes, signature: bytes
+) -> bool:
+    """Whether a sender has signed a message of which only the digest is at hand.
+
+    Parameters
+    ----------
+    key : bytes
+        The sender's Ed25519 public key.
+    run, sender, kind : str
+        As in `seal`.
+    number : int
+        Round.
+    digest : bytes
+        SHA-256 of the message's body.
+    signature : bytes
+        What was taken from its envelope.
+    """
+    try:
+        identity = Ed25519PublicKey.from_public_bytes(key)
+        identity.verify(signature, _under(run, sender, kind, number, digest))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def contradicts(found: bytes, own: bytes, roster: Mapping[str, bytes]) -> bool:

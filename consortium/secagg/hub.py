@@ -96,6 +96,8 @@ class Hub:
         opened_entries: int = 0,
         *,
         released: bool = False,
+        heard: int = 0,
+        clear: bool = False,
     ) -> None:
         """Open a round for contributions.
 
@@ -113,6 +115,10 @@ class Hub:
             Length of the vectors sent openly to the hub; 0 for none.
         released : bool
             Whether these become public as they are, so that each site must have signed for its own.
+        heard : int
+            Most neighbours' answers that a site's manifest lists.
+        clear : bool
+            Whether the open vectors lie readable for everybody.
 
         Raises
         ------
@@ -134,7 +140,7 @@ class Hub:
             )
         roster = self.session.roster
         self._tallies[number] = Tally(
-            roster, number, context, entries, bits, opened_entries, released
+            roster, number, context, entries, bits, opened_entries, released, heard, clear
         )
 
     def restore(self, number: int, request: bytes) -> None:
@@ -167,13 +173,16 @@ class Hub:
             If it is unsound, late, not of an open round, or the site's second.
         """
         largest = max((tally.nbytes for tally in self._tallies.values()), default=0)
-        limit = self.session.limits.contribution(largest)
+        heard = max((tally.heard for tally in self._tallies.values()), default=0)
+        limit = self.session.limits.contribution(largest, heard)
         parts = contribution.part(data, limit)
         opened = self.session.unseal(messages.CONTRIBUTION, parts.envelope, limit)
         tally = self._tally(opened.round)
         after = tally.after("contribution")
         tally.add(
-            opened.sender, self._setup.known.unload(opened, parts, tally.released), parts.manifest
+            opened.sender,
+            self._setup.known.unload(opened, parts, released=tally.released, clear=tally.clear),
+            parts.manifest,
         )
         tally.state = after
         return opened.sender

@@ -38,12 +38,17 @@ class HubKeys:
         return messages.decode(kind, plain, opened.sender)
 
     def unload(
-        self, opened: Opened, parts: contribution.Parts, released: bool = False
+        self,
+        opened: Opened,
+        parts: contribution.Parts,
+        *,
+        released: bool = False,
+        clear: bool = False,
     ) -> contribution.Vectors:
         """Decrypt a contribution and the vectors that it seals, if its manifest tells of them."""
         body = self.decrypt(messages.Contribution, opened)
         key = self._key(opened, messages.VECTORS)
-        vectors = contribution.unload(key, body, parts.payload, _named(opened))
+        vectors = contribution.unload(key, body, parts.payload, _named(opened), clear=clear)
         manifest = read_manifest(
             self.session, opened.round, body.context, opened.sender, parts.manifest
         )

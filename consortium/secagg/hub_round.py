@@ -31,6 +31,10 @@ class Tally:
         Lengths of the two vectors that each site sends; either may be 0 for none.
     released : bool
         Whether the open vectors become public as they are.
+    heard : int
+        Most neighbours' answers that a manifest lists.
+    clear : bool
+        Whether the open vectors lie readable.
     bits : int
         32 or 64.
     """
@@ -42,6 +46,8 @@ class Tally:
     bits: int
     opened_entries: int
     released: bool = False
+    heard: int = 0
+    clear: bool = False
     state: HubRound = HubRound.GATHERING
     opened: dict[str, Ring | None] = field(default_factory=dict)
     survivors: tuple[str, ...] | None = None

@@ -17,7 +17,7 @@ from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
-MANIFEST, RELEASE = "manifest", "release"
+MANIFEST, RELEASE, BROADCAST = "manifest", "release", "broadcast"
 VECTORS = "vectors"
 """Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 
@@ -27,6 +27,9 @@ CHUNK_BYTES = 1 << 20
 """A manifest has a digest for each so many bytes of a contribution."""
 FRAME_BYTES = 16
 """Bytes that MessagePack puts around one value, at most."""
+SIGNATURE_BYTES = 64
+HEARD_BYTES = NAME_BYTES + KEY_BYTES + SIGNATURE_BYTES + 4 * FRAME_BYTES
+"""What a manifest says of one neighbour's answer, at most."""
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
 Seed = Annotated[bytes, msgspec.Meta(min_length=SECRET_BYTES, max_length=SECRET_BYTES)]
@@ -89,13 +92,35 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
     seal: Annotated[bytes, msgspec.Meta(min_length=SEALED_OVERHEAD, max_length=SEALED_OVERHEAD)]
 
 
+class Broadcast(Body, frozen=True, forbid_unknown_fields=True):
+    """A site's own answer, open for everybody: little-endian integers of the round's ring."""
+
+    context: Bytes32
+    vector: bytes
+
+
+class Heard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a site was told by a neighbour: SHA-256 of a broadcast's body, and its signature.
+
+    The signature is the speaker's own, so that who lists it can't invent it.
+    """
+
+    site: Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
+    round: Annotated[int, msgspec.Meta(ge=1, lt=envelope.ROUNDS)]
+    body: Bytes32
+    signature: Annotated[
+        bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)
+    ]
+
+
 class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a site has contributed to a round, for everybody: its vectors' digests.
 
     ``masked`` is the size in bytes of the masked vector, ``size`` that of the contribution before
     its manifest, and ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of it. ``opened`` is the
-    digest of the open vector where each site's own is released, and empty elsewhere: of a vector
-    that stays with the hub nobody gets a digest to search it by.
+    SHA-256 of the open vector's `Broadcast` where each site's own is released, and empty elsewhere:
+    of a vector that stays with the hub nobody gets a digest to search it by. ``heard`` are the
+    neighbours' answers that the site goes on from, each until it stands in a released round.
     """
 
     context: Bytes32
@@ -104,6 +129,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     size: Annotated[int, msgspec.Meta(ge=0)]
     chunks: tuple[Bytes32, ...]
     opened: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
+    heard: tuple[Heard, ...] = ()
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
@@ -247,15 +273,15 @@ class Limits:
         """The bundle of all shares."""
         return envelope.OVERHEAD + self.sites * (self.share + FRAME_BYTES)
 
-    def request(self, nbytes: int) -> int:
+    def request(self, nbytes: int, heard: int = 0) -> int:
         """The hub's lists, and the manifests of vectors of ``nbytes`` together."""
-        one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes) + FRAME_BYTES
+        one = NAME_BYTES + FRAME_BYTES + self.manifest(nbytes, heard) + FRAME_BYTES
         return envelope.OVERHEAD + self.sites * one
 
-    def release(self, nbytes: int) -> int:
+    def release(self, nbytes: int, heard: int = 0) -> int:
         """What the hub says of a release of ``nbytes``, with the seeds of its masks."""
         chunks = (1 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
-        one = NAME_BYTES + SECRET_BYTES + 3 * FRAME_BYTES + self.manifest(nbytes)
+        one = NAME_BYTES + SECRET_BYTES + 3 * FRAME_BYTES + self.manifest(nbytes, heard)
         return envelope.OVERHEAD + 2 * KEY_BYTES + 8 * FRAME_BYTES + chunks + self.sites * one
 
     @property
@@ -264,13 +290,18 @@ class Limits:
         return envelope.OVERHEAD + SEALED_OVERHEAD + self.sites * (SHARE_BYTES + FRAME_BYTES)
 
     @staticmethod
-    def manifest(nbytes: int) -> int:
-        """What a site signs of its vectors, of ``nbytes`` together."""
-        chunks = 2 + nbytes // CHUNK_BYTES
-        return envelope.OVERHEAD + KEY_BYTES + 8 * FRAME_BYTES + chunks * (KEY_BYTES + FRAME_BYTES)
+    def broadcast(nbytes: int) -> int:
+        """A site's own answer of ``nbytes``, open for its neighbours."""
+        return envelope.OVERHEAD + KEY_BYTES + 6 * FRAME_BYTES + nbytes
 
     @staticmethod
-    def contribution(nbytes: int) -> int:
+    def manifest(nbytes: int, heard: int = 0) -> int:
+        """What a site signs of its vectors, of ``nbytes`` together, and of what it ``heard``."""
+        digests = (3 + nbytes // CHUNK_BYTES) * (KEY_BYTES + FRAME_BYTES)
+        return envelope.OVERHEAD + KEY_BYTES + 8 * FRAME_BYTES + digests + heard * HEARD_BYTES
+
+    @staticmethod
+    def contribution(nbytes: int, heard: int = 0) -> int:
         """A site's vectors, of ``nbytes`` together, with what it signs of them."""
         sealed = envelope.OVERHEAD + 4 * SEALED_OVERHEAD + 8 * FRAME_BYTES + nbytes
-        return sealed + Limits.manifest(nbytes) + FRAME_BYTES
+        return sealed + Limits.manifest(nbytes, heard) + FRAME_BYTES

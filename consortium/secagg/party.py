@@ -8,7 +8,7 @@ self-mask seed, so that what is reconstructed in one round opens no other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -119,6 +119,8 @@ class Party:
         opened: Ring | None = None,
         *,
         released: bool = False,
+        heard: Sequence[messages.Heard] = (),
+        clear: bool = False,
     ) -> memoryview:
         """Return a message of which the hub learns only ``masked``'s sum, and ``opened`` as it is.
 
@@ -132,9 +134,13 @@ class Party:
         masked : array of uint32 or uint64, shape (entries,)
             Not changed. No entries, for a round that needs no secret sum.
         opened : array of the same type, shape (opened entries,), optional
-            Read by nobody but the hub.
+            Read by nobody but the hub, unless it is ``clear``.
         released : bool
             Whether ``opened`` becomes public as it is: the site then signs for it, for everybody.
+        heard : sequence of Heard
+            What neighbours told this site, to be signed for everybody, too.
+        clear : bool
+            Whether everybody may read ``opened``.
 
         Raises
         ------
@@ -143,7 +149,7 @@ class Party:
         """
         after = self._after(number, "contribute")
         messages.check_vectors(context, masked, opened, self.name)
-        message = contribution.Room(masked.size, masked.dtype, opened)
+        message = contribution.Room(masked.size, masked.dtype, opened, heard, clear=clear)
         if masked.size:
             self._mask(message.masked, number, context, masked)
         body = message.load(self._key(messages.VECTORS, number), context)

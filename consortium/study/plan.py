@@ -52,6 +52,15 @@ class Stage:
         vectors = 2 if self.mechanism.scheme == "cape" else 1
         return vectors * self.release.entries * self.mechanism.lattice.bits // 8
 
+    def released_bytes(self, sites: int) -> int:
+        """Bytes of what a round over so many sites releases."""
+        return self.mechanism.released(sites) * self.mechanism.lattice.bits // 8
+
+    @property
+    def heard(self) -> int:
+        """Most neighbours' answers that a site lists in one manifest: twice what a round brings."""
+        return 2 * max(map(len, self.release.neighbours), default=0)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -123,6 +132,15 @@ class Plan:
     def delta(self) -> float:
         """The study's δ without the graph's failure: what μ is turned into ε at."""
         return self.study.privacy.delta - self.masking.failure
+
+    @property
+    def outsider_delta(self) -> float:
+        """δ at which outsiders are accounted for.
+
+        A graph's failure shows sums over a few sites; that tells an outsider more than the release
+        only where single vectors lie open.
+        """
+        return self.delta if self.study.verification.open else self.study.privacy.delta
 
     def site_outsider_loss(self, site: int) -> float:
         """μ of the whole study for one site against who sees only what is released."""
@@ -256,6 +274,7 @@ def _plan_stage(
             hidden=hidden,
             boost=privacy.boost,
             each=release.released == "each",
+            public=study.verification.open,
         )
     except BudgetError:
         raise

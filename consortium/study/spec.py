@@ -185,7 +185,24 @@ class VerificationSection(Section):
         ge=0,
         description="Sites that add each round again and sign what they found; 0 for none. They "
         "must be more than colluding_sites. By default one more, and as many more as may be "
-        "missing, for scheme secure-sum, and none for the others, whose sums can't be shown.",
+        "missing, where sums can be added again: for scheme secure-sum, and for cape with open. "
+        "None for the others.",
+    )
+    open: bool = Field(
+        default=False,
+        description="For scheme cape: every site's open vector, which its correlated noise hides, "
+        "lies readable on the exchange, so that sums can be added again. What outsiders may learn "
+        "is then what the centre may learn alone.",
+    )
+
+
+def open_vectors(study: Study) -> str:
+    """What people are told before they agree to a study with ``verification.open``."""
+    return (
+        "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
+        "alone: what hides a person in them is noise that cancels in the sum, of "
+        f"{study.privacy.boost:g} times the variance of the site's own. The ε against outsiders "
+        "counts that."
     )
 
 
@@ -291,12 +308,18 @@ class Study(Section):
 
     def _check_checkers(self) -> None:
         wanted, privacy = self.verification.checkers, self.privacy
+        if self.verification.open and privacy.scheme != "cape":
+            raise ValueError(
+                f"verification.open: scheme {privacy.scheme} has no open vectors that noise hides "
+                "and sums need; leave open out, or choose scheme: cape"
+            )
         if not wanted:
             return
-        if privacy.scheme != "secure-sum":
+        if not self._adds_again:
             raise ValueError(
                 f"verification.checkers: nobody can show a sum of scheme {privacy.scheme} without "
-                "seeing single sites' vectors; set checkers: 0, or choose scheme: secure-sum"
+                "seeing single sites' vectors; set checkers: 0, or choose scheme: secure-sum, or "
+                "scheme: cape with open: true"
             )
         if not privacy.colluding_sites < wanted <= self.fewest:
             raise ValueError(
@@ -334,12 +357,17 @@ class Study(Section):
         return len(self.sites) if self.quorum is None else self.quorum
 
     @property
+    def _adds_again(self) -> bool:
+        """Whether sums can be added again from what lies on the exchange."""
+        return self.verification.open or self.privacy.scheme == "secure-sum"
+
+    @property
     def checkers(self) -> int:
         """Sites that add each round again."""
         wanted, privacy = self.verification.checkers, self.privacy
         if wanted is not None:
             return wanted
-        if privacy.scheme != "secure-sum":
+        if not self._adds_again:
             return 0
         return min(len(self.sites), privacy.colluding_sites + 1 + privacy.dropouts)
 

@@ -51,8 +51,8 @@ class Released:
 
     @property
     def summed(self) -> bool:
-        """Whether what was released is the sum that was masked."""
-        return self.stage.mechanism.scheme == "secure-sum"
+        """Whether what was released can be added again."""
+        return self.stage.mechanism.shown
 
     @property
     def each(self) -> bool:
@@ -80,7 +80,7 @@ def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
             raise ContradictionError(place(where), "it answers another question than the query.")
         manifests = _manifests(record, setting, number, release, stage)
         where = round_file(number, messages.RELEASE)
-        if stage.mechanism.scheme == "secure-sum":
+        if stage.mechanism.shown:
             check_seeds(setting.session, setting.directory, number, release)
         elif release.seeds:
             raise ContradictionError(place(where), "it shows seeds of a sum that isn't released.")
@@ -115,7 +115,8 @@ def _manifests(
     try:
         request = check_answered(setting.session, number, release, data)
         entries, bits = mechanism.masked_entries, mechanism.lattice.bits
-        return manifests_of(setting.session, number, request, entries, bits)
+        clear = mechanism.public
+        return manifests_of(setting.session, number, request, entries, bits, clear=clear)
     except ConsortiumError as error:
         raise ContradictionError(place(name), str(error)) from error
 

@@ -6,7 +6,7 @@ from consortium.engine.names import Names
 from consortium.errors import ConsortiumError, ContradictionError, ExchangeError
 from consortium.exchange.base import Exchange
 from consortium.secagg import messages
-from consortium.secagg.added_again import add_again, agrees, masked_vector
+from consortium.secagg.added_again import add_again, added, agrees
 from consortium.secagg.keystream import Ring
 from consortium.verification.rounds import Released
 from consortium.verification.setting import Setting
@@ -36,18 +36,28 @@ def add_rounds_again(
 
 
 def _add(exchange: Exchange, names: Names, setting: Setting, done: Released) -> None:
-    number, release, entries = done.number, done.release, done.stage.mechanism.entries
+    number, release, mechanism = done.number, done.release, done.stage.mechanism
+    clear = mechanism.public
 
     def vector(site: str) -> Ring:
         manifest = done.manifests[site]
         place = names.round(number, messages.CONTRIBUTION, site)
-        found = exchange.get(place, setting.session.limits.contribution(manifest.size))
+        limit = setting.session.limits.contribution(manifest.size, len(manifest.heard))
+        found = exchange.get(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
-        return masked_vector(site, number, manifest, found)
+        return added(site, number, manifest, found, clear=clear)
 
     vectors = (vector(site) for site in release.survivors)
-    total = add_again(setting.session, setting.directory, number, release, vectors, entries)
+    total = add_again(
+        setting.session,
+        setting.directory,
+        number,
+        release,
+        vectors,
+        mechanism.entries,
+        clear=clear,
+    )
     if not agrees(total, release):
         raise ContradictionError(
             names.round(number, messages.RELEASE),

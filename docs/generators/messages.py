@@ -29,6 +29,7 @@ _BODIES: dict[str, type[messages.Body]] = {
     messages.UNMASK: messages.Request,
     messages.UNMASKING: messages.Unmasking,
     messages.RELEASE: messages.Release,
+    messages.BROADCAST: messages.Broadcast,
 }
 _ENDS: dict[str, type[msgspec.Struct]] = {
     names.CLOSING: closing.Closing,
@@ -65,7 +66,8 @@ _NOTICE_TEXT = "In JSON but the query, which is in MessagePack. Largest sizes in
 _SUM_TEXT = (
     "Bodies are in MessagePack; an unknown field, a missing one, or one of another length is "
     f"refused. Largest sizes in bytes, for {_SITES[0]} and {_SITES[1]} sites and {_ROUNDS} rounds "
-    "in a complete graph, and for vectors of 1 MiB together:\n"
+    "in a complete graph, and for vectors of 1 MiB together; each neighbour's answer that a "
+    f"manifest lists adds {messages.HEARD_BYTES} wherever the manifest stands:\n"
 )
 
 
@@ -122,6 +124,8 @@ def _kind(info: Any) -> str:
             return "`true` or `false`"
         case msgspec.inspect.DictType():
             return f"{_kind(info.value_type)} by name"
+        case msgspec.inspect.StructType():
+            return f"({', '.join(f'{each.name}: {_kind(each.type)}' for each in info.fields)})"
         case msgspec.inspect.TupleType():
             return f"({', '.join(_kind(each) for each in info.item_types)})"
     raise TypeError(f"{info} has no words yet; add them.")

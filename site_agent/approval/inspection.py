@@ -23,6 +23,7 @@ from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
+from consortium.study.spec import open_vectors
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
 from site_agent.data.survey import Skipped
@@ -105,7 +106,8 @@ class Inspection:
             "skipped": [asdict(each) for each in self.skipped],
             "rounds": plan and plan.rounds,
             "epsilon": plan and plan.epsilon,
-            "epsilon_outsiders": plan and epsilon_of(plan.outsider_mu, privacy.delta),
+            "epsilon_outsiders": plan and epsilon_of(plan.outsider_mu, plan.outsider_delta),
+            "open_vectors": self.signed.study.verification.open,
             "delta": privacy.delta,
             "unit": privacy.unit,
             "problems": list(self.problems),
@@ -132,13 +134,15 @@ class Inspection:
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(*self.outsiders, delta)
         colluders = count(privacy.colluding_sites, "colluding site")
-        outsiders = epsilon_of(plan.outsider_mu, privacy.delta)
+        outsiders = epsilon_of(plan.outsider_mu, plan.outsider_delta)
         out.print(
             f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {colluders}, and "
             f"ε ≤ {outsiders:.4g} against outsiders (δ = {privacy.delta:g}, "
             f"unit {privacy.unit}, sites of equal size).",
             soft_wrap=True,
         )
+        if self.signed.study.verification.open:
+            out.print(open_vectors(self.signed.study), soft_wrap=True)
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "

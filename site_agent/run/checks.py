@@ -27,10 +27,10 @@ from consortium.errors import (
 from consortium.secagg import CENTRE, messages, seal
 from consortium.secagg.added_again import (
     add_again,
+    added,
     agrees,
     check_answered,
     manifests_of,
-    masked_vector,
 )
 from consortium.secagg.keystream import Ring
 from consortium.secagg.release import check_seeds, read_release
@@ -83,9 +83,7 @@ class Checks:
         self._asked.append(question)
         study = self.joined.context.study
         falls_here = self.site.name in checkers_of(study.sites, study.checkers, number)
-        # Only the very sum that was masked can be added again.
-        summed = stage.mechanism.scheme == "secure-sum"
-        if falls_here and summed and self.outbox.stored(_checked(number)) is None:
+        if falls_here and stage.mechanism.shown and self.outbox.stored(_checked(number)) is None:
             self._due.append(question)
 
     def advance(self) -> bool:
@@ -115,16 +113,16 @@ class Checks:
         number, (release, message) = question.number, found
         session, directory = self.joined.party.session, self.joined.party.directory
         mechanism = question.stage.mechanism
-        entries, bits = mechanism.entries, mechanism.lattice.bits
+        entries, bits, clear = mechanism.entries, mechanism.lattice.bits, mechanism.public
         try:
             answered = check_answered(session, number, release, request)
-            manifests = manifests_of(session, number, answered, entries, bits)
+            manifests = manifests_of(session, number, answered, entries, bits, clear=clear)
             check_seeds(session, directory, number, release)
         except ProtocolError as error:
             raise self._refute(number, _UNSOUND, str(error)) from error
         try:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
-            total = add_again(session, directory, number, release, vectors, entries)
+            total = add_again(session, directory, number, release, vectors, entries, clear=clear)
         except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
             self.site.log(f"round {number} can't be added again now: {error}")
             return False
@@ -135,9 +133,9 @@ class Checks:
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
         """What the centre says of a round, if it says it; this site's own answer must fit it."""
-        number, mechanism = question.number, question.stage.mechanism
-        nbytes = mechanism.released(len(self.joined.context.study.sites))
-        limit = self.joined.sizes.release(nbytes * mechanism.lattice.bits // 8)
+        number, stage = question.number, question.stage
+        nbytes = stage.released_bytes(len(self.joined.context.study.sites))
+        limit = self.joined.sizes.release(nbytes, stage.heard)
         place = self.outbox.names.round(number, messages.RELEASE)
         message = self.outbox.peek(place, limit)
         if message is None:
@@ -160,7 +158,8 @@ class Checks:
         stored = self.outbox.stored(f"{number}/unmask")
         if stored is not None:
             return stored
-        limit = self.joined.sizes.request(question.stage.message_bytes)
+        stage = question.stage
+        limit = self.joined.sizes.request(stage.message_bytes, stage.heard)
         found = self.outbox.peek(self.outbox.names.round(number, messages.UNMASK), limit)
         try:
             if found is not None:
@@ -170,12 +169,14 @@ class Checks:
         return found
 
     def _vector(self, question: Question, site: str, manifest: messages.Manifest) -> Ring:
-        number, limit = question.number, self.joined.sizes.contribution(manifest.size)
+        number = question.number
+        limit = self.joined.sizes.contribution(manifest.size, len(manifest.heard))
         place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
         found = self.outbox.peek(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
-        return masked_vector(site, number, manifest, found)
+        clear = question.stage.mechanism.public
+        return added(site, number, manifest, found, clear=clear)
 
     # -- the whole run --------------------------------------------------------------------
 

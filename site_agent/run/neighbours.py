@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.engine.neighbour_answers import (
-    BROADCAST,
     broadcast_limit,
     collect,
     encode_broadcast,
@@ -18,6 +18,8 @@ from consortium.engine.neighbour_answers import (
 )
 from consortium.errors import OversizedError, ProtocolError
 from consortium.secagg import OVERHEAD, seal
+from consortium.secagg.envelope import claimed
+from consortium.secagg.messages import BROADCAST, Heard
 from consortium.study.plan import Plan, Stage
 from site_agent.run.outbox import Outbox, Outgoing
 
@@ -64,6 +66,7 @@ class Neighbours:
         self._identity, self._outbox, self._log = identity, outbox, log
         self._asked: list[_Asked] = []
         self._known: dict[tuple[int, int], Array] = {}
+        self._heard: dict[tuple[int, str], Heard] = {}
         self._unsound: set[tuple[int, int]] = set()  # and told
         self._searched = 0  # rounds that were looked through at least once
 
@@ -82,6 +85,11 @@ class Neighbours:
         """Remember that a round was asked."""
         if speaks(stage):
             self._asked.append(_Asked(number, context, stage))
+
+    @property
+    def heard(self) -> Sequence[Heard]:
+        """Every neighbour's answer that was used so far, as its speaker signed it."""
+        return [self._heard[key] for key in sorted(self._heard)]
 
     def collect(self, stage: Stage) -> NeighbourAnswers:
         """Collect what this site and its neighbours answered in all rounds before.
@@ -118,6 +126,10 @@ class Neighbours:
             message = self._outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
+                told, name = claimed(message), self._name(other)
+                digest = hashlib.sha256(told.body).digest()
+                heard = Heard(name, asked.number, digest, told.signature)
+                self._heard[asked.number, name] = heard
         except (ProtocolError, OversizedError) as error:
             if key not in self._unsound:
                 self._unsound.add(key)

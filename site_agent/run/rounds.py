@@ -27,6 +27,7 @@ from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
 from site_agent.policy.refusals import check_statistic
 from site_agent.run.checks import Checks
+from site_agent.run.hearsay import Hearsay
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import Joined
@@ -103,6 +104,7 @@ class Rounds:
         self._secret = run_secret(site.identity.root, joined.context.run, "site")
         key = site.identity.key
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log)
+        self._hearsay = Hearsay(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self._stages: list[str] = []  # of the queries read so far
         self._open: int | None = None  # round that is contributed to and not yet unmasked
@@ -161,7 +163,7 @@ class Rounds:
         number = asked.number
         if asked.stage.mechanism.masked_entries:
             place = self._names.round(number, "unmask")
-            limit = self._sizes.request(asked.stage.message_bytes)
+            limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
         else:
             place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
         return self._outbox.peek(place, limit) is not None
@@ -182,6 +184,7 @@ class Rounds:
     def _contribute(self, asked: Asked, query: Query) -> Answer:
         """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
         check_statistic(self._site.policy, query.statistic)
+        heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
         statistic = self._statistic(query, mechanism)
         key = self._noise_key(asked.digest, statistic.tobytes())
@@ -192,7 +195,13 @@ class Rounds:
         if speaks(asked.stage):
             broadcast = self._neighbours.outgoing(asked.number, asked.digest, share.opened)
         message = self._party.contribute(
-            asked.number, asked.digest, share.masked, opened, released=mechanism.each
+            asked.number,
+            asked.digest,
+            share.masked,
+            opened,
+            released=mechanism.each,
+            heard=heard,
+            clear=mechanism.public,
         )
         return Answer(message, broadcast)
 
@@ -237,6 +246,8 @@ class Rounds:
         # Neighbours first: once the centre has the answer, the next round may begin.
         outgoing = [own] if answer.broadcast is None else [answer.broadcast, own]
         self._outbox.send_all(outgoing, {f"{number}/query": asked.message})
+        if asked.stage.release.neighbours:
+            self._hearsay.listed(number, asked.stage, answer.message)
         ledger = self._site.ledger
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(self._charge(asked), self._site.now())
@@ -273,7 +284,7 @@ class Rounds:
         if self._checks.attested and self._outbox.stored(f"{number}/unmasking") is None:
             return False
         stage = self._plan.stage(self._stages[number - 1])
-        limit = self._sizes.request(stage.message_bytes)
+        limit = self._sizes.request(stage.message_bytes, stage.heard)
         request = self._outbox.receive(place, f"{number}/unmask", limit)
         if request is None:
             return False

@@ -14,10 +14,11 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Query
-from consortium.engine.neighbour_answers import BROADCAST, encode_broadcast
+from consortium.engine.neighbour_answers import encode_broadcast
 from consortium.engine.run_context import RunContext
 from consortium.exchange import MemoryExchange
 from consortium.secagg import CENTRE, seal
+from consortium.secagg.messages import BROADCAST
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan
 from site_agent.layout import STORE

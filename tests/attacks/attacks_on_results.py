@@ -10,14 +10,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from consortium.coordinator.late_evidence import fetch_late
 from consortium.coordinator.verify import Checkup
 from consortium.engine.centre import Centre
 from consortium.errors import ConsortiumError
+from consortium.exchange import DirectoryExchange
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages
 from consortium.secagg.release import release_of
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
-from tests.support.finished_run import STUDY, play, publish
+from tests.support.finished_run import OPEN, STUDY, play, publish
 from tests.support.local_consortium import LocalConsortium, build, conduct
 
 
@@ -28,9 +30,14 @@ def _shown(stage: Stage, folder: Path) -> bool:
     return verdict.code == 0
 
 
-def _played(stage: Stage, change: Callable[[pytest.MonkeyPatch], None]) -> bool:
+def _played(
+    stage: Stage,
+    change: Callable[[pytest.MonkeyPatch], None],
+    scheme: str = "secure-sum",
+    text: str = STUDY,
+) -> bool:
     """Carry a run out by a centre that was changed, up to the reader's verdict."""
-    place = build(stage.root, scheme="secure-sum", text=STUDY)
+    place = build(stage.root, scheme=scheme, text=text)
     with pytest.MonkeyPatch.context() as patch:
         change(patch)
         local = LocalConsortium(place)
@@ -61,6 +68,23 @@ def invented_result(stage: Stage) -> bool:
         patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
 
     return _played(stage, change)
+
+
+@attack(
+    "hub",
+    guard="site_agent.run.checks:agrees",
+    without="a cape study that lays its vectors open still rests on the centre's word",
+    stops="is not what the sites signed for: its numbers are not the sum of what sites sent",
+    instead=always(True),
+)
+def invented_result_of_open_vectors(stage: Stage) -> bool:
+    """Publishes, in a cape study whose vectors lie open, what is not their sum."""
+
+    def change(patch: pytest.MonkeyPatch) -> None:
+        true = Mechanism.combine
+        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+
+    return _played(stage, change, "cape", OPEN)
 
 
 def _false_seed(*given: Any, **more: Any) -> messages.Release:
@@ -114,6 +138,24 @@ def _edited(stage: Stage, change: Callable[[Path], None]) -> bool:
     found = play(build(stage.root, scheme="secure-sum", text=STUDY))
     change(found.out)
     return _shown(stage, found.out)
+
+
+@attack(
+    "exchange",
+    guard="consortium.coordinator.late_evidence:check_attestation",
+    without="a sound result is taken for a false one, since what was added to it is forged",
+    stops="small-0001/attestation/east is left out: .* isn't signed with its key",
+    instead=nothing,
+)
+def attestation_forged_after_the_end(stage: Stage) -> bool:
+    """Lays a forgery where a site's late attestation is looked for."""
+    found = play(build(stage.root, scheme="secure-sum", text=STUDY, dropouts=1), "east")
+    there = (found.out / "evidence" / "attestation" / "north").read_bytes()
+    forged = there.replace(b"north", b"east", 1).replace(b"\xa5east", b"\xa4east", 1)
+    place = found.exchange / "runs" / "small-0001" / "attestation" / "east"
+    place.write_bytes(forged)
+    stage.said += fetch_late(found.out, DirectoryExchange(found.exchange)).lines()
+    return Checkup(found.out).run().contradicted
 
 
 @attack(

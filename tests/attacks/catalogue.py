@@ -16,6 +16,7 @@ MODULES = (
     "attacks_by_replay",
     "attacks_by_sites",
     "attacks_among_neighbours",
+    "attacks_by_two_tongues",
     "attacks_on_agents",
     "attacks_by_copies",
     "attacks_on_budgets",
@@ -57,12 +58,14 @@ UNGUARDED = (
         "promise to the others holds, since the noise is computed from the sizes as stated.",
     ),
     Row(
-        "two-tongues",
+        "two-tongues-among-friends",
         "site",
-        "Tells its neighbours one model, or each of them another, and the centre a third.",
-        "Each is a number within the public bound that it could have told all of them, as in "
-        "invented-data; nothing compares them. The others' models drift; what their persons pay "
-        "does not depend on what they hear.",
+        "Tells the centre one model and a neighbour that works with it another.",
+        "Honest neighbours sign what they were told, and whoever told them or the centre something "
+        "else is named. Two who work together leave it out, and whether an answer follows from "
+        "what its site heard nobody sees: each is a number within the public bound that its site "
+        "could have said anyway, as in invented-data. Of the last round nobody goes on from what "
+        "was heard. What persons pay does not depend on what a site hears.",
     ),
     Row(
         "invented-sum-of-cape",
@@ -70,7 +73,8 @@ UNGUARDED = (
         "Publishes, in a study of scheme cape or local, what is not the sum of the vectors it got.",
         "Single vectors are open to the centre alone, so nobody else can add them. Readers are "
         "misled, and 'consortium verify' tells them that nothing is shown; no site's data are "
-        "less private. A study with scheme secure-sum can be shown.",
+        "less private. A study with scheme secure-sum can be shown, and one with scheme cape and "
+        "verification.open.",
     ),
     Row(
         "messages-withheld",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 
 import msgspec
@@ -43,6 +43,7 @@ from consortium.secagg.release import check_seeds, read_release
 from consortium.secagg.seed_shares import open_share, read_share, read_shares
 from consortium.secagg.states import HubRound
 from consortium.secagg.unmask_request import check_request
+from consortium.verification.tongues import doubts
 from tests.long.fuzz_mutations import JSON, MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, ENTRIES, RUN, SITES, Run, key_of
 from tests.long.fuzz_targets import Target
@@ -135,13 +136,13 @@ def _application_targets(run: Run) -> list[Target]:
         Target(
             "announcement", 300_000, mutant([run.context.announcement], JSON), read_announcement
         ),
-        *_end_targets(),
+        *_end_targets(run.keyring),
         Target("refusal and end", 400_000, mutant(notices, JSON), read_announcement),
     ]
 
 
-def _end_targets() -> list[Target]:
-    """What the centre and a site say at the end of a run."""
+def _end_targets(keyring: Mapping[str, bytes]) -> list[Target]:
+    """What is checked of a run once it is over."""
     agreed = (CONTEXT, CONTEXT, CONTEXT, (CONTEXT, CONTEXT))
     closed = closing.encode(closing.Closing(*agreed, {"numpy": "2"}))
     said = closing.Attestation(*agreed, (1,), ((2, "sum-differs"),), (2,), ("small-0001",))
@@ -153,7 +154,17 @@ def _end_targets() -> list[Target]:
     def attest(data: bytes) -> None:
         closing.decode(closing.Attestation, data, "it")
 
+    heard = messages.Heard(SITES[1], 1, CONTEXT, bytes(64))
+    told = messages.Manifest(CONTEXT, 32, 0, 9, (CONTEXT,), CONTEXT, (heard, heard))
+    listed = messages.encode(told)
+
+    def hear(data: bytes) -> None:
+        manifest = messages.decode(messages.Manifest, data, SITES[0])
+        for doubt in doubts(RUN, keyring, {1: {SITES[0]: manifest}}):
+            assert doubt.sentence.isprintable()
+
     return [
+        Target("manifest and what was heard", 60_000, mutant([listed], MSGPACK), hear),
         Target("closing", 200_000, mutant([closed], MSGPACK), close),
         Target("attestation", 200_000, mutant([attested], MSGPACK), attest),
     ]

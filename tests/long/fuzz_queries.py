@@ -15,12 +15,13 @@ import yaml
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Case, Query
 from consortium.engine.names import Names
-from consortium.engine.neighbour_answers import BROADCAST, collect, encode_broadcast, read_broadcast
+from consortium.engine.neighbour_answers import collect, encode_broadcast, read_broadcast
 from consortium.engine.queries import decode_query, encode_query, sketch_query
 from consortium.engine.run_context import RunContext
 from consortium.engine.session import check_planned, own_answers, settle_fixed
 from consortium.exchange.memory import MemoryExchange
 from consortium.secagg import CENTRE, seal
+from consortium.secagg.messages import BROADCAST
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import Plan, Stage
 from consortium.study.reader import parse_study

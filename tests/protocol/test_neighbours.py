@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.engine.neighbour_answers import BROADCAST, broadcast_limit, encode_broadcast
-from consortium.secagg import OVERHEAD
+from consortium.engine.neighbour_answers import broadcast_limit, encode_broadcast
+from consortium.secagg import OVERHEAD, messages
+from consortium.secagg.envelope import claimed
+from consortium.secagg.messages import BROADCAST
 from consortium.study.plan import make_plan
 from site_agent.ledger.ledger import Charge, Ledger, Limits
+from site_agent.run.hearsay import Hearsay
 from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
     NAMES,
@@ -76,6 +79,51 @@ def test_sites_that_start_again_before_every_round_say_the_same(
     assert len(told) == len(SITES) * ROUNDS
     assert all(len(mail.sent[name]) == 1 for name in told)
     assert rounds_of(local.place, "north", "spend") == [1, 2, 3]
+
+
+def listed(place: DemoFolders) -> list[tuple[int, str, str, int]]:
+    """What stands in the released manifests: round, hearer, speaker, round of the answer."""
+    found = []
+    for number in range(1, ROUNDS + 1):
+        message = path_of(place, NAMES.round(number, messages.RELEASE)).read_bytes()
+        release = messages.decode(messages.Release, claimed(message).body, "centre")
+        for site, data in zip(release.survivors, release.manifests, strict=True):
+            body = messages.decode(messages.Manifest, claimed(data).body, site)
+            found += [(number, site, each.site, each.round) for each in body.heard]
+    return found
+
+
+DUE = [
+    (number + 1, site, SITES[other], number)
+    for number in range(1, ROUNDS)
+    for site, others in zip(SITES, RING, strict=True)
+    for other in others
+]
+"""That each site lists each neighbour's answer once, in the round after."""
+
+
+def test_what_was_heard_is_listed_once(gossip: Gossip, tmp_path: Path) -> None:
+    local = LocalConsortium(place_of(tmp_path))
+    conduct(local.centre())
+    assert sorted(listed(local.place)) == sorted(DUE)
+
+
+def test_who_starts_again_before_every_round_lists_the_same(gossip: Gossip, tmp_path: Path) -> None:
+    local = LocalConsortium(place_of(tmp_path))
+    centre = local.centre()
+    centre.open()
+    for _ in range(ROUNDS):
+        local.agents.clear()
+        centre.step()
+    assert sorted(listed(local.place)) == sorted(DUE)
+
+
+def test_a_manifest_lists_no_more_than_has_room(gossip: Gossip) -> None:
+    """The oldest first; the rest stands in the manifests that follow."""
+    (stage,) = make_plan(make_study(), shape_of(make_sites())).stages
+    heard = [messages.Heard("east", n, bytes(32), bytes(64)) for n in range(1, 10)]
+    found = Hearsay("north", None, None).due(stage, heard)  # type: ignore[arg-type]
+    assert [each.round for each in found] == [1, 2, 3, 4]
 
 
 def meddled(gossip: Gossip, place: DemoFolders, message: bytes) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.engine.neighbour_answers import BROADCAST
+from consortium.secagg.messages import BROADCAST
 from site_agent.run.neighbours import Neighbours
 from tests.protocol.deaths import Deaths, check_ledgers, die_everywhere
 from tests.support.forgery import Mail, settle

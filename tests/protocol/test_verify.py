@@ -18,8 +18,9 @@ from consortium.exchange import DirectoryExchange
 from consortium.membership.roster import fingerprint
 from consortium.privacy.mechanism import Mechanism
 from consortium.report import accounting as accounting_module
+from consortium.report.privacy_report import read_privacy_report
 from consortium.verification.verdict import Verdict
-from tests.support.finished_run import Finished, finished
+from tests.support.finished_run import OPEN, Finished, finished
 from tests.support.gossip_algorithm import TEXT, register
 from tests.support.local_consortium import LocalConsortium, build, conduct
 
@@ -136,6 +137,32 @@ def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:
     assert verdict.shown == set()
     assert "rests on the centre's word" in "\n".join(verdict.lines())
     assert not list(found.exchange.glob("runs/*/attestation"))
+
+
+@pytest.mark.parametrize("absent", ["", "east"])
+def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
+    found = finished("cape", 1, absent=absent, text=OPEN)
+    verdict = checked(found.out, found.exchange)
+    assert verdict.shown == {1, 2, 3}, verdict.lines()
+    if not absent:
+        assert checked(found.out).code == verdict.code == 0, verdict.lines()
+    report = read_privacy_report(found.out / "privacy_report.json")
+    assert report.open_vectors
+    assert report.guarantees.outsider.epsilon <= report.guarantees.coalition.epsilon
+    page = (found.out / "report.html").read_text()
+    assert "lets everybody read them" in page
+    (least,) = {r.mu_outsider for r in report.releases if r.stage == "pca"}
+    assert report.guarantees.outsider.mu > least
+
+
+def test_an_open_vector_that_was_changed_is_found_by_its_manifest(tmp_path: Path) -> None:
+    found = finished("cape", 1, text=OPEN).copy(tmp_path)
+    objects = found.exchange / "runs" / "small-0001" / "00002" / "contribution" / "north"
+    data = objects.read_bytes()
+    entries = np.load(found.out / f"{ROUND}.npy").nbytes
+    objects.write_bytes(data[: entries + 9] + b"\x00\x01" + data[entries + 11 :])
+    verdict = checked(found.out, found.exchange)
+    assert (verdict.code, verdict.shown) == (2, {1, 3}), verdict.lines()
 
 
 def test_both_seeds_of_a_site_are_never_in_a_folder(good: Finished) -> None:

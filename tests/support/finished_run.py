@@ -62,10 +62,15 @@ class Finished:
         return found
 
 
+OPEN = STUDY + "verification: {open: true}\n"
+
+
 @cache
-def finished(scheme: str = "secure-sum", dropouts: int = 0, *, absent: str = "") -> Finished:
+def finished(
+    scheme: str = "secure-sum", dropouts: int = 0, *, absent: str = "", text: str = STUDY
+) -> Finished:
     """Make a finished run, once for all tests of a process."""
-    place = build(Path(mkdtemp()), scheme=scheme, dropouts=dropouts, text=STUDY)
+    place = build(Path(mkdtemp()), scheme=scheme, dropouts=dropouts, text=text)
     return play(place, absent)
 
 

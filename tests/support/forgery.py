@@ -15,11 +15,11 @@ import pytest
 from consortium.algorithms.base import Query
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.names import QUERY, REFUSAL, Names
-from consortium.engine.neighbour_answers import BROADCAST
 from consortium.engine.queries import encode_query
 from consortium.exchange import DirectoryExchange
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, messages, seal, unseal
+from consortium.secagg.messages import BROADCAST
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Entry, Ledger
 from tests.support.local_consortium import STUDY, LocalConsortium, build

@@ -22,7 +22,15 @@ from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import decode, encode
 from consortium.secagg.release import release_of, ring_digests
-from tests.support.secagg_wire import Consortium, Wire, context, identity, ring, vectors
+from tests.support.secagg_wire import (
+    Consortium,
+    Wire,
+    context,
+    identity,
+    plain_sum,
+    ring,
+    vectors,
+)
 
 FOLDER = Path(__file__).parent
 NUMBER = 2
@@ -41,6 +49,7 @@ class Played:
     released: Ring
     posted: bytes = b""  # request, where it is not the centre's encoding of ``request``
     said: bytes = b""  # release, likewise
+    clear: bool = False  # open vectors lie readable
     other: dict[str, Any] = field(default_factory=dict)
 
     def signed(self, kind: str, body: messages.Body, number: int = NUMBER) -> bytes:
@@ -64,6 +73,7 @@ class Played:
             "bundle": self.bundle.hex(),
             "number": NUMBER,
             "context": context(NUMBER).hex(),
+            "open": self.clear,
             "entries": self.released.size,
             "bits": 8 * self.released.itemsize,
             "request": (self.posted or self.signed(messages.UNMASK, self.request)).hex(),
@@ -101,24 +111,38 @@ class Played:
         return self.asked(manifests=tuple(told))
 
 
-def played(consortium: Consortium, values: dict[str, Ring], lost: tuple[str, ...] = ()) -> Played:
-    """Play one round."""
+def played(
+    consortium: Consortium,
+    values: dict[str, Ring],
+    lost: tuple[str, ...] = (),
+    opened: dict[str, Ring] | None = None,
+    *,
+    clear: bool = True,
+) -> Played:
+    """Play one round; what is released is the sum, or the ``opened`` vectors' less the sum."""
     wire = Wire(consortium).set_up()
     bundle = wire.log[consortium.count]
     about, bits = context(NUMBER), 8 * next(iter(values.values())).itemsize
-    wire.hub.open(NUMBER, about, next(iter(values.values())).size, bits)
+    entries = next(iter(values.values())).size
+    beside = 0 if opened is None else entries
+    wire.hub.open(NUMBER, about, entries, bits, beside, clear=clear)
     objects: dict[str, bytes] = {}
     for site, party in wire.parties.items():
         if site not in lost:
-            objects[site] = bytes(party.contribute(NUMBER, about, values[site]))
+            own = None if opened is None else opened[site]
+            objects[site] = bytes(party.contribute(NUMBER, about, values[site], own, clear=clear))
             wire.hub.receive_contribution(objects[site])
     request = wire.hub.request(NUMBER)
     for site in objects:
         wire.hub.receive_unmasking(wire.parties[site].unmask(NUMBER, request))
     total = wire.hub.sum(NUMBER)
     body = decode(messages.Request, msgspec.msgpack.decode(request, type=_Envelope).body, CENTRE)
-    release = release_of(total, about, total.sum, shown=True)
-    return Played(consortium, bundle, body, release, objects, total.sum)
+    released = total.sum
+    if opened is not None:
+        released = plain_sum(opened, objects) - total.sum
+    release = release_of(total, about, released, shown=True)
+    lies_open = opened is not None
+    return Played(consortium, bundle, body, release, objects, released, clear=lies_open)
 
 
 def good_rounds() -> list[Case]:
@@ -135,7 +159,18 @@ def good_rounds() -> list[Case]:
         played(four, edges).case("sums that wrap, 64 bits", True),
         played(four, {s: ring(edge, 32) for s in sites}).case("sums that wrap, 32 bits", True),
         played(drawn, vectors(drawn.sites, 3), ("s4",)).case("holders drawn, one lost", True),
+        *(
+            _open(bits, lost).case(f"open vectors of {bits} bits{name}", True)
+            for bits in (32, 64)
+            for lost, name in (((), ""), (("s1",), ", one lost"))
+        ),
     ]
+
+
+def _open(bits: int = 32, lost: tuple[str, ...] = (), *, clear: bool = True) -> Played:
+    four = Consortium()
+    opened = vectors(four.sites, 5, bits, seed=1)
+    return played(four, vectors(four.sites, 5, bits), lost, opened, clear=clear)
 
 
 def _as(sender: str, run: str, number: int, kind: str = "manifest") -> Callable[[bytes], bytes]:
@@ -159,7 +194,25 @@ def bad_rounds() -> list[Case]:
     first = good.request.manifests[0]
     said = good.signed(messages.RELEASE, good.release)
     body = encode(good.release)
+    lies = _open()
+    masks = sum(np.frombuffer(lies.objects[s][:20], np.uint32) for s in four.sites)
     made: dict[str, Played] = {
+        "open vector changed on the exchange": replace(
+            lies, objects={**lies.objects, "s0": _flipped(lies.objects["s0"], 23)}
+        ),
+        "open vectors that lie hidden": _open(clear=False),
+        "open vectors' sum with a number edited": lies.numbers(
+            lies.released + np.array([0, 1, 0, 0, 0], np.uint32)
+        ),
+        "masked vectors' own sum released": lies.numbers(masks),
+        "open vectors without seeds": lies.told(seeds=()),
+        "open vectors taken for a plain sum": replace(lies, clear=False),
+        "manifest that leaves the open vector out": lies.manifest(
+            "s0",
+            _as("s0", own, NUMBER),
+            size=20,
+            chunks=contribution.digests(memoryview(lies.objects["s0"])[:20]),
+        ),
         "number edited": replace(good, released=off),
         "sum that was not opened": good.numbers(off),
         "seed of the hub's own making": good.told(seeds=(bytes(31), *seeds[1:])),
@@ -358,6 +411,117 @@ def _attestations() -> list[Case]:
     ]
 
 
+# -- answers among neighbours ----------------------------------------------------------------
+
+SAID = {"s0": (1, 2), "s1": (3, 4), "s2": (5, 2**32 - 1)}
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Two rounds in which three sites speak; in the second each lists what it heard in the first.
+
+    ``listed`` are the lists of the second round's manifests, ``rows`` what is published.
+    """
+
+    listed: dict[str, tuple[messages.Heard, ...]]
+    rows: dict[int, dict[str, tuple[int, ...]]] = field(
+        default_factory=lambda: {1: dict(SAID), 2: dict(SAID)}
+    )
+    signed: dict[int, dict[str, tuple[int, ...]]] = field(
+        default_factory=lambda: {1: dict(SAID), 2: dict(SAID)}
+    )
+
+    def case(self, name: str, good: bool) -> Case:
+        """Make a vector."""
+        made = Consortium(count=3, masked=False)
+        return {
+            "name": name,
+            "kind": "tongues",
+            "good": good,
+            "run": made.run,
+            "rounds": made.rounds,
+            "sites": list(made.sites),
+            "keys": {name: key.hex() for name, key in made.roster.keys.items()},
+            "told": [self._told(made, number) for number in (1, 2)],
+        }
+
+    def _told(self, made: Consortium, number: int) -> Case:
+        about, rows = context(number), self.rows[number]
+        manifests = []
+        for site in rows:
+            row = _row(self.signed[number][site])
+            opened = contribution.opened_digest(about, row)
+            heard = self.listed[site] if number == 2 else ()
+            chunks = contribution.digests(memoryview(row))
+            body = messages.Manifest(about, 32, 0, len(row), chunks, opened, heard)
+            manifests.append(_as(site, made.run, number)(encode(body)))
+        released = np.array([n for row in rows.values() for n in row], np.uint32)
+        lost = tuple(site for site in made.sites if site not in rows)
+        release = messages.Release(
+            *(about, tuple(rows), lost, b"", 32, ring_digests(released), (), tuple(manifests))
+        )
+        message = seal(identity(CENTRE), made.run, CENTRE, "release", number, encode(release))
+        return {
+            "number": number,
+            "rows": {site: _row(row).hex() for site, row in rows.items()},
+            "release": message.hex(),
+        }
+
+
+def _row(numbers: tuple[int, ...]) -> bytes:
+    return np.array(numbers, "<u4").tobytes()
+
+
+def _heard(site: str, numbers: tuple[int, ...], number: int = 1, **other: Any) -> messages.Heard:
+    """What a neighbour is told by a site, under the site's signature or another's."""
+    body = encode(messages.Broadcast(context(number), _row(numbers)))
+    run, key = other.get("run", Consortium().run), identity(other.get("key", site))
+    kind = other.get("kind", messages.BROADCAST)
+    message = seal(key, run, site, kind, other.get("signed", number), body)
+    opened = msgspec.msgpack.decode(message, type=_Envelope)
+    return messages.Heard(site, number, record_of(body), opened.signature)
+
+
+def _tongues() -> list[Case]:
+    sites = tuple(SAID)
+    whole = {
+        site: tuple(_heard(other, SAID[other]) for other in sites if other != site)
+        for site in sites
+    }
+    true, lie = whole["s0"][0], _heard("s1", (3, 5))
+    silent: dict[str, tuple[messages.Heard, ...]] = dict.fromkeys(sites, ())
+
+    def listing(*heard: messages.Heard, **more: Any) -> Talk:
+        return Talk({**whole, "s0": heard}, **more)
+
+    changed = {1: {**SAID, "s1": (3, 5)}, 2: dict(SAID)}
+    without = {1: {s: SAID[s] for s in ("s0", "s2")}, 2: dict(SAID)}
+    flipped = messages.Heard("s1", 1, true.body, _flipped(true.signature, 5))
+    bad = {
+        "a neighbour is told another answer": listing(lie, whole["s0"][1]),
+        "the centre is told another answer": Talk(whole, changed, changed),
+        "another answer is published than was signed": Talk(whole, changed),
+        "one answer and another to the same neighbour": listing(true, lie),
+        "two neighbours of a lost site are told two answers": listing(lie, rows=without),
+        "an answer that nobody signed": listing(flipped),
+        "an answer with another's signature": listing(_heard("s1", SAID["s1"], key="s2")),
+        "an answer of another run": listing(_heard("s1", SAID["s1"], run="study-2")),
+        "an answer of another round": listing(_heard("s1", SAID["s1"], signed=2)),
+        "a signature under another kind of message": listing(
+            _heard("s1", SAID["s1"], kind="manifest")
+        ),
+        "an answer of nobody's": listing(messages.Heard("s9", 1, true.body, true.signature)),
+        "an answer of the centre's": listing(_heard(CENTRE, SAID["s1"])),
+    }
+    return [
+        Talk(whole).case("everybody lists what was said", True),
+        Talk(silent).case("nobody lists anything", True),
+        listing(true, true).case("an answer is listed twice", True),
+        Talk(whole, without).case("one that is heard is lost for the centre", True),
+        *(talk.case(name, False) for name, talk in bad.items()),
+    ]
+
+
 # -- manifests' chunks -----------------------------------------------------------------------
 
 
@@ -375,8 +539,10 @@ def _chunks() -> list[Case]:
 
 def files() -> dict[str, list[Case]]:
     """Every file's vectors."""
-    attested = _attestations()
+    attested, told = _attestations(), _tongues()
     return {
+        "tongues_good.json": [case for case in told if case["good"]],
+        "tongues_bad.json": [case for case in told if not case["good"]],
         "rounds_good.json": good_rounds(),
         "rounds_bad.json": bad_rounds(),
         "attestations_good.json": [case for case in attested if case["good"]],

@@ -15,18 +15,22 @@ from consortium.errors import ConsortiumError, ProtocolError
 from consortium.secagg import Roster, contribution, unseal
 from consortium.secagg.added_again import (
     add_again,
+    added,
     agrees,
     check_answered,
     manifests_of,
-    masked_vector,
 )
 from consortium.secagg.key_directory import Session, read_keys
 from consortium.secagg.keystream import RINGS
+from consortium.secagg.messages import Request
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.verification.closing import same_result, shown_by
+from consortium.verification.tongues import doubts
 from tests.vectors import make, verifier
 
-FILES = ("rounds_good", "rounds_bad", "attestations_good", "attestations_bad")
+FILES = tuple(
+    f"{kind}_{end}" for kind in ("rounds", "attestations", "tongues") for end in ("good", "bad")
+)
 CASES = [
     pytest.param(case, id=case["name"].replace(" ", "-"))
     for name in FILES
@@ -45,14 +49,15 @@ def _round(case: dict[str, Any]) -> None:
     request = check_answered(session, number, release, bytes.fromhex(case["request"]))
     if (release.context.hex(), release.bits) != (case["context"], bits):
         raise ProtocolError("another question or ring")
-    manifests = manifests_of(session, number, request, entries, bits)
+    clear = case["open"]
+    manifests = manifests_of(session, number, request, entries, bits, clear=clear)
     check_seeds(session, directory, number, release)
     objects = {site: bytes.fromhex(data) for site, data in case["objects"].items()}
     taken = (
-        masked_vector(site, number, body, objects.get(site, b""))
+        added(site, number, body, objects.get(site, b""), clear=clear)
         for site, body in manifests.items()
     )
-    total = add_again(session, directory, number, release, taken, entries)
+    total = add_again(session, directory, number, release, taken, entries, clear=clear)
     released = np.frombuffer(bytes.fromhex(case["released"]), RINGS[bits])
     if ring_digests(released) != release.chunks or not agrees(total, release):
         raise ProtocolError("not the sum")
@@ -77,12 +82,34 @@ def _attestations(case: dict[str, Any]) -> None:
         raise ProtocolError("not shown")
 
 
+def _tongues(case: dict[str, Any]) -> None:
+    """What the package says of answers among neighbours."""
+    keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
+    session = Session(case["run"], Roster(tuple(case["sites"]), keys, 0, 1), case["rounds"])
+    manifests = {}
+    for told in case["told"]:
+        number = told["number"]
+        release = read_release(session, number, bytes.fromhex(told["release"]))
+        request = Request(release.context, release.survivors, release.lost, release.manifests)
+        manifests[number] = manifests_of(session, number, request, 0, 32)
+        for site, manifest in manifests[number].items():
+            row = bytes.fromhex(told["rows"][site])
+            if contribution.opened_digest(release.context, row) != manifest.opened:
+                raise ProtocolError("not what its site signed")
+    sites = {site: keys[site] for site in case["sites"]}
+    for doubt in doubts(case["run"], sites, manifests):
+        raise ProtocolError(doubt.sentence)
+
+
 def _believed(case: dict[str, Any]) -> bool:
     try:
-        {"round": _round, "attestations": _attestations}[case["kind"]](case)
+        _CHECKS[case["kind"]](case)
     except ConsortiumError:
         return False
     return True
+
+
+_CHECKS = {"round": _round, "attestations": _attestations, "tongues": _tongues}
 
 
 @pytest.mark.parametrize("case", CASES)

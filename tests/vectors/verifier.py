@@ -1,4 +1,4 @@
-"""A second implementation of the checks of a round and of attestations, from docs/protocol.md.
+"""A second implementation of the checks of rounds, answers and attestations, from protocol.md.
 
 It shares no code with the package: whoever doubts that one can read this one. What it needs is
 SHA-256, Ed25519, X25519, HKDF-SHA256, AES-128-CTR, MessagePack, and addition of integers.
@@ -27,36 +27,18 @@ from msgspec import msgpack
 CHUNK = 1 << 20
 RING = {32: np.dtype("<u4"), 64: np.dtype("<u8")}
 FIELDS = {
-    "keys": {"channel": 32, "advertisements": list},
-    "advertise": {
-        "session": 32,
-        "channel": 32,
-        "masks": [32],
-        "commitments": [32],
-        "note": bytes,
-    },
-    "unmask": {"context": 32, "survivors": [str], "lost": [str], "manifests": [bytes]},
-    "manifest": {"context": 32, "bits": int, "masked": int, "size": int, "chunks": [32]},
-    "release": {
-        "context": 32,
-        "survivors": [str],
-        "lost": [str],
-        "request": bytes,
-        "bits": int,
-        "chunks": [32],
-        "seeds": [31],
-    },
-    "attestation": {
-        "announcement": 32,
-        "keys": 32,
-        "plan": 32,
-        "records": [32],
-        "checked": [int],
-        "refuted": list,
-        "missed": [int],
-        "earlier": [str],
-    },
+    "keys": "channel 32, advertisements [bytes]",
+    "advertise": "session 32, channel 32, masks [32], commitments [32], note bytes, holders? [int]",
+    "unmask": "context 32, survivors [str], lost [str], manifests [bytes]",
+    "manifest": "context 32, bits int, masked int, size int, chunks [32], opened? bytes, heard? "
+    "[list]",
+    "release": "context 32, survivors [str], lost [str], request bytes, bits int, chunks [32], "
+    "seeds [31], manifests? [bytes]",
+    "broadcast": "context 32, vector bytes",
+    "attestation": "announcement 32, keys 32, plan 32, records [32], checked [int], "
+    "refuted [list], missed [int], earlier [str]",
 }
+FORMS = {"31": 31, "32": 32, "bytes": bytes, "int": int, "str": str, "list": list}
 
 
 class Bad(Exception):  # noqa: N818 - a finding, no mishap
@@ -88,9 +70,6 @@ def chunks(data: bytes) -> list[bytes]:
     return [sha(data[at : at + CHUNK]) for at in range(0, len(data), CHUNK)]
 
 
-# -- messages --------------------------------------------------------------------------------
-
-
 def unseal(case: Any, data: bytes, kind: str, sender: str, number: int) -> dict[str, Any]:
     """Take a message out of its envelope; gives its fields."""
     return fields(envelope(case, data, kind, sender, number), kind)
@@ -106,12 +85,16 @@ def envelope(case: Any, data: bytes, kind: str, sender: str, number: int) -> byt
     label, run, who, what, j, body, signature = parts
     need(label == "consortium envelope 1", "label")
     need((run, who, what, j) == (case["run"], sender, kind, number), "header")
-    key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(case["keys"][sender]))
-    try:
-        key.verify(signature, pack(label, run, who, what, j, sha(body)))
-    except InvalidSignature as error:
-        raise Bad("signature") from error
+    check_signature(case, sender, signature, pack(label, run, who, what, j, sha(body)))
     return bytes(body)
+
+
+def check_signature(case: Any, who: str, signature: bytes, text: bytes) -> None:
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(case["keys"][who]))
+        key.verify(signature, text)
+    except (InvalidSignature, TypeError) as error:
+        raise Bad("signature") from error
 
 
 def fields(body: bytes, kind: str) -> dict[str, Any]:
@@ -119,21 +102,20 @@ def fields(body: bytes, kind: str) -> dict[str, Any]:
         found = msgpack.decode(body)
     except (ValueError, msgspec.DecodeError) as error:
         raise Bad("body is not MessagePack") from error
-    due = FIELDS[kind]
-    need(isinstance(found, dict) and set(found) - {"holders"} == set(due), "fields")
-    for name, form in due.items():
-        values = found[name] if isinstance(form, list) else [found[name]]
-        need(isinstance(values, list), name)
-        one = form[0] if isinstance(form, list) else form
-        for value in values:
+    need(isinstance(found, dict), "fields")
+    for field in FIELDS[kind].split(", "):
+        name, form = field.replace("?", "").split()
+        default: Any = [] if form[0] == "[" else b""
+        values = found.setdefault(name, default) if "?" in field else found.get(name)
+        need(form[0] != "[" or isinstance(values, list), name)
+        one = FORMS[form.strip("[]")]
+        for value in values if form[0] == "[" else [values]:
             if isinstance(one, int):
                 need(isinstance(value, bytes) and len(value) == one, name)
             else:
-                need(isinstance(value, one), name)
+                need(isinstance(value, one) and type(value) is not bool, name)
+    need(len(found) == len(FIELDS[kind].split(", ")), "fields")
     return found
-
-
-# -- set-up ----------------------------------------------------------------------------------
 
 
 class SetUp:
@@ -157,7 +139,7 @@ class SetUp:
         for site, said in self.said.items():
             need(said["session"] == self.session, "another session")
             need(len(said["masks"]) == len(said["commitments"]) == case["rounds"], "rounds")
-            drawn = said.get("holders", [])
+            drawn = said["holders"]
             own = self.sites.index(site) + 1
             sound = drawn == sorted(set(drawn)) and own not in drawn
             need(sound and len(drawn) == case["holders"], "holders")
@@ -169,7 +151,7 @@ class SetUp:
 
     def near(self, site: str) -> list[str]:
         """Sites that have a mask in common with this one."""
-        if not any(said.get("holders") for said in self.said.values()):
+        if not any(said["holders"] for said in self.said.values()):
             return [other for other in self.sites if other != site]
         point = self.sites.index(site) + 1
         drawn = {self.sites[n - 1] for n in self.said[site]["holders"]}
@@ -187,9 +169,6 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
 def stream(key: bytes, entries: int, bits: int) -> Any:
     cipher = Cipher(algorithms.AES128(key[:16]), modes.CTR(key[16:])).encryptor()
     return np.frombuffer(cipher.update(bytes(entries * bits // 8)), RING[bits])
-
-
-# -- a round ---------------------------------------------------------------------------------
 
 
 def check_round(case: Any) -> None:
@@ -217,16 +196,18 @@ def check_round(case: Any) -> None:
         total += correction(case, keys, site, seed, alive, context)
     released = bytes.fromhex(case["released"])
     need(chunks(released) == release["chunks"], "other numbers than the release's")
-    need(total.tobytes() == released, "not the sum")
+    need((-total if case["open"] else total).tobytes() == released, "not the sum")
 
 
 def vector(case: Any, manifest: dict[str, Any], found: bytes, context: bytes) -> Any:
     size = case["entries"] * case["bits"] // 8
     need(manifest["context"] == context and manifest["bits"] == case["bits"], "manifest")
-    need(manifest["masked"] == size <= manifest["size"], "manifest's size")
+    least = 2 * size if case["open"] else size
+    need(manifest["masked"] == size and least <= manifest["size"], "manifest's size")
     data = found[: manifest["size"]]
     need(len(data) == manifest["size"] and chunks(data) == manifest["chunks"], "object altered")
-    return np.frombuffer(data[:size], RING[case["bits"]])
+    masked = np.frombuffer(data[:size], RING[case["bits"]])
+    return masked - np.frombuffer(data[size:least], masked.dtype) if case["open"] else masked
 
 
 def correction(
@@ -273,7 +254,33 @@ def check_attestations(case: Any) -> None:
     need(len(agreeing) >= max(answers, (count + colluding) // 2 + 1), "perhaps not the only one")
 
 
-KINDS = {"round": check_round, "attestations": check_attestations}
+# -- answers among neighbours ----------------------------------------------------------------
+
+
+def check_tongues(case: Any) -> None:
+    """Raise `Bad` unless each site signed, of each round, the one answer that is published."""
+    said: dict[Any, set[bytes]] = {}
+    for told in case["told"]:
+        j, rows = told["number"], told["rows"]
+        release = unseal(case, bytes.fromhex(told["release"]), "release", "centre", j)
+        need(release["survivors"] == list(rows), "survivors")
+        need(len(release["manifests"]) == len(rows), "one manifest a survivor")
+        for (site, row), data in zip(rows.items(), release["manifests"], strict=True):
+            manifest = unseal(case, data, "manifest", site, j)
+            need(manifest["context"] == release["context"], "manifest")
+            body = {"context": release["context"], "vector": bytes.fromhex(row)}
+            need(manifest["opened"] == sha(msgpack.encode(body)), "not what its site signed")
+            said.setdefault((site, j), set()).add(manifest["opened"])
+            for heard in manifest["heard"]:
+                need(len(heard) == 4 and heard[0] in case["sites"], "heard of nobody")
+                who, number, answer, signature = heard
+                signed = ("consortium envelope 1", case["run"], who, "broadcast", number, answer)
+                check_signature(case, who, signature, pack(*signed))
+                said.setdefault((who, number), set()).add(answer)
+    need(all(len(answers) == 1 for answers in said.values()), "two tongues")
+
+
+KINDS = {"round": check_round, "attestations": check_attestations, "tongues": check_tongues}
 
 
 def fault(case: Any) -> str:

@@ -27,6 +27,49 @@ def planned(scheme, units=(10, 20, 30), **changes):
     return plan_mechanism(scheme, **{**options, **changes})
 
 
+def seen_by_everybody(mechanism, site, present):
+    """μ of a site from every open vector and the present ones' sum of ê, by their covariance."""
+    noise, one = mechanism.noise, np.eye(len(mechanism.local))
+    among = np.isin(np.arange(len(one)), present).astype(float)
+    rows = [np.hstack([one, one]), np.hstack([among, 0 * among])[None]]
+    view = np.vstack(rows) * np.hstack([noise.correlated, noise.local])
+    direction = np.zeros(len(view))
+    direction[site] = mechanism.sensitivities[site]
+    return float(np.sqrt(direction @ np.linalg.solve(view @ view.T, direction)))
+
+
+@pytest.mark.parametrize("boost", [1.0, 100.0])
+@pytest.mark.parametrize("units", [(10, 20, 30), (5, 5, 5, 5), (1, 2, 300, 4, 50)])
+def test_public_vectors_cost_an_outsider_what_their_covariance_says(units, boost):
+    mechanism = planned("cape", units, dropouts=1, boost=boost, public=True)
+    hidden, everybody = replace(mechanism, public=False), range(len(units))
+    assert np.all(mechanism.outsider() <= mechanism.coalition() * (1 + 1e-12))
+    worst = np.zeros(len(units))
+    for missing in (None, *everybody):  # one may be lost, and its vector be read all the same
+        present = [s for s in everybody if s != missing]
+        found = [seen_by_everybody(mechanism, site, present) for site in everybody]
+        worst = np.maximum(worst, found)
+        told = mechanism.outsider(present)
+        assert told == pytest.approx([found[site] for site in present], rel=1e-6)
+        assert np.all(told > hidden.outsider(present))
+    assert np.all(worst <= mechanism.outsider() * (1 + 1e-9))
+    assert mechanism.outsider() == pytest.approx(worst, rel=1e-6)
+
+
+def test_the_price_of_public_vectors_at_the_default_boost():
+    """√((1 + κ)/(κ + 1/S)), but for the rounding of noise to whole steps."""
+    mechanism = planned("cape", (10,) * 4, colluding=0, public=True)
+    hidden = replace(mechanism, public=False)
+    price = mechanism.outsider() / hidden.outsider()
+    assert price == pytest.approx([((1 + 1e4) / (1e4 + 1 / 4)) ** 0.5] * 4, rel=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["secure-sum", "local"])
+def test_only_cape_has_public_vectors(scheme):
+    assert not planned(scheme, public=True).public
+    assert not planned("cape", public=True, each=True).public
+
+
 def add(parts, mechanism):
     total = np.zeros(mechanism.masked_entries, dtype=mechanism.lattice.dtype)
     for part in parts:

@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError
-from consortium.secagg import CENTRE, contribution, crypto, messages
-from tests.support.secagg_wire import Wire, context, ring, vectors, with_payload
+from consortium.secagg import CENTRE, contribution, crypto, messages, seal
+from consortium.secagg.participants import NAME_BYTES
+from tests.support.secagg_wire import Wire, context, identity, ring, vectors, with_payload
 
 KEY = bytes(range(32))
 LIMIT = 1 << 16
 
 
-def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
+def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryview]:
     """Ten masked and six open numbers as they travel."""
-    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32))
+    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32), clear=clear)
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
     return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
@@ -27,30 +28,34 @@ def sealed_vectors() -> tuple[messages.Contribution, memoryview]:
     masked=st.integers(0, 20),
     opened=st.none() | st.integers(0, 20),
     bits=st.sampled_from([32, 64]),
+    clear=st.booleans(),
 )
-def test_unload_undoes_load(masked: int, opened: int | None, bits: int) -> None:
+def test_unload_undoes_load(masked: int, opened: int | None, bits: int, clear: bool) -> None:
     first = ring(np.arange(masked), bits)
     second = None if opened is None else ring(np.arange(opened) + 100, bits)
-    room = contribution.Room(first.size, first.dtype, second)
+    room = contribution.Room(first.size, first.dtype, second, clear=clear)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
     parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
     assert parts.envelope == b"envelope"
     manifest = messages.decode(messages.Manifest, parts.manifest, "it")
     assert contribution.check_manifest(manifest, parts, body)
-    found = contribution.unload(KEY, body, parts.payload, "It")
+    behind = b"" if second is None else second.tobytes()
+    lies_open = bytes(parts.before).startswith(first.tobytes() + behind)
+    assert lies_open == (clear or not behind)
+    found = contribution.unload(KEY, body, parts.payload, "It", clear=clear)
     assert found.masked == first.tobytes()
     assert found.opened == (None if second is None else second.tobytes())
     assert (found.context, found.bits) == (bytes(32), bits)
 
 
-@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1))
-def test_any_flipped_bit_of_the_payload_is_noticed(bit: int) -> None:
-    body, sealed = sealed_vectors()
+@given(bit=st.integers(0, 8 * (40 + 24 + 16) - 1), clear=st.booleans())
+def test_any_flipped_bit_of_the_payload_is_noticed(bit: int, clear: bool) -> None:
+    body, sealed = sealed_vectors(clear)
     load = bytearray(sealed)
     load[bit // 8] ^= 1 << bit % 8
     with pytest.raises(ProtocolError):
-        contribution.unload(KEY, body, memoryview(bytes(load)), "It")
+        contribution.unload(KEY, body, memoryview(bytes(load)), "It", clear=clear)
 
 
 @pytest.mark.parametrize("shift", [-4, 4])
@@ -103,3 +108,15 @@ def test_the_keyed_digest_tells_tuples_apart() -> None:
         for parts in ((b"", b"ab"), (b"a", b"b"), (b"ab", b""), (b"ab",), (b"ab\0", b""))
     }
     assert len(known) == 10
+
+
+def test_the_longest_manifest_is_within_its_limit() -> None:
+    """Of the longest names, with as many answers of neighbours as are planned for."""
+    name, size, heard = "n" * NAME_BYTES, 3 << 20, 7
+    told = messages.Heard(name, 2**32 - 1, bytes(32), bytes(64))
+    chunks = (bytes(32),) * (1 + (size + 2000) // messages.CHUNK_BYTES)
+    body = messages.Manifest(bytes(32), 64, size, size + 2000, chunks, bytes(32), (told,) * heard)
+    run, largest = "r" * (NAME_BYTES + 5), 2**32 - 1
+    message = seal(identity("s0"), run, name, messages.MANIFEST, largest, messages.encode(body))
+    assert len(message) <= messages.Limits.manifest(size, heard)
+    assert len(message) > messages.Limits.manifest(size, heard - 4)

@@ -1,3 +1,5 @@
+import hashlib
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError, SignatureError
 from consortium.secagg import OVERHEAD, Opened, seal, unseal
-from consortium.secagg.envelope import contradicts
+from consortium.secagg.envelope import contradicts, has_signed
 from tests.support.secagg_wire import identity, public
 
 ROSTER = {name: public(name) for name in ("s0", "s1", "centre")}
@@ -26,7 +28,13 @@ def read(data: bytes, **changes: object) -> Opened:
 def test_unseal_undoes_seal(run: str, kind: str, number: int, body: bytes) -> None:
     data = seal(identity("s1"), run, "s1", kind, number, body)
     opened = unseal(data, ROSTER, run=run, kind=kind, round=number, limit=len(data))
-    assert opened == Opened("s1", kind, number, body)
+    assert opened == Opened("s1", kind, number, body, opened.signature)
+    told = {"run": run, "sender": "s1", "kind": kind, "number": number}
+    told |= {"digest": hashlib.sha256(body).digest(), "signature": opened.signature}
+    assert has_signed(ROSTER["s1"], **told)
+    for other in ({"number": number + 1}, {"kind": f"{kind}s"}, {"digest": bytes(32)}):
+        assert not has_signed(ROSTER["s1"], **(told | other))
+    assert not has_signed(ROSTER["s0"], **told)
 
 
 def test_the_overhead_is_an_upper_bound() -> None:

@@ -8,10 +8,10 @@ from consortium.errors import AlteredError, ProtocolError
 from consortium.secagg import CENTRE, messages
 from consortium.secagg.added_again import (
     add_again,
+    added,
     agrees,
     check_answered,
     manifests_of,
-    masked_vector,
 )
 from consortium.secagg.contribution import opened_digest
 from consortium.secagg.release import check_seeds, read_release, release_of
@@ -41,8 +41,43 @@ class Game:
         body = check_answered(self.session, 1, self.release, self.request)
         told = manifests_of(self.session, 1, body, self.entries, self.bits)
         check_seeds(self.session, self.directory, 1, self.release)
-        taken = [masked_vector(site, 1, told[site], self.objects[site]) for site in told]
+        taken = [added(site, 1, told[site], self.objects[site]) for site in told]
         return add_again(self.session, self.directory, 1, self.release, taken, self.entries)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("lost", [(), ("s2",)])
+def test_open_vectors_less_the_sum_are_added_again(lost, bits):
+    made = Consortium()
+    wire, values = Wire(made).set_up(), vectors(made.sites, 5, bits)
+    opened, objects = vectors(made.sites, 5, bits, seed=1), {}
+    wire.hub.open(1, context(1), 5, bits, 5, clear=True)
+    for site in (each for each in made.sites if each not in lost):
+        party = wire.parties[site]
+        sent = party.contribute(1, context(1), values[site], opened[site], clear=True)
+        objects[site] = bytes(sent)
+        wire.hub.receive_contribution(sent)
+    request = wire.hub.request(1)
+    for site in objects:
+        wire.hub.receive_unmasking(wire.parties[site].unmask(1, request))
+    total = wire.hub.sum(1)
+    released = plain_sum(opened, objects) - total.sum
+    release = release_of(total, context(1), released, shown=True)
+    session, directory = wire.hub.session, wire.parties["s0"].directory
+    told = manifests_of(
+        session, 1, check_answered(session, 1, release, request), 5, bits, clear=True
+    )
+    taken = [added(site, 1, told[site], objects[site], clear=True) for site in told]
+    assert agrees(add_again(session, directory, 1, release, taken, 5, clear=True), release)
+    assert np.array_equal(total.opened["s1"], opened["s1"])
+
+
+def test_a_contribution_without_its_open_vector_is_not_added_again():
+    game = Game()
+    body = check_answered(game.session, 1, game.release, game.request)
+    many = 1 << 20  # the envelope behind a short vector would pass for an open one
+    with pytest.raises(ProtocolError, match="another vector"):
+        manifests_of(game.session, 1, body, many, game.bits, clear=True)
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -27,6 +27,22 @@ def test_other_schemes_have_none_and_can_t_ask_for_them(scheme):
         with_checkers(2, scheme=scheme)
 
 
+def with_open(**privacy):
+    content = make_study("average", **privacy).model_dump(mode="json")
+    return Study.model_validate({**content, "verification": {"open": True}})
+
+
+def test_open_vectors_of_cape_are_added_again_by_as_many():
+    assert with_open(scheme="cape").checkers == 2
+    assert with_open(scheme="cape", dropouts=1).checkers == 3
+
+
+@pytest.mark.parametrize("scheme", ["secure-sum", "local"])
+def test_other_schemes_have_no_vectors_to_open(scheme):
+    with pytest.raises(ValidationError, match=f"scheme {scheme} has no open vectors"):
+        with_open(scheme=scheme)
+
+
 @pytest.mark.parametrize("wanted", [1, 5])
 def test_too_few_or_too_many_are_refused(wanted):
     with pytest.raises(ValidationError, match="show nothing where 1 may collude"):

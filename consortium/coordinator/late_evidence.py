@@ -1,0 +1,110 @@
+"""What the command ``evidence`` does: attestations that came after a result was published.
+
+They stand under their sites' own signatures, so that the centre's list of files need not hold
+them, nobody's key is needed, and every holder of a copy can fetch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from consortium.coordinator.papers import read_papers, told
+from consortium.engine.closing import Attestation, Closing, decode, most_closing
+from consortium.engine.names import ATTESTATION, CLOSING, Names
+from consortium.errors import OversizedError, ProtocolError
+from consortium.exchange import Exchange
+from consortium.files.atomic import write_bytes
+from consortium.secagg import OVERHEAD, unseal
+from consortium.verification import record as kept
+from consortium.verification.record import Record, place
+from consortium.verification.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search for late attestations came to.
+
+    Parameters
+    ----------
+    added, missing : tuple of str
+        Sites whose attestation is new in the folder; those that have none there still.
+    refused : tuple of str
+        What lies on the exchange and is no attestation of its site, one sentence each.
+    """
+
+    added: tuple[str, ...]
+    missing: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    def lines(self) -> Sequence[str]:
+        """For people."""
+        lines = list(self.refused)
+        if self.added:
+            lines.append(f"Added the attestations of {', '.join(self.added)}.")
+        if self.missing:
+            lines.append(f"No attestation of {', '.join(self.missing)}; ask them to start again.")
+        return lines or ["The attestations of all sites are there already."]
+
+
+def fetch_late(folder: Path, exchange: Exchange) -> Found:
+    """Add to a published folder the attestations that its exchange has and it has not.
+
+    Nothing that is there is changed.
+
+    Raises
+    ------
+    ConfigurationError
+        If this is no output folder with its evidence.
+    ContradictionError
+        If what the folder holds of the run was not signed so.
+    ExchangeError
+        If the exchange can't be read.
+    OutputError
+        If a file can't be written.
+    """
+    papers = read_papers(folder, None, Verdict())
+    record, names = papers.record, Names(papers.record.run)
+    limit = most_closing(_rounds(record)) + OVERHEAD
+    added, missing, refused = [], [], []
+    for site in papers.context.study.sites:
+        file = f"{kept.ATTESTED}/{site}"
+        if record.read(file) is not None:
+            continue
+        try:
+            data = exchange.get(names.attestation(site), limit)
+            if data is None:
+                missing.append(site)
+                continue
+            check_attestation(record, site, data)
+        except (ProtocolError, OversizedError) as error:
+            refused.append(f"{names.attestation(site)} is left out: {error}")
+            continue
+        write_bytes(folder / kept.EVIDENCE / file, data)
+        added.append(site)
+    return Found(tuple(added), tuple(missing), tuple(refused))
+
+
+def check_attestation(record: Record, site: str, data: bytes) -> None:
+    """Refuse what is not a site's own attestation of the run.
+
+    Raises
+    ------
+    ProtocolError
+    """
+    opened = unseal(
+        data,
+        record.keys,
+        run=record.run,
+        kind=ATTESTATION,
+        limit=len(data),
+        sender=site,
+        round=0,
+    )
+    decode(Attestation, opened.body, site)
+
+
+def _rounds(record: Record) -> int:
+    body = record.message(kept.CLOSED, CLOSING)
+    return len(told(lambda: decode(Closing, body, "centre"), place(kept.CLOSED)).records)

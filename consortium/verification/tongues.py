@@ -1,0 +1,114 @@
+"""Whether sites told their neighbours what they told the centre.
+
+Where sites speak to each other, each signs its answer twice: for everybody in the manifest of its
+contribution, and in the broadcast that its neighbours go on from. They list that broadcast's
+digest and signature in manifests of their own. So who signed two answers to one question has
+proven that itself, and who lists one that nobody signed has, too. What was released is what was
+signed either way: this leaves a result open, and contradicts nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from consortium.errors import legible
+from consortium.secagg.envelope import has_signed
+from consortium.secagg.messages import BROADCAST, RELEASE, Heard, Manifest
+from consortium.secagg.participants import CENTRE, NAME_BYTES
+from consortium.verification.record import place, round_file
+from consortium.verification.rounds import Released
+from consortium.verification.setting import Setting
+from consortium.verification.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What a site has proven of itself.
+
+    Parameters
+    ----------
+    round : int
+    site : str
+        Who spoke with two tongues, or listed what nobody signed.
+    sentence : str
+    """
+
+    round: int
+    site: str
+    sentence: str
+
+
+def compare_tongues(setting: Setting, rounds: Sequence[Released], verdict: Verdict) -> None:
+    """Tell of every site that told its neighbours something else, or lists what nobody said."""
+    manifests = {done.number: done.manifests for done in rounds}
+    keys = {site: setting.context.keys[site] for site in setting.context.study.sites}
+    for doubt in doubts(setting.context.run, keys, manifests):
+        verdict.leave_open(place(round_file(doubt.round, RELEASE)), doubt.sentence)
+
+
+def doubts(
+    run: str, keys: Mapping[str, bytes], manifests: Mapping[int, Mapping[str, Manifest]]
+) -> Iterator[Doubt]:
+    """Hold what was heard against what was said.
+
+    Parameters
+    ----------
+    run : str
+    keys : mapping of str to bytes
+        Every site's Ed25519 public key.
+    manifests : mapping of int to mapping of str to Manifest
+        For each round what its survivors signed for.
+    """
+    said: dict[tuple[int, str], dict[bytes, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for number, told in manifests.items():
+        for site, manifest in told.items():
+            if manifest.opened:
+                said[number, site][manifest.opened].append(CENTRE)
+            unsigned = [each for each in manifest.heard if not _is_signed(run, keys, each)]
+            if unsigned:
+                yield Doubt(number, site, _invented(number, site, unsigned))
+            for each in manifest.heard:
+                if each not in unsigned:
+                    said[each.round, each.site][each.body].append(site)
+    for (number, site), answers in sorted(said.items()):
+        if _differ(answers):
+            yield Doubt(number, site, _two_tongues(number, site, list(answers.values())))
+
+
+def _is_signed(run: str, keys: Mapping[str, bytes], heard: Heard) -> bool:
+    """Whether a broadcast that a site lists was signed by its speaker for this run and round."""
+    return heard.site in keys and has_signed(
+        keys[heard.site],
+        run=run,
+        sender=heard.site,
+        kind=BROADCAST,
+        number=heard.round,
+        digest=heard.body,
+        signature=heard.signature,
+    )
+
+
+def _differ(answers: Mapping[bytes, Sequence[str]]) -> bool:
+    """Whether a site signed more than one answer to a round."""
+    return len(answers) > 1
+
+
+def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
+    first = listed[0]
+    what = f"{legible(first.site, NAME_BYTES)} to round {first.round}"
+    more = f", and {len(listed) - 1} more" if len(listed) > 1 else ""
+    return (
+        f"{site} lists in round {number} that it was told an answer of {what}{more}, which nobody "
+        f"signed: {site} lies, or its software is not this one."
+    )
+
+
+def _two_tongues(number: int, site: str, answers: Sequence[Sequence[str]]) -> str:
+    told = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
+    return (
+        f"{site} signed {len(answers)} different answers to round {number}, one to {told}: two "
+        f"tongues, proven by its own signatures; ask {site} what it meant, and leave its part of "
+        "the result aside."
+    )

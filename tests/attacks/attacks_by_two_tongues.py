@@ -1,0 +1,149 @@
+"""Sites that tell one neighbour this and another that, and who would hide or invent it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.evidence import keep_evidence
+from consortium.coordinator.verify import Checkup
+from consortium.engine.centre import Centre
+from consortium.secagg import Party
+from consortium.secagg.envelope import claimed
+from consortium.secagg.messages import BROADCAST, Broadcast, decode, encode
+from site_agent.run.hearsay import Hearsay
+from site_agent.run.neighbours import Neighbours
+from tests.attacks.attack_kinds import Stage, always, attack
+from tests.support.forgery import NAMES, path_of, settle, sign
+from tests.support.gossip_algorithm import TEXT, register
+from tests.support.local_consortium import SITES, LocalConsortium, conduct
+
+Change = Callable[[pytest.MonkeyPatch, DemoFolders], None]
+NORTH, EAST = SITES.index("north"), SITES.index("east")
+
+
+def _told(stage: Stage, change: Change, missing: int = 0) -> list[str]:
+    """Play a run among neighbours; the exit code that a reader gets, and what it is told."""
+    place = settle(stage.root / "place", text=TEXT, dropouts=missing)
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch)
+        change(patch, place)
+        local = LocalConsortium(place)
+        centre = local.centre()
+        conduct(centre)
+        assert centre.session is not None
+        rounds, plan = len(centre.session.rounds), centre.session.plan
+        keep_evidence(place.files.out, centre.releases, place.files.study, plan, rounds)
+        patch.setattr(Checkup, "_compare_files", lambda *_: None)  # no maps were published
+        verdict = Checkup(place.files.out).run()
+    stage.said += verdict.lines()
+    return [str(verdict.code), *verdict.lines()]
+
+
+def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> None:
+    """East signs two answers to round 1; whenever north looks, the exchange shows the second."""
+    true = Neighbours._fetch
+
+    def fetch(ears: Neighbours, asked: Any, other: int) -> None:
+        path = path_of(place, NAMES.round(1, BROADCAST, "east"))
+        shown = (ears._site, asked.number, other) == (NORTH, 1, EAST)
+        if not (shown and path.exists()):
+            true(ears, asked, other)
+            return
+        said = path.read_bytes()
+        body = decode(Broadcast, claimed(said).body, "east")
+        vector = (np.frombuffer(body.vector, np.uint32) + np.uint32(1)).tobytes()
+        other_body = encode(msgspec.structs.replace(body, vector=vector))
+        path.write_bytes(sign(place, BROADCAST, 1, other_body, "east"))
+        true(ears, asked, other)
+        path.write_bytes(said)
+
+    patch.setattr(Neighbours, "_fetch", fetch)
+
+
+@attack(
+    "site",
+    guard="site_agent.run.hearsay:Hearsay.due",
+    without="a neighbour goes on from what nobody else was told, and no reader learns of it",
+    stops="east signed 2 different answers to round 1, one to centre, south; another to north",
+    instead=always(()),
+)
+def neighbour_told_another_thing(stage: Stage) -> bool:
+    """Tells one neighbour another answer than the others and the centre, as the exchange helps."""
+    return _told(stage, _north_is_told_otherwise)[0] == "0"
+
+
+@attack(
+    "site",
+    guard="consortium.verification.tongues:_differ",
+    without="what is published of a site is not what its neighbours' answers follow from",
+    stops="east signed 2 different answers to round 1, one to centre; another to north, south",
+    instead=always(False),
+)
+def centre_told_another_thing(stage: Stage) -> bool:
+    """Tells its neighbours one answer, and signs another for the centre."""
+
+    def change(patch: pytest.MonkeyPatch, _place: DemoFolders) -> None:
+        true = Party.contribute
+
+        def contribute(party: Party, number: int, context: bytes, *given: Any, **more: Any) -> Any:
+            masked, opened = given
+            if party.name == "east":
+                opened = opened + np.uint32(1)
+            return true(party, number, context, masked, opened, **more)
+
+        patch.setattr(Party, "contribute", contribute)
+
+    return _told(stage, change)[0] == "0"
+
+
+@attack(
+    "hub",
+    guard="site_agent.run.hearsay:Hearsay._is_released",
+    without="the centre leaves out of a round who heard another answer, and the proof is gone",
+    stops="east signed 2 different answers to round 1, one to centre, south; another to north",
+    instead=always(True),
+)
+def hearer_left_out_of_the_round(stage: Stage) -> bool:
+    """Leaves out of round 2 the one site that a friend told another answer in round 1."""
+
+    def change(patch: pytest.MonkeyPatch, place: DemoFolders) -> None:
+        _north_is_told_otherwise(patch, place)
+        true = Centre._places
+
+        def places(centre: Centre, number: int, kind: str) -> dict[str, str]:
+            found = true(centre, number, kind)
+            return {s: p for s, p in found.items() if (s, number) != ("north", 2)}
+
+        patch.setattr(Centre, "_places", places)
+
+    return _told(stage, change, missing=1)[0] == "0"
+
+
+@attack(
+    "site",
+    guard="consortium.verification.tongues:has_signed",
+    without="a site that spoke truly is named as one that spoke with two tongues",
+    stops="north lists in round 2 that it was told an answer of east to round 1, .* north lies",
+    instead=always(True),
+)
+def hearsay_of_its_own_making(stage: Stage) -> bool:
+    """Lists an answer of a neighbour's that the neighbour never gave."""
+
+    def change(patch: pytest.MonkeyPatch, _place: DemoFolders) -> None:
+        true = Hearsay.due
+
+        def due(hearsay: Hearsay, *given: Any) -> Any:
+            listed = true(hearsay, *given)
+            if hearsay._name != "north":
+                return listed
+            return tuple(msgspec.structs.replace(each, body=bytes(32)) for each in listed)
+
+        patch.setattr(Hearsay, "due", due)
+
+    return any("east signed 2 different" in line for line in _told(stage, change))
