@@ -140,7 +140,7 @@ REACHING = {  # two units as far apart as the clip allows, the arguments, and a 
     ),
     "regression_moment": (
         *((3, 4, 1), (-4, 3, 0)),
-        {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": 0.1},
+        {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": 0.1, "constants": 0},
         0.9,
     ),
 }

@@ -84,6 +84,7 @@ def regression(generator, features):
         "reach": _scale(generator, -3, 3),
         "intercept": _scale(generator, -3, 3) * int(generator.integers(2)),
         "weight": _scale(generator, -3, 3),
+        "constants": int(generator.integers(4)),
     }
 
 
