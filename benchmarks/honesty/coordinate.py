@@ -24,7 +24,7 @@ def study(cell: Cell, rng: np.random.Generator, *, squares: bool) -> Outcome:
     weights = np.zeros(GENES + SCAN)
     if cell.effect:
         weights[[0, GENES]] = EFFECT, -EFFECT
-    asked: dict[str, object] = {"levels": {"genes": min(cell.epsilon, 4.0)}}
+    asked: dict[str, object] = {"levels": {"genes": 1.0}}
     if squares:
         asked["target"] = "y"
     made = background(cell, GENES + SCAN + 1, rng)

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
-    SITE_MEANS,
     constants,
     plan_releases,
     query_arguments,

@@ -19,10 +19,6 @@ from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 
-SITE_MEANS = (
-    "Every site has a constant of its own: noisy means of its persons' entries become public."
-)
-
 
 def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[PlannedRelease]:
     """One release with the whole budget."""
