@@ -5,8 +5,6 @@ Its made-up persons always have scanners that differ, heavy tails and covariates
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from benchmarks.glm_data import make_people
@@ -18,12 +16,8 @@ ENTRIES = 12
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     """Persons of two groups; a false discovery is counted as the false discovery rate has it."""
-    people = make_people(sum(cell.sizes), ENTRIES, cell.sites, rng)
-    if not cell.effect:
-        shift = people.truth[:, None] * people.group[None, :]
-        people = replace(
-            people, outcomes=people.outcomes - shift, truth=np.zeros_like(people.truth)
-        )
+    effect = 1.0 if cell.effect else 0.0
+    people = make_people(sum(cell.sizes), ENTRIES, cell.sites, rng, effect=effect)
     trial = make_trial(people)
     result, pooled = (
         run_trial(trial, noise, rng) for noise in (noise_of(cell.epsilon, cell.sites), 0.0)

@@ -95,7 +95,7 @@ def _wishart_root(rows: int, columns: int, generator: np.random.Generator) -> Ar
     return root
 
 
-def freed_variances(values: Array, leading: int, deviation: float) -> Array:
+def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Array, Array]:
     """Variance that data really have along the leading eigenvectors of a noisy moment.
 
     An eigenvector turns to where noise is large: λ holds, beside vᵀ A v, vᵀ N v, which is expected
@@ -113,10 +113,14 @@ def freed_variances(values: Array, leading: int, deviation: float) -> Array:
 
     Returns
     -------
-    array, length k
+    variances : array, length k
+    doubts : array, length k
+        How far those of its neighbours push each: unsure where they have nearly one variance. The
+        sum of all k has none.
     """
     gaps = values[:leading, None] - values[None, :]
     sizes = np.maximum(np.abs(gaps), np.finfo(np.float64).tiny)
     # Two directions of one variance are pushed apart by noise, and no further than to one value.
-    pushed = np.sum(np.sign(gaps) * np.minimum(deviation**2 / sizes, sizes / 2.0), axis=1)
-    return np.asarray(values[:leading] - pushed)
+    pushed = np.sign(gaps) * np.minimum(deviation**2 / sizes, sizes / 2.0)
+    doubts = np.sqrt(np.sum(np.square(pushed[:, :leading]), axis=1))
+    return values[:leading] - pushed.sum(axis=1), doubts

@@ -35,7 +35,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     values = np.linalg.eigvalsh(matrix)[::-1]
     edge = find_bulk(values, level, samples, np.random.default_rng(0)).edge
     found = int(np.count_nonzero(values[:components] > edge))
-    freed = freed_variances(values, found, level)
+    freed, doubts = freed_variances(values, found, level)
     total = float(np.trace(matrix))
     numbers: dict[str, Any] = {
         "noise_edge": level * math.sqrt(2.0 * size),
@@ -44,7 +44,10 @@ def subspace(release: Release, components: int, samples: int) -> Result:
         "captured": float(freed.sum()) if found else NOT_TOLD,
         "total": total,
     }
-    shares = tuple(_share(each, 1, total, size, level) for each in freed)
+    shares = tuple(
+        _share(float(each), 1, total, size, level, float(doubt))
+        for each, doubt in zip(freed, doubts, strict=True)
+    )
     shares += (Finding(),) * (components - found)
     all_found = _share(float(freed.sum()), found, total, size, level) if found else Finding()
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
@@ -71,7 +74,9 @@ def power_subspace(product: Array, release: Release, total: float, samples: int)
     return _result({"basis": vectors, "eigenvalues": values}, numbers, shares, Finding())
 
 
-def _share(freed: float, many: int, total: float, size: int, level: float) -> Finding:
+def _share(
+    freed: float, many: int, total: float, size: int, level: float, doubt: float = 0.0
+) -> Finding:
     """Part of the total variance, which has noise of its own: c/t varies as c − (c/t) t.
 
     c, of so many directions, is part of t, which has D of them.
@@ -79,7 +84,8 @@ def _share(freed: float, many: int, total: float, size: int, level: float) -> Fi
     if total - 2.0 * _QUANTILE * level * math.sqrt(size) <= 0:
         return Finding()
     part = freed / total
-    spread = level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * size, 0.0)) / total
+    noise = level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * size, 0.0))
+    spread = math.hypot(noise, doubt) / total
     return Finding(part, max(part - _QUANTILE * spread, 0.0), min(part + _QUANTILE * spread, 1.0))
 
 
