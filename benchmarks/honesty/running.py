@@ -30,8 +30,7 @@ class Persons(ArrayData):
     """A site whose persons are columns of one table, each of one vector."""
 
     def __init__(self, table: Array, views: Views) -> None:
-        super().__init__([table[:, :1]], views=views)
-        self.lengths = [1] * table.shape[1]
+        super().__init__([table[:, [k]] for k in range(table.shape[1])], views=views)
         self._whole = table
 
     def table(self) -> Array:

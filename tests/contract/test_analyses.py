@@ -126,7 +126,8 @@ def _check_result(result, features):
         assert result.arrays[shown].shape[0] == features
     for images in result.images.values():
         assert len(images.values) == features
-    assert result.maps or result.loadings or result.tables or not result.captions.found
+    shown = result.maps or result.loadings or result.tables or result.images
+    assert shown or not result.captions.found
     for table in result.tables.values():
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
