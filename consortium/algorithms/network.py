@@ -116,10 +116,10 @@ def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 def _accuracy(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over all persons of (told rightly, class) of those who train nothing: 1 + C entries.
+    """Mean over all persons of a one in one of 2 C places: told rightly or not, and class.
 
-    Both are ones and zeros of norm √2 together, scaled to the bound. They are not negative, so
-    that two persons are √2·B apart at the most, and B if one of them trains.
+    Those who train have none. Ones are scaled to the bound and are not negative, so that two
+    persons are √2·B apart at the most, and B if one of them trains.
     """
     parameters, sizes, inputs, labels, trains = _asked(data, query)
     with np.errstate(all="ignore"):
@@ -128,8 +128,9 @@ def _accuracy(data: SiteData, query: Query, bound: Bound) -> Array:
     guessed = (outputs[0] > 0.5).astype(int) if single else outputs.argmax(axis=0)
     kinds = (labels[0] > 0.5).astype(int) if single else labels.argmax(axis=0)
     classes = np.eye(max(len(labels), 2))[:, kinds]
-    told = np.vstack([guessed == kinds, classes])[:, ~trains]
-    mean: Array = told.sum(axis=1) * (bound.norm / np.sqrt(2.0)) / len(trains)
+    right = guessed == kinds
+    told = np.vstack([classes * right, classes * ~right])[:, ~trains]
+    mean: Array = told.sum(axis=1) * bound.norm / len(trains)
     return mean
 
 
@@ -159,7 +160,7 @@ def _who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
     vector may change sides.
     """
     persons = np.ascontiguousarray(table.T, dtype=np.float32)
-    limit = int(held_out * 2.0**64)
+    limit = int(min(held_out, 1.0) * 2.0**64)
     return np.array(
         [
             int.from_bytes(blake2b(each.tobytes(), digest_size=8).digest(), "big") >= limit
@@ -216,7 +217,7 @@ class Network:
         )
         if not judging:
             return (training,)
-        entries, once = 1 + max(sizes[-1], 2), Bound(float(np.sqrt(2.0)), cone=True)
+        entries, once = 2 * max(sizes[-1], 2), Bound(1.0, cone=True)
         return (
             training,
             PlannedRelease(
@@ -291,10 +292,11 @@ def judged(
     otherwise taken as planned. The second one counts the chance that the two differ in as many as
     either gets wrong.
     """
-    right, *classes = (float(value) for value in release.values)
-    noise, part = release.deviation**2, parameters.held_out
+    rights, wrongs = release.values.reshape(2, -1)
+    right, classes = float(rights.sum()), [float(each) for each in rights + wrongs]
+    noise, part = len(classes) * release.deviation**2, parameters.held_out
     drawn = part * (1.0 - part) / persons
-    measured = len(classes) * noise < drawn
+    measured = 2.0 * noise < drawn
     held = sum(classes) if measured else part
     width = -NormalDist().inv_cdf((1.0 - parameters.confidence) / 2.0)
     if held <= 0:
@@ -302,14 +304,14 @@ def judged(
     value = min(max(right / held, 0.0), 1.0)
     likely = min(max(value, 1.0 / persons), 1.0 - 1.0 / persons)
     if measured:
-        spread = noise * (1.0 + len(classes) * value**2) + held * likely * (1 - likely) / persons
+        spread = noise * (1.0 + 2.0 * value**2) + held * likely * (1 - likely) / persons
     else:
         spread = noise + held * likely * (1.0 - held * likely) / persons
     half = width * float(np.sqrt(spread)) / held
     low, high = max(value - half, 0.0), min(value + half, 1.0)
     largest = min(max(classes) / held, 1.0)
     above = (right - max(classes)) / held
-    apart = 2.0 * noise + held * max(2.0 - value - largest, 1.0 / persons) / persons
+    apart = noise + held * max(2.0 - value - largest, 1.0 / persons) / persons
     margin = width * float(np.sqrt(apart)) / held
     if high - low >= _UNKNOWN:
         return Finding(state="not told"), Finding(state="not told")

@@ -219,7 +219,7 @@ def test_differences_between_sites_link_nothing_with_constants_for_each():
 
 
 def test_the_plan_decides_for_constants_where_their_noise_is_small():
-    views, noise = (("x", 8), ("y", 5)), 1.0
+    views, noise = (("x", 8), ("y", 5)), 8.0
     for persons, expected in ((50, 1), (5000, 4)):
         shape = Shape(13, (persons,) * 4, (persons,) * 4, "subject", views=views, noise=noise)
         plan = CcaPlan(CCA.Parameters(pairs=1), shape)

@@ -110,7 +110,7 @@ def test_the_budget_is_spread_evenly_over_the_rounds():
     )
     assert (planned.rounds, planned.entries, planned.share) == (7, 19, 0.75)
     assert planned.bound == Bound(0.25)
-    assert (once.rounds, once.entries, once.share) == (1, 3, 0.25)
+    assert (once.rounds, once.entries, once.share) == (1, 4, 0.25)
     (alone,) = NETWORK.releases(
         NETWORK.Parameters(target="y", hidden=(3,), rounds=7, held_out=0.0), shape
     )
