@@ -503,6 +503,14 @@ class Foretells(Protocol):
 
 
 @runtime_checkable
+class Remarks(Protocol):
+    """An algorithm that says, before a run, what more becomes public than its name lets expect."""
+
+    def remarks(self, parameters: Any, shape: Shape) -> tuple[str, ...]:
+        """A sentence each, for plans and for a site's people before they say yes."""
+
+
+@runtime_checkable
 class Compares(Protocol):
     """An algorithm whose study states public numbers that a site's own data may contradict."""
 

@@ -13,7 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Compares, SiteData
+from consortium.algorithms.base import Compares, Remarks, SiteData
 from consortium.errors import ConsortiumError, DataError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
@@ -60,7 +60,8 @@ class Inspection:
     problems : tuple of str
         Why the site would refuse; none if it would not.
     notes : tuple of str
-        What the study states of the site and its data contradict; the site answers all the same.
+        What more becomes public than the study's name lets expect, and what the study states of
+        the site and its data contradict; the site answers all the same.
     """
 
     signed: SignedStudy
@@ -193,17 +194,20 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),
-        notes=_compare(plan, config.name, data) if plan and not problems else (),
+        notes=_notes(plan, config.name, data) if plan and not problems else (),
     )
 
 
-def _compare(plan: Plan, site: str, data: SiteData) -> tuple[str, ...]:
-    """What differs between the site's data and what the study states of them."""
-    algorithm = REGISTRY[plan.study.algorithm]
-    if not isinstance(algorithm, Compares):
-        return ()
-    index = plan.study.sites.index(site)
-    return algorithm.compare(plan.study.analysis, plan.shape, index, data)
+def _notes(plan: Plan, site: str, data: SiteData) -> tuple[str, ...]:
+    """What becomes public, and what differs between the site's data and the study's words."""
+    algorithm, analysis = REGISTRY[plan.study.algorithm], plan.study.analysis
+    found: tuple[str, ...] = ()
+    if isinstance(algorithm, Remarks):
+        found += algorithm.remarks(analysis, plan.shape)
+    if isinstance(algorithm, Compares):
+        index = plan.study.sites.index(site)
+        found += algorithm.compare(analysis, plan.shape, index, data)
+    return found
 
 
 def say_yes(

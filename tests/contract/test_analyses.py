@@ -34,9 +34,12 @@ from tests.support.cases import (
 )
 
 FOLDER = Path(algorithms.__file__).parent
-PARTS = ("graph", "parameters", "entries", "choice", "site", "plan", "forecast", "result", "centre")
-"""Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, and
-the mega-analysis entries by name, a choice of bounds and a forecast."""
+PARTS = (
+    *("graph", "parameters", "entries", "choice", "site", "plan", "forecast"),
+    *("models", "result", "centre"),
+)
+"""Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
+mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 SUBJECT_ONLY = ("group_ica",)
