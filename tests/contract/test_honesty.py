@@ -8,7 +8,7 @@ from benchmarks.honesty.cells import DATA, FEW, Cell, Outcome
 from benchmarks.honesty.table import Row, analyses, outcomes
 from consortium.algorithms import REGISTRY
 
-REPETITIONS = 4
+REPETITIONS = 3
 """The whole table is `python -m benchmarks.honesty --cells all`."""
 PROMISED, FALSE, ODDS = 0.93, 0.06, 1e-4
 
