@@ -432,7 +432,7 @@ def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
     if at.where == "cache" or at.what.endswith("/shares"):
         return 1
     found = re.search(r"/(\d+)/(\w+)", at.what)
-    return int(found[1]) + (found[2] == "unmasking") if found else None
+    return int(found[1]) + (found[2] in ("unmasking", "checked")) if found else None
 
 
 def _go_on(local: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) -> list[str]:
