@@ -15,7 +15,7 @@ from consortium.space.resampling import resampler
 from consortium.space.sampling import lies_in
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series, repetition_time, same_grid

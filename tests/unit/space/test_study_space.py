@@ -8,7 +8,7 @@ from consortium.errors import DataError
 from consortium.space.atlas import read_regions
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, image_space
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 
 AFFINE = np.diag([4.0, 4, 4, 1])
 GRID = Grid(np.ones((4, 3, 2), bool), AFFINE)
