@@ -1,4 +1,4 @@
-# make demo   four hospitals on this machine, end to end; output in build/demo
+# make demo   four hospitals on this machine, three studies end to end; output in build/demo
 # make full-brain   the same on 70,000 voxels; output in build/full-brain
 # make test   linter, type checker, layer contract, tests
 # make release   wheel, source and bill of materials in dist

@@ -332,17 +332,15 @@ def audit(
 @app.command(rich_help_panel=TRIALS)
 def demo(
     folder: OutFolder = Path("build/demo"),
-    subjects: Annotated[int, typer.Option(help="Subjects per hospital.", min=4)] = 100,
+    subjects: Annotated[int, typer.Option(help="Persons of a hospital, in the mean.", min=4)] = 100,
     seed: Annotated[int, typer.Option(help="Decides the made-up scans.")] = 1,
     real: Annotated[
         list[Path] | None,
         typer.Option(help="4-D NIfTI to split over the hospitals instead of made-up scans."),
     ] = None,
-    full_brain: Annotated[
-        bool, typer.Option(help="Scans of 70,000 voxels: regions analysed, voxels mapped.")
-    ] = False,
+    full_brain: Annotated[bool, typer.Option(help="One study of scans of 70,000 voxels.")] = False,
 ) -> None:
-    """Four hospitals on this machine, end to end."""
+    """Four hospitals on this machine, end to end: networks, and where patients differ in them."""
     from consortium.coordinator.demo.run import run_demo
 
     run_demo(

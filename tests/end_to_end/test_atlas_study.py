@@ -8,7 +8,6 @@ import pytest
 import yaml
 from rich.console import Console
 
-from consortium.coordinator.demo.one_study import CUBE
 from consortium.coordinator.simulate import simulate_study
 from consortium.space.grid import template_grid
 from consortium.synthetic.bids import Recipe, make_consortium
@@ -17,6 +16,8 @@ from consortium.synthetic.networks import network_maps
 from consortium.synthetic.signals import Levels
 
 SITES, RESOLUTION, NETWORKS = ("north", "east", "south"), 8.0, 4
+CUBE = 24.0
+"""Edge of the atlas's regions in mm."""
 
 
 @pytest.fixture(scope="module")

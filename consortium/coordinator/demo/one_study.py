@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import nibabel as nib
 from rich.console import Console
 
 from consortium.coordinator.demo.agents import agents
@@ -19,18 +18,13 @@ from consortium.coordinator.demo.prepare import (
     write_study,
 )
 from consortium.coordinator.demo.score import found_maps, score_lines
+from consortium.coordinator.demo.story import LEVELS, SCANNERS
 from consortium.coordinator.run import run_study
 from consortium.engine.clock import Clock
 from consortium.report.statement import summary
-from consortium.space.grid import study_grid
 from consortium.study.reader import load_study
 from consortium.synthetic.bids import Recipe
-from consortium.synthetic.blocks import cube_atlas
 from consortium.synthetic.real import split_over_sites
-from consortium.synthetic.signals import Levels
-
-CUBE = 24.0
-"""Edge of the full-brain study's regions, in mm."""
 
 
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:
@@ -43,13 +37,12 @@ def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console
         subjects,
         seed,
         volumes=study.data.volumes or 80,
-        networks=int(getattr(study.analysis, "components", 8)),
+        networks=int(getattr(study.analysis, "components", 14)),
         resolution=study.data.resolution,
-        levels=Levels(signal=0.04),
+        levels=LEVELS,
+        scanners=SCANNERS,
     )
     make_scans(place, recipe, console)
-    if study.data.atlas:
-        nib.save(cube_atlas(study_grid(study.data, root), CUBE), root / study.data.atlas)
     return place
 
 
