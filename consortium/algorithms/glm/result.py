@@ -102,7 +102,9 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
     name, maps = plan.parameters.contrast, _maps(arrays)
     owners = np.array([view for view, _ in plan.columns.labels])
-    images = [view.name for view in plan.parameters.views if view.is_image]
+    # Statistics of component maps are no voxels: to mix the maps by them would mean nothing.
+    places = [v for v in plan.parameters.views if v.is_image and v.maps_file is None]
+    images = [view.name for view in places]
     found = {}
     for view in (each for each in plan.parameters.outcome_views if each in images):
         rows = owners == view

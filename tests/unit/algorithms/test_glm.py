@@ -201,16 +201,23 @@ def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
     assert "effects are a little off" in note
 
 
-def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
-    image = {"name": "faces", "source": "fmri", "measure": "image", "image": "faces"}
+def run_on_images(**image):
     values = study_of().model_dump(mode="json")
-    values["features"] = [values["features"][0], image]
+    values["features"] = [values["features"][0], {"name": "faces", "source": "fmri", **image}]
     values["analysis"] |= {"outcomes": "faces", "norms": {"deviation": 0.3}}
     study = Study.model_validate(values)
     table = wards_and_regions()
     table[6] += 0.3 * (table[4] > 0)
     data = sites_of(table, (("who", 5), ("faces", 3)), (50,) * 4)
-    result = Simulation(study, data, 0).run()
+    return Simulation(study, data, 0).run()
+
+
+def test_strengths_of_components_are_not_painted_as_voxels():
+    assert not run_on_images(measure="components", components="maps.nii.gz").images
+
+
+def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
+    result = run_on_images(measure="image", image="faces")
     assert {name.rpartition("-")[2] for name in result.images} == {
         *("effect", "variance", "t", "z", "p", "q")
     }
