@@ -79,12 +79,13 @@ def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
-    lines = ["Correlation of each true network with its best map:"]
+    told = " (expected, at the resolution that was released)" if maps.expected else ""
+    lines = [f"Correlation of each true network with its best map{told}:"]
     for name, row in zip(network_names(place), table, strict=True):
         best = int(row.argmax())
         own = int(table[:, best].argmax()) == network_names(place).index(name)
-        told = f"  (expected {maps.expected[best]:.2f})" if maps.expected and own else ""
-        lines.append(f"  {name:<23} {row[best]:.2f}{told}")
+        expected = f"  ({maps.expected[best]:.2f})" if maps.expected and own else ""
+        lines.append(f"  {name:<23} {row[best]:.2f}{expected}")
     best_maps = table.max(axis=1)
     lines.append(f"Median {np.median(best_maps):.2f}, least {best_maps.min():.2f}")
     return lines
