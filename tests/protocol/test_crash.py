@@ -26,7 +26,7 @@ SHORT = STUDY.replace("rounds: 2", "rounds: 1")
 def test_death_at_every_write(victim: str, tmp_path: Path) -> None:
     source = settle(tmp_path / "place", text=SHORT).root
     places = die_everywhere(
-        source, tmp_path, Deaths(victim, 9), lambda place, _: check_ledgers(place, 2)
+        source, tmp_path, Deaths(victim, 4), lambda place, _: check_ledgers(place, 2)
     )
     assert places > (40 if victim == "east" else 20), "too few places to die were tried"
 

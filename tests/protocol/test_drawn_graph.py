@@ -41,6 +41,6 @@ def test_death_at_every_write_within_a_graph(
 ) -> None:
     monkeypatch.setattr(masking, "plan_neighbourhood", lambda *_: GRAPH)
     text = STUDY.replace("rounds: 2", "rounds: 1")
-    source, deaths = settle(tmp_path / "place", text=text).root, Deaths(victim, 9)
+    source, deaths = settle(tmp_path / "place", text=text).root, Deaths(victim, 3)
     places = die_everywhere(source, tmp_path, deaths, lambda place, _: check_ledgers(place, 2))
     assert places > (40 if victim == "east" else 20), "too few places to die were tried"
