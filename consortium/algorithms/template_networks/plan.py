@@ -28,6 +28,7 @@ _STEP = 0.5  # mm, so that no rounding makes two parties plan differently
 _LEAST_SINGULAR = 0.05  # of templates of norm one: with less, one is nearly made of the others
 _LEAST_KEPT = 0.1  # of a template's norm, in the basis
 _LEAST_SHARE, _MOST_SHARE = 0.05, 0.25  # of the budget, for connectivity
+_MARGIN = 1.1  # of the noise: a resolution at which a usual map is only just told is not chosen
 _GOAL = 0.05  # standard error of a connection by noise that would do
 
 
@@ -175,7 +176,8 @@ def agreement_of(size: int, count: int, deviation: float) -> Agreement:
 def _score(cutoff: float, count: int, volume: float, deviation: float) -> float:
     """Part of a usual map that comes out: within the basis, and beyond it by the template."""
     within = resolved(cutoff) ** 2
-    captured = agreement_of(round(size_of(cutoff, volume)), count, deviation).captured
+    size = round(size_of(cutoff, volume))
+    captured = agreement_of(size, count, _MARGIN * deviation).captured
     return within * captured + (1.0 - within) * AGREEMENT**2
 
 
