@@ -143,7 +143,7 @@ def _row(scores: Sequence[Array], told: Sequence[Result]) -> list[str]:
 
 
 def plain(seeds: int = 4) -> None:
-    """RESULTS' first table: 400 persons, 14 networks."""
+    """Plain persons: 400 of them, 14 networks."""
     people, rows = plain_people(PLAIN), []
     pool = Pool(people, 0)
     plans = [plan(people, epsilon, components=14) for epsilon in (8.0, 4.0, 2.0)]

@@ -146,7 +146,7 @@ def _planned(whole: float, level: float, randomize: str) -> Array:
     try:
         run.send(release)
     except StopIteration as stop:
-        return stop.value.arrays["deviations"][:, 0]
+        return stop.value.arrays["noise"][:, 0]
     raise AssertionError
 
 

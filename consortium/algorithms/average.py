@@ -1,29 +1,37 @@
 """The private average of every unit's mean volume: the smallest complete algorithm.
 
-Source: dissertation section 3.1 and Algorithm 3.2, for vectors.
+Source: dissertation section 3.1 and Algorithm 3.2, for vectors. What chance adds to the noise is
+bounded by what is public, the clipping bound, so that it costs no release.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from scipy.special import ndtri
 
 from consortium.algorithms.base import (
+    MOST_ROWS,
     Array,
     Captions,
     Case,
     Local,
     PlannedRelease,
     Query,
+    Release,
     Result,
     Run,
     Shape,
     SiteData,
+    Table,
     Takes,
 )
+from consortium.algorithms.findings import Finding, ImageSet
+from consortium.formatting import count
 from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
@@ -34,6 +42,12 @@ class AverageParameters(FrozenModel):
 
     bound: float = Field(
         default=1.0, gt=0, description="Clipping bound of one unit's mean volume (Euclidean norm)."
+    )
+    confidence: float = Field(
+        default=0.95,
+        gt=0.5,
+        lt=1,
+        description="Level of every interval, and of all values together that are coloured.",
     )
 
 
@@ -70,12 +84,85 @@ class Average:
 
     def run(self, parameters: AverageParameters, shape: Shape) -> Run:
         """Ask once and return the answer as a map (D x 1)."""
-        del parameters, shape
         release = yield Query("average", "mean_volume")
-        return Result(
-            {"mean": release.values[:, None]},
-            {"noise_deviation": release.deviation},
-            maps="mean",
-            noise=release.deviation,
-            captions=Captions("mean", "", "Mean over all persons."),
-        )
+        return _result(release, parameters, shape)
+
+
+def standard_error(release: Release, bound: float, units: int) -> float:
+    """Of an entry of the mean: noise of privacy, and chance of units at the most.
+
+    Of units x of norm B or less, all entries' variances together are E‖x‖² − ‖m‖² ≤ B² − ‖m‖², a
+    D-th of it each if entries vary alike. ‖m‖² is freed of the noise's D τ².
+    """
+    mean, level = release.values, release.deviation
+    square = max(float(mean @ mean) - len(mean) * level**2, 0.0)
+    chance = max(bound**2 - square, 0.0) / (units * len(mean))
+    return math.hypot(level, math.sqrt(chance))
+
+
+def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Result:
+    """The mean, its error, and which of its values stand out of noise and chance together."""
+    mean, size = release.values, len(release.values)
+    error = standard_error(release, parameters.bound, sum(shape.units))
+    half = float(ndtri((1 + parameters.confidence) / 2)) * error
+    floor = float(-ndtri((1 - parameters.confidence) / (2 * size))) * error
+    found = np.abs(mean) > floor
+    numbers = {
+        "noise_deviation": release.deviation,
+        "standard_error": error,
+        "floor": floor,
+        "found": int(found.sum()),
+    }
+    words = Captions(
+        "mean", _headline(found, floor), "Mean over the persons of these sites.", found=any(found)
+    )
+    arrays = {"mean": mean[:, None], "found": found[:, None]}
+    if shape.views:
+        tables = {"means": _table(mean, half, found, parameters, shape)}
+        return Result(arrays, numbers, loadings="mean", told="found", tables=tables, captions=words)
+    return Result(arrays, numbers, images=_images(mean, error, found, floor), captions=words)
+
+
+def _headline(found: Array, floor: float) -> str:
+    if found.any():
+        return f"{int(found.sum())} of {count(len(found), 'value')} of the mean are not zero."
+    return f"Nothing was found; a mean below {floor:.2g} would not be seen at this ε and number."
+
+
+def _images(mean: Array, error: float, found: Array, floor: float) -> dict[str, ImageSet]:
+    names, told = ("mean",), (bool(found.any()),)
+    errors = np.full((len(mean), 1), error)
+    return {
+        "mean": ImageSet(
+            mean[:, None],
+            "Mean over the persons of these sites; what noise and chance could make anywhere in "
+            "the map is not coloured.",
+            names,
+            found=told,
+            threshold=floor,
+        ),
+        "errors": ImageSet(
+            errors,
+            "Standard error of each value of the mean, of noise and chance together.",
+            names,
+            {"stat": "stderr"},
+            drawn=False,
+        ),
+    }
+
+
+def _table(
+    mean: Array, half: float, found: Array, parameters: AverageParameters, shape: Shape
+) -> Table:
+    names = [(view, entry + 1) for view, size in shape.views for entry in range(size)]
+    rows = tuple(
+        (*name, Finding(float(m), float(m - half), float(m + half), "found" if f else "not found"))
+        for name, m, f in zip(names, mean, found, strict=True)
+    )
+    percent = f"{100 * parameters.confidence:g}"
+    return Table(
+        f"Means over the persons of these sites, clipped, with {percent} % intervals for noise and "
+        f"chance; found are those that differ from zero, all together at {percent} %.",
+        ("view", "entry", "mean"),
+        rows[:MOST_ROWS],
+    )

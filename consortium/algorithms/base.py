@@ -100,6 +100,7 @@ __all__ = [
     "Query",
     "Release",
     "Released",
+    "Remarks",
     "Resolution",
     "Result",
     "Run",
@@ -213,6 +214,14 @@ class Foretells(Protocol):
 
     def foretell(self, parameters: Any, shape: Shape) -> Table:
         """What to expect of the study, and of the nearest others."""
+
+
+@runtime_checkable
+class Remarks(Protocol):
+    """An algorithm that says, before a run, what more becomes public than its name lets expect."""
+
+    def remarks(self, parameters: Any, shape: Shape) -> tuple[str, ...]:
+        """A sentence each, for plans and for a site's people before they say yes."""
 
 
 @runtime_checkable

@@ -9,20 +9,25 @@ is the mean of the last rounds' parameters, in which their noise averages out at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from consortium.algorithms.base import (
     MOST_ENTRIES_A_ROUND,
     Argument,
     Array,
+    Captions,
     Case,
     Form,
     Local,
     PlannedRelease,
     Query,
+    Release,
     Result,
     Run,
     Shape,
@@ -31,16 +36,25 @@ from consortium.algorithms.base import (
     Takes,
     forms_of,
 )
-from consortium.algorithms.query_arguments import array_argument, index_argument
+from consortium.algorithms.findings import Finding, State
+from consortium.algorithms.query_arguments import (
+    array_argument,
+    index_argument,
+    number_argument,
+)
 from consortium.errors import ProtocolError, StudyError
+from consortium.formatting import percent
 from consortium.frozen_model import FrozenModel
 from consortium.kernels.classifier import (
     initial_parameters,
     layers,
     parameter_count,
+    predict,
     sum_clipped_gradients,
 )
 from consortium.privacy.bounds import Bound
+
+_UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
 
 
 class NetworkParameters(FrozenModel):
@@ -73,25 +87,87 @@ class NetworkParameters(FrozenModel):
         le=1,
         description="Part of the rounds, the last ones, whose parameters are averaged.",
     )
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the public first weights.")
+    held_out: float = Field(
+        default=0.2,
+        ge=0,
+        le=0.5,
+        description="Part of the persons that train nothing, on whom the accuracy is measured.",
+    )
+    judging: float = Field(
+        default=0.15,
+        gt=0,
+        lt=1,
+        description="Part of the budget (of μ²) that measuring the accuracy takes.",
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the interval.")
+    seed: int = Field(
+        default=0, ge=0, lt=2**32, description="Of the public first weights, and of who trains."
+    )
 
 
 def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of their clipped gradients, as many entries as parameters."""
+    """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
+    parameters, sizes, inputs, labels, trains = _asked(data, query)
+    total: Array = sum_clipped_gradients(
+        parameters, sizes, inputs[:, trains], labels[:, trains], bound.norm
+    )
+    total /= len(trains)
+    return total
+
+
+def _accuracy(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over all persons of a one in one of 2 C places: told rightly or not, and class.
+
+    Those who train have none. Ones are scaled to the bound and are not negative, so that two
+    persons are √2·B apart at the most, and B if one of them trains.
+    """
+    parameters, sizes, inputs, labels, trains = _asked(data, query)
+    with np.errstate(all="ignore"):
+        outputs = predict(parameters, sizes, inputs)
+    single = len(labels) == 1
+    guessed = (outputs[0] > 0.5).astype(int) if single else outputs.argmax(axis=0)
+    kinds = (labels[0] > 0.5).astype(int) if single else labels.argmax(axis=0)
+    classes = np.eye(max(len(labels), 2))[:, kinds]
+    right = guessed == kinds
+    told = np.vstack([classes * right, classes * ~right])[:, ~trains]
+    mean: Array = told.sum(axis=1) * bound.norm / len(trains)
+    return mean
+
+
+def _asked(
+    data: SiteData, query: Query
+) -> tuple[Array, tuple[int, ...], Array, Array, NDArray[np.bool_]]:
+    """Parameters and units of the query; inputs, labels, and who trains, of the persons."""
     target = index_argument(query, "target", data.features)
     parameters = array_argument(query, "parameters", 1).astype(np.float64)
     sizes = _checked_sizes(query, data.features - target, data.features, len(parameters))
     classes = sizes[-1]
-    table = np.asarray(data.table(), dtype=np.float64)
+    raw = data.table()
+    trains = _who_trains(raw, number_argument(query, "held_out"))
+    table = np.asarray(raw, dtype=np.float64)
     labels = table[target : target + classes]
     if classes == 1:
         labels = (labels + 1.0) / 2.0  # levels are -1 and +1
     inputs = np.delete(table, slice(target, target + classes), axis=0)
-    total: Array = sum_clipped_gradients(
-        parameters, sizes, inputs, np.clip(labels, 0.0, 1.0), bound.norm
+    return parameters, sizes, inputs, np.clip(labels, 0.0, 1.0), trains
+
+
+def _who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
+    """Draw who trains by a hash of the person's own vector, and of nothing else.
+
+    Whoever else is there, and in which place, changes nobody's part: replacing one person moves
+    one person. The budget is charged for both statistics, so that it does not matter that another
+    vector may change sides.
+    """
+    persons = np.ascontiguousarray(table.T, dtype=np.float32)
+    limit = int(min(held_out, 1.0) * 2.0**64)
+    return np.array(
+        [
+            int.from_bytes(blake2b(each.tobytes(), digest_size=8).digest(), "big") >= limit
+            for each in persons
+        ],
+        dtype=np.bool_,
     )
-    total /= table.shape[1]
-    return total
 
 
 def _checked_sizes(query: Query, most: int, features: int, count: int) -> tuple[int, ...]:
@@ -107,21 +183,24 @@ def _checked_sizes(query: Query, most: int, features: int, count: int) -> tuple[
 
 
 class Network:
-    """As many releases as rounds, of one number for each weight and bias."""
+    """As many releases as rounds, of one number for each weight and bias, and one of accuracy."""
 
     name = "network"
     title = "jointly trained network"
     takes: Takes = "features"
     needs_means = False
     Parameters = NetworkParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"network_gradient": _gradient}
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "network_gradient": _gradient,
+        "network_accuracy": _accuracy,
+    }
     cases: ClassVar[Sequence[Case]] = (
         Case({"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}, views=(("x", 4), ("y", 1))),
         Case({"target": "kind", "hidden": [3, 2], "rounds": 2}, views=(("kind", 3), ("x", 4))),
     )
 
-    def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease]:
-        """Equal rounds with the whole budget."""
+    def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """Equal rounds, and the accuracy of what they end with."""
         _, sizes = _sizes(parameters, shape)
         count = parameter_count(sizes)
         if count > MOST_ENTRIES_A_ROUND:
@@ -132,9 +211,17 @@ class Network:
         fixed = _fixed(parameters, shape)
         forms: dict[str, Form] = {"parameters": (count,), **forms_of(fixed)}
         bound, rounds = Bound(parameters.bound), parameters.rounds
+        judging = parameters.judging if parameters.held_out else 0.0
+        training = PlannedRelease(
+            "network", "network_gradient", count, bound, rounds, 1.0 - judging, forms, fixed=fixed
+        )
+        if not judging:
+            return (training,)
+        entries, once = 2 * max(sizes[-1], 2), Bound(1.0, cone=True)
         return (
+            training,
             PlannedRelease(
-                "network", "network_gradient", count, bound, rounds, 1.0, forms, fixed=fixed
+                "accuracy", "network_accuracy", entries, once, 1, judging, forms, fixed=fixed
             ),
         )
 
@@ -155,7 +242,14 @@ class Network:
             current = current + step
             total += current if left < last else 0.0
         noise = release.deviation * float(np.sqrt(len(current)))
-        return _result(total / last, sizes, target, norms, noise)
+        trained = total / last
+        told = (Finding(state="not told"), Finding(state="not told"))
+        if parameters.held_out:
+            query = {**fixed, "parameters": trained}
+            release = yield Query("accuracy", "network_accuracy", query)
+            present = release.sites or range(len(shape.subjects))
+            told = judged(release, sum(shape.subjects[site] for site in present), parameters)
+        return _result(trained, sizes, target, norms, noise, told)
 
 
 def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:
@@ -182,7 +276,47 @@ def _sizes(parameters: NetworkParameters, shape: Shape) -> tuple[slice, tuple[in
 def _fixed(parameters: NetworkParameters, shape: Shape) -> dict[str, Argument]:
     """What is the same in all queries."""
     target, sizes = _sizes(parameters, shape)
-    return {"units": np.array(sizes[1:], dtype=np.float64), "target": target.start}
+    return {
+        "units": np.array(sizes[1:], dtype=np.float64),
+        "target": target.start,
+        "held_out": float(parameters.held_out),
+    }
+
+
+def judged(
+    release: Release, persons: int, parameters: NetworkParameters
+) -> tuple[Finding, Finding]:
+    """Accuracy on persons who trained nothing, and how far it is above the largest class's share.
+
+    The part of those persons is measured where its noise is below the chance of drawing them, and
+    otherwise taken as planned. The second one counts the chance that the two differ in as many as
+    either gets wrong.
+    """
+    rights, wrongs = release.values.reshape(2, -1)
+    right, classes = float(rights.sum()), [float(each) for each in rights + wrongs]
+    noise, part = len(classes) * release.deviation**2, parameters.held_out
+    drawn = part * (1.0 - part) / persons
+    measured = 2.0 * noise < drawn
+    held = sum(classes) if measured else part
+    width = -NormalDist().inv_cdf((1.0 - parameters.confidence) / 2.0)
+    if held <= 0:
+        return Finding(state="not told"), Finding(state="not told")
+    value = min(max(right / held, 0.0), 1.0)
+    likely = min(max(value, 1.0 / persons), 1.0 - 1.0 / persons)
+    if measured:
+        spread = noise * (1.0 + 2.0 * value**2) + held * likely * (1 - likely) / persons
+    else:
+        spread = noise + held * likely * (1.0 - held * likely) / persons
+    half = width * float(np.sqrt(spread)) / held
+    low, high = max(value - half, 0.0), min(value + half, 1.0)
+    largest = min(max(classes) / held, 1.0)
+    above = (right - max(classes)) / held
+    apart = noise + held * max(2.0 - value - largest, 1.0 / persons) / persons
+    margin = width * float(np.sqrt(apart)) / held
+    if high - low >= _UNKNOWN:
+        return Finding(state="not told"), Finding(state="not told")
+    state: State = "found" if above > margin else "not found"
+    return Finding(value, low, high, state), Finding(above, above - margin, above + margin, state)
 
 
 def _result(
@@ -191,6 +325,7 @@ def _result(
     target: slice,
     norms: list[float],
     noise: float,
+    told: tuple[Finding, Finding],
 ) -> Result:
     first = layers(trained, sizes)[0][:, 1:]
     loadings = np.insert(first.T, [target.start] * (target.stop - target.start), 0.0, axis=0)
@@ -207,4 +342,29 @@ def _result(
         "units": np.array(sizes, dtype=np.float64),
         "first_layer": loadings,
     }
-    return Result(arrays, numbers, loadings="first_layer", tables={"gradients": table})
+    found = told[0].state == "found"
+    accuracy = Table(
+        "Measured on persons who trained nothing, with intervals that count the noise of privacy "
+        "and chance.",
+        ("of those persons", "share"),
+        (("told rightly", told[0]), ("above the largest class", told[1])),
+    )
+    words = Captions(
+        "unit",
+        _headline(told[0]),
+        "Weight of each entry in a unit of the first layer; no weight has an interval.",
+        found=found,
+    )
+    tables = {"accuracy": accuracy, "gradients": table}
+    return Result(arrays, numbers, loadings="first_layer", tables=tables, captions=words)
+
+
+def _headline(accuracy: Finding) -> str:
+    if not accuracy.told:
+        return "Nothing can be told of the network's accuracy: the noise leaves none."
+    if accuracy.state != "found":
+        return "The network was not found to tell persons better than the largest class does."
+    return (
+        f"The network tells {percent(accuracy.value)} of persons who trained nothing rightly, more "
+        "than the largest class has."
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from consortium.algorithms.findings import Cell, ImageSet
+from consortium.algorithms.findings import Cell, Finding, ImageSet
 
 Array = NDArray[Any]
 
@@ -76,6 +76,11 @@ class Result:
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
     maps: str = ""
     """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
+    variances: str = ""
+    """Name of the array with what each map explains, by which the page orders them, most first; of
+    maps without, their squares do."""
+    shares: tuple[Finding, ...] = ()
+    """Of each map, its part of the data's variance; empty: the page tells its part of the maps'."""
     fine: bool = False
     noise: float = 0.0
     """Standard deviation of the privacy noise in every entry of the maps; 0 if it can't be told."""

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Foretells
+from consortium.algorithms.base import Foretells, Remarks
 from consortium.coordinator.status import RunStatus
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
@@ -43,7 +43,16 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             for stage in made.stages
         ],
         "forecast": _forecast(made),
+        "remarks": list(_remarks(made)),
     }
+
+
+def _remarks(made: Plan) -> tuple[str, ...]:
+    """What more becomes public, or is chosen, than the study file lets expect."""
+    algorithm = REGISTRY[made.study.algorithm]
+    if not isinstance(algorithm, Remarks):
+        return ()
+    return algorithm.remarks(made.study.analysis, made.shape)
 
 
 def _forecast(made: Plan) -> list[dict[str, object]]:
@@ -81,6 +90,8 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
+    for remark in _remarks(made):
+        out.print(remark, soft_wrap=True)
     _show_forecast(made, out)
 
 

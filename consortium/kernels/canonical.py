@@ -2,10 +2,9 @@
 
 Source: Hotelling (1936) for two views; for more, MAXVAR (Kettenring 1971): the largest eigenvalues
 of the matrix whose views are whitened. The noise is a symmetric Gaussian matrix with variance σ² on
-the diagonal and σ²/2 beside it. Around a covariance of low rank it moves an eigenvalue θ to
-λ = θ + e²/(4θ) with e = σ √(2D), and leaves cos² = 1 − e²/(4θ²) of its eigenvector (Benaych-Georges
-and Nadakuditi 2011, section 3.1). So the data's own variance along the eigenvector that is seen is
-θ cos² = √(λ² − e²), which is what a direction is whitened with.
+the diagonal and σ²/2 beside it. It lifts large eigenvalues, lowers small ones and turns all
+eigenvectors, by amounts that are known on average; what is left of the data's own variance λ along
+an eigenvector weighs it, by √λ/(λ + e) with e = σ √(2D), the noise's spectral norm.
 """
 
 from __future__ import annotations
@@ -29,21 +28,34 @@ class Spectrum:
     vectors : array, D x k
         Orthonormal columns.
     variances : array, length k
-        The data's variance along them, descending and positive.
+        λ, the data's variance along them, descending and positive.
+    edge : float
+        e, spectral norm of the noise alone.
     """
 
     vectors: Array
     variances: Array
+    edge: float = 0.0
 
     @property
-    def whitening(self) -> Array:
-        """D x k, turns the view into k uncorrelated numbers of variance 1."""
-        return np.asarray(self.vectors / np.sqrt(self.variances))
+    def factors(self) -> Array:
+        """√λ/(λ + e), which whitens where there is no noise, and blows none up: length k."""
+        return np.asarray(np.sqrt(self.variances) / (self.variances + self.edge))
+
+    @property
+    def weighting(self) -> Array:
+        """D x k, turns the view into k uncorrelated numbers of variance 1 at most."""
+        return np.asarray(self.vectors * self.factors)
 
     @property
     def patterns(self) -> Array:
         """D x k, covariances of the view with these numbers."""
-        return np.asarray(self.vectors * np.sqrt(self.variances))
+        return np.asarray(self.vectors * (self.factors * self.variances))
+
+    def sizes(self, coordinates: Array) -> Array:
+        """Standard deviations of combinations (k x K) of these numbers: length K."""
+        known = np.square(self.factors) * self.variances
+        return np.asarray(np.sqrt(known @ np.square(coordinates)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +93,25 @@ def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectru
     """
     values, vectors = np.linalg.eigh(covariance)
     edge = symmetric_edge(len(covariance), deviation)
-    cleaned = np.sqrt(np.maximum(values, 0.0) ** 2 - np.minimum(edge, np.maximum(values, 0.0)) ** 2)
+    cleaned = _cleaned(values, deviation, edge)
     rounding = len(values) * np.finfo(np.float64).eps * float(np.abs(values).max())
-    kept = np.flatnonzero(cleaned > max(least * edge, rounding))[::-1]
-    return Spectrum(vectors[:, kept], cleaned[kept])
+    kept = np.flatnonzero(cleaned > max(least * edge, rounding))
+    kept = kept[np.argsort(-cleaned[kept], kind="stable")]
+    return Spectrum(vectors[:, kept], cleaned[kept], edge)
+
+
+def _cleaned(values: Array, deviation: float, edge: float) -> Array:
+    """What the data's variance is along each noisy eigenvector, as expected: length D.
+
+    λ_i − σ² Σ_j 1/(λ_i − λ_j), with the poles rounded over e/√D (Bun, Allez, Bouchaud and Potters
+    2016, rotationally invariant estimators). Of one direction above noise it is λ − e²/(2λ), and of
+    variances that are all equal their mean.
+    """
+    if deviation == 0:
+        return np.asarray(np.maximum(values, 0.0))
+    gaps = values[:, None] - values
+    pushed = gaps / (np.square(gaps) + edge**2 / len(values))
+    return np.asarray(np.maximum(values - deviation**2 * pushed.sum(axis=1), 0.0))
 
 
 def canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Canonical:

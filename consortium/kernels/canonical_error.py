@@ -1,12 +1,15 @@
-"""How sure a canonical correlation is: what chance alone gives, and an interval.
+"""How sure a canonical correlation is: what chance and noise alone give, and an interval.
 
-Two sources of error are counted: few persons, and the noise of the private release. Both are
-known from public numbers, so that all of this is after the release.
+The whitening of each view is what it is; the noise of the blocks between views is independent of
+it, and its law is known. So these blocks are drawn again, as often as one likes, and what comes of
+them says how large a correlation grows without any link, and with a link of any strength. All of
+this is after the release.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -16,90 +19,159 @@ from numpy.typing import NDArray
 from consortium.kernels.canonical import Spectrum, canonical, pairs_of
 
 Array = NDArray[Any]
+Blocks = list[list[Array]]
 
-_WORK = 4_000_000
-"""Entries that a noise floor may draw in all; large matrices vary little, and few draws do."""
-_NEAR_ONE = 0.9999
+_WORK = 40_000_000
+"""Multiplications that decompositions of draws may take; large matrices vary little."""
+_FEWEST, _MOST = 40, 300
+_STRENGTHS = 26  # candidates for a correlation, from 0 to 1
 
 
-def noise_floor(
-    spectra: Sequence[Spectrum],
-    deviation: float,
-    persons: int,
-    generator: np.random.Generator,
-    quantile: float = 0.95,
-) -> float:
-    """Largest canonical correlation that views without any link would show.
-
-    Under no link, entry (i, j) of the whitened cross-covariance is Gaussian with variance
-    1/n + σ²/(2 λ_i λ_j); the largest of many such matrices are drawn.
+@dataclass(frozen=True, eq=False)
+class CrossNoise:
+    """Law of the weighted blocks between views of which none is linked.
 
     Parameters
     ----------
     spectra : sequence of Spectrum
+    means : sequence of array, each k_v x S
+        Means of each site that were taken off, along the spectrum's directions.
+    parts : array, length S
+        Parts of the persons; none if nothing was taken off.
+    constant : float
+        c.
     deviation : float
         σ of the release.
     persons : int
         n.
-    generator : numpy.random.Generator
-    quantile : float
-        Of the draws.
     """
-    sizes = [len(each.variances) for each in spectra]
-    if min(sizes) == 0:
-        return 1.0
-    draws = int(np.clip(_WORK // sum(sizes) ** 2, 20, 400))
-    largest = [_chance(spectra, deviation, persons, generator) for _ in range(draws)]
-    return float(np.quantile(largest, quantile))
 
+    spectra: Sequence[Spectrum]
+    means: Sequence[Array]
+    parts: Array
+    constant: float
+    deviation: float
+    persons: int
 
-def _chance(
-    spectra: Sequence[Spectrum], deviation: float, persons: int, generator: np.random.Generator
-) -> float:
-    table: list[list[Array]] = [[np.zeros((len(s.variances), 0))] * len(spectra) for s in spectra]
-    for u, v in pairs_of(len(spectra)):
-        products = np.outer(spectra[u].variances, spectra[v].variances)
-        spread = np.sqrt(1.0 / persons + deviation**2 / 2.0 / products)
-        table[u][v] = spread * generator.standard_normal(spread.shape)
-    return float(canonical(table, 1).correlations[0])
+    def privacy(self, generator: np.random.Generator) -> Blocks:
+        """Draw the part of the noise of privacy.
 
+        Of a block that is centred within sites, C = M − Σ π m mᵀ, the means' noise is in it too.
+        """
+        half = self.deviation / np.sqrt(2.0)
+        levels = half / (self.constant * self.parts) if len(self.parts) else np.zeros(0)
+        moved = [levels * generator.standard_normal(each.shape) for each in self.means]
+        found = self._empty()
+        for u, v in pairs_of(len(self.spectra)):
+            shape = len(self.spectra[u].variances), len(self.spectra[v].variances)
+            block = half * generator.standard_normal(shape)
+            left, right = self.parts * self.means[u], self.parts * moved[u]
+            block -= left @ moved[v].T + right @ self.means[v].T + right @ moved[v].T
+            found[u][v] = self._weighted(u, v, block)
+        return found
 
-def correlation_deviation(
-    correlation: Array, first: Array, second: Array, deviation: float, persons: int
-) -> Array:
-    """Standard deviation of canonical correlations, to first order.
+    def chance(self, generator: np.random.Generator) -> Blocks:
+        """Draw the part of few persons.
 
-    With weights a and b, ρ changes by aᵀE₁₂b − ρ(aᵀE₁₁a + bᵀE₂₂b)/2 under noise E, whose variance
-    is σ²/2 · (‖a‖²‖b‖² + ρ²(‖a‖⁴ + ‖b‖⁴)/2); sampling n Gaussian persons adds (1 − ρ²)²/n.
+        Their variance along a direction is λ + e at the most, whatever the noise made of it.
+        """
+        found = self._empty()
+        for u, v in pairs_of(len(self.spectra)):
+            spread = [
+                np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
+            ]
+            block = np.outer(*spread) * generator.standard_normal((len(spread[0]), len(spread[1])))
+            found[u][v] = self._weighted(u, v, block / np.sqrt(self.persons))
+        return found
 
-    Parameters
-    ----------
-    correlation : array, length K
-    first, second : array, length K
-        ‖a‖² and ‖b‖², in the coordinates in which the noise was added.
-    deviation : float
-        σ.
-    persons : int
-        n.
-    """
-    squared = correlation**2
-    private = 0.5 * deviation**2 * (first * second + squared * (first**2 + second**2) / 2.0)
-    return np.asarray(np.sqrt(private + (1.0 - squared) ** 2 / persons))
+    def _weighted(self, u: int, v: int, block: Array) -> Array:
+        return np.asarray(np.outer(self.spectra[u].factors, self.spectra[v].factors) * block)
+
+    def _empty(self) -> Blocks:
+        return [[np.zeros((len(s.variances), 0))] * len(self.spectra) for s in self.spectra]
+
+    def draws(self) -> int:
+        """How often to draw."""
+        sizes = [len(each.variances) for each in self.spectra]
+        cost = sum(sizes) ** 3 if len(sizes) > 2 else sizes[0] * sizes[1] * min(sizes)
+        return int(np.clip(_WORK // max(cost, 1) // 10, _FEWEST, _MOST))
+
+    def floor(self, generator: np.random.Generator, quantile: float = 0.95) -> float:
+        """Largest weighted correlation that views without any link show in so many studies.
+
+        That of a later pair, under earlier pairs that are linked, is below the same floor: adding
+        a matrix of rank k moves the (k + 1)-th singular value up by no more than the other's
+        largest (Weyl).
+        """
+        if min(len(each.variances) for each in self.spectra) == 0:
+            return 1.0
+        drawn = [
+            _added(self.privacy(generator), self.chance(generator)) for _ in range(self.draws())
+        ]
+        if len(self.spectra) == 2:
+            blocks = np.stack([each[0][1] for each in drawn])
+            largest = np.minimum(np.linalg.svd(blocks, compute_uv=False)[:, 0], 1.0)
+        else:
+            largest = np.array([canonical(each, 1).correlations[0] for each in drawn])
+        return float(np.quantile(largest, quantile))
 
 
 def correlation_interval(
-    correlation: Array, deviation: Array, level: float = 0.95
-) -> tuple[Array, Array]:
-    """Ends of an interval, symmetric on Fisher's scale atanh ρ.
+    law: CrossNoise,
+    solved: tuple[Array, Array, Array],
+    scales: tuple[Array, Array],
+    number: int,
+    generator: np.random.Generator,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Correlations of pair ``number`` of two views under which the one that is seen is no surprise.
 
     Parameters
     ----------
-    correlation, deviation : array, length K
-        Estimates and their standard deviations.
+    law : CrossNoise
+        Of two views.
+    solved : tuple of array
+        Left vectors (k_1 x K), weighted correlations (K) and right vectors (k_2 x K).
+    scales : tuple of array, each of length K
+        What a weighted correlation is of a correlation; and the standard deviation, over the
+        correlation, that the noise in the variates' own variances gives to it.
+    number : int
+        Counted from 0; earlier pairs are taken as strong as they look.
+    generator : numpy.random.Generator
     level : float
         Between 0 and 1.
+
+    Returns
+    -------
+    low, high : float
+        The test is inverted over candidates from 0 to 1; its ends are widened to the next ones.
     """
-    inside = np.clip(correlation, -_NEAR_ONE, _NEAR_ONE)
-    width = NormalDist().inv_cdf(0.5 + level / 2) * deviation / (1.0 - inside**2)
-    centre = np.arctanh(inside)
-    return np.tanh(centre - width), np.tanh(centre + width)
+    left, values, right = solved
+    scale, doubt = scales[0][number], scales[1][number]
+    fixed = (left[:, :number] * values[:number]) @ right[:, :number].T
+    own = np.outer(left[:, number], right[:, number])
+    count = max(law.draws() // 5, _FEWEST)
+    noises = np.stack([law.privacy(generator)[0][1] for _ in range(count)])
+    chances = np.stack([law.chance(generator)[0][1] for _ in range(count)])
+    along = np.einsum("ij,kij->k", own, chances)[:, None, None] * own
+    errors = doubt * generator.standard_normal(count)
+    candidates, tail = np.linspace(0.0, 1.0, _STRENGTHS), (1.0 - level) / 2.0
+    seen, held = values[number] / scale, []
+    for strength in candidates:
+        left_over = np.sqrt(1.0 - strength**2)
+        moved = left_over * (chances + (left_over - 1.0) * along)
+        whole = fixed + scale * strength * own + noises + moved
+        drawn = np.linalg.svd(whole, compute_uv=False)[:, number] / scale + strength * errors
+        # A normal law through mean and spread: tails of few draws are too rough.
+        wide = -NormalDist().inv_cdf(tail) * float(drawn.std(ddof=1))
+        held.append(abs(seen - float(drawn.mean())) <= wide)
+    if not any(held):
+        return (0.0, 1.0)
+    places = np.flatnonzero(held)
+    step = candidates[1]
+    low = candidates[places[0]] - step if places[0] else 0.0
+    return float(low), float(min(candidates[places[-1]] + step, 1.0))
+
+
+def _added(first: Blocks, second: Blocks) -> Blocks:
+    return [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(first, second, strict=True)]

@@ -16,6 +16,7 @@ Array = NDArray[Any]
 
 _POOL = 200  # starting points a step
 _PASSES = 2_000
+_REPLAYS = 1_000
 
 
 def draw_frequencies(
@@ -81,6 +82,50 @@ def contrast_deviation(
     chance = float(np.sum(contrast**2 * spread))
     pure = 2.0 * (entries * noise**2 + 2.0 * noise * chance + chance**2)
     return float(np.sqrt(4.0 * distance * (noise + chance) + pure))
+
+
+def null_floors(
+    contrasts: Array,
+    deviations: Array,
+    chance: Array,
+    entries: int,
+    risk: float,
+    generator: np.random.Generator,
+) -> Array:
+    """What the estimates uᵀ G u of all contrasts stay below together where all means are one.
+
+    Noise and chance are drawn again and again; each floor is the same multiple of its contrast's
+    own deviation. How chance is spread over the entries is not known, and the heaviest tail is that
+    of one direction: all of it is drawn there.
+
+    Parameters
+    ----------
+    contrasts : array, R x S
+    deviations : array, length S
+        Of the noise of a mean's entries.
+    chance : array, length S
+        Variance of each mean by chance, all entries together.
+    entries : int
+        E.
+    risk : float
+        Share of studies in which any estimate is above.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    array, length R
+    """
+    count = len(deviations)
+    rows = deviations[:, None] * generator.standard_normal((_REPLAYS, count, entries))
+    rows[:, :, 0] += np.sqrt(chance) * generator.standard_normal((_REPLAYS, count))
+    products = rows @ rows.transpose(0, 2, 1)
+    # As `gram` does: a mean's own square is freed of noise and chance.
+    diagonal = np.arange(count)
+    products[:, diagonal, diagonal] -= entries * deviations**2 + chance
+    values = np.einsum("rs,nst,rt->nr", contrasts, products, contrasts)
+    spread = np.maximum(np.sqrt(np.mean(values**2, axis=0)), np.finfo(np.float64).tiny)
+    most = np.quantile((values / spread).max(axis=1), 1.0 - risk)
+    return np.asarray(most * spread)
 
 
 def mixture_weights(rows: Array, target: int) -> Array:

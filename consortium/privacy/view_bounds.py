@@ -52,10 +52,14 @@ class PartsBound(Bound):
         In the order of the vector.
     constant : float
         c, a constant put behind the parts; 0 for none.
+    places : int
+        Entries that the constant may stand in, one for each site, the others being zero; or one
+        for all. Where it stands changes no norm, and it is no person's.
     """
 
     parts: tuple[Part, ...] = ()
     constant: float = 0.0
+    places: int = 1
 
     def part_spread(self, index: int, *, single: bool = False) -> float:
         """Largest distance of two contributions that differ in one part alone, times its influence.

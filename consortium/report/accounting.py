@@ -92,17 +92,18 @@ def _losses(plan: Plan, rounds: Sequence[Round]) -> tuple[list[list[float]], lis
     """μ of every round (columns) for every site (rows), against coalition and outsider.
 
     A site that is not in a round's sum is charged what was planned: its message may have been seen,
-    by outsiders, too, if open vectors are public.
+    by outsiders, too, if open vectors are public or its answer went to neighbours in the open.
     """
     count = len(plan.study.sites)
     coalition: list[list[float]] = [[] for _ in range(count)]
     outsider: list[list[float]] = [[] for _ in range(count)]
     for done in rounds:
-        mechanism = plan.stage(done.stage).mechanism
+        stage = plan.stage(done.stage)
+        mechanism, open_ = stage.mechanism, bool(stage.release.neighbours)
         near = dict(zip(done.survivors, mechanism.coalition(done.survivors), strict=True))
         far = dict(zip(done.survivors, mechanism.outsider(done.survivors), strict=True))
         planned = mechanism.coalition()
-        read = mechanism.outsider() if mechanism.public else [0.0] * count
+        read = mechanism.outsider() if mechanism.public or open_ else [0.0] * count
         for site in range(count):
             coalition[site].append(float(near.get(site, planned[site])))
             outsider[site].append(float(far.get(site, read[site])))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from consortium.files.atomic import write_json
 from consortium.report.bids import about_image, about_study, map_stem, write_image
-from consortium.report.components import Components
-from consortium.report.finished import Finished
+from consortium.report.cells import cell_json
+from consortium.report.finished import ComponentMaps, Finished
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
 
@@ -33,7 +33,7 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
         return []
     study, grid, components = run.study, run.components.grid, run.components.components
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
-    about = _about_maps(study, grid, components) | about_study(study, run.result.numbers)
+    about = _about_maps(study, run.components) | about_study(study, run.result.numbers)
     ones = np.ones(grid.features, dtype=np.uint8)
     images: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
         ("components", components.maps.astype(np.float32), about),
@@ -49,8 +49,9 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     return [write_image(stem, suffix, grid, values) for suffix, values, _ in images]
 
 
-def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, Any]:
+def _about_maps(study: Study, maps: ComponentMaps) -> dict[str, Any]:
     """Sidecar of the maps: how to read volume r of the image, entry r of every list."""
+    grid, components = maps.grid, maps.components
     return {
         "Description": "Group component maps over the consortium's sites, one volume each.",
         "Units": "robust z-score",
@@ -61,8 +62,11 @@ def _about_maps(study: Study, grid: Grid, components: Components) -> dict[str, A
         "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
         "absolute deviation over the mask (the standard deviation where that is zero)",
         "NoiseFloor": [float(noise) for noise in components.noise],
-        "ExplainedShare": [float(share) for share in components.shares],
-        "ExplainedShareOf": "the variance of all components together",
+        "Found": [maps.is_found(r) for r in range(len(components))],
+        "ExplainedShare": [cell_json(maps.share(r)) for r in range(len(components))],
+        "ExplainedShareOf": "the data's variance"
+        if maps.shares
+        else "the variance of all components together",
         "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
         "PeaksUnits": "mm",
         "PeakScores": [float(height) for height in components.heights],

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Result
+from consortium.algorithms.findings import Finding
 from consortium.report.components import Components, tidy_components
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.grid import Grid
@@ -30,16 +31,32 @@ class ComponentMaps:
     noise : array, shape (V,), optional
         Standard deviation of the privacy noise in each voxel of the maps before they were scaled,
         if it can be told.
+    found : tuple of bool
+        Whether each component stands out of the noise; one that does not is listed, but not drawn.
+        Empty: all do.
+    shares : tuple of Finding
+        Of each component, its part of the data's variance. Empty: it is not known, and each one's
+        part of all components' is told.
     """
 
     grid: Grid
     components: Components
     noise: NDArray[np.float64] | None = None
+    found: tuple[bool, ...] = ()
+    shares: tuple[Finding, ...] = ()
 
     @property
     def floor(self) -> NDArray[np.float64] | None:
         """The noise in the units of each map, V x R."""
         return None if self.noise is None else self.noise[:, None] / self.components.noise
+
+    def is_found(self, r: int) -> bool:
+        """Whether component r, counted from 0, stands out of the noise."""
+        return self.found[r] if self.found else True
+
+    def share(self, r: int) -> Finding:
+        """Explained share of component r: of the data's variance, or of all components'."""
+        return self.shares[r] if self.shares else Finding(float(self.components.shares[r]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,4 +119,8 @@ def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps
     smooth, noise = smooth_maps(painted, result.noise, grid, study.data.maps_smoothing)
     # A region's voxels share their noise, so that it is not told voxel by voxel.
     told = result.noise > 0 and (result.fine or space.regions is None)
-    return ComponentMaps(grid, tidy_components(smooth, grid), noise if told else None)
+    variances = np.maximum(result.arrays[result.variances], 0.0) if result.variances else None
+    components = tidy_components(smooth, grid, variances)
+    found = tuple(result.captions.is_found(r) for r in components.order)
+    shares = tuple(result.shares[r] for r in components.order) if result.shares else ()
+    return ComponentMaps(grid, components, noise if told else None, found, shares)

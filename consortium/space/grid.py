@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.space.nifti import UNREADABLE, load_nifti
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 
 TEMPLATE = "template"
 TEMPLATE_THRESHOLD = 0.2

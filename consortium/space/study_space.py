@@ -19,7 +19,8 @@ from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
-from consortium.study.spec import DataSection, Study
+from consortium.study.data_section import DataSection
+from consortium.study.spec import Study
 from consortium.views.base import BaseView
 
 Kind = TypeVar("Kind", bound=BaseView, covariant=True)

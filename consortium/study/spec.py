@@ -18,116 +18,11 @@ from pydantic import (
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NamesSites, NamesTemplates
 from consortium.errors import StudyError
-from consortium.frozen_model import FrozenModel
+from consortium.study.data_section import DataSection, Section
 from consortium.views import View, files_of
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
-
-
-class Section(FrozenModel):
-    """A part of the study file: frozen, and an unknown field is an error."""
-
-
-class DataSection(Section):
-    """What every site loads, and how."""
-
-    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
-        default="rest", description="BIDS task label of the functional images to load."
-    )
-    space: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
-        default="MNI152NLin2009cAsym",
-        description="Name of the template space that the sites' images are aligned to.",
-    )
-    resolution: float = Field(
-        default=12.0,
-        gt=0,
-        le=30,
-        description="Edge of a voxel of the study's grid in mm; images are resampled to it. A "
-        "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
-        "grid: 12 to 16 mm for some hundred subjects.",
-    )
-    mask: str = Field(
-        default="template",
-        description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
-        "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
-    )
-    atlas: str | None = Field(
-        default=None,
-        description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
-        "regions' mean courses, over the voxels of the grid, are then analysed instead of voxels.",
-    )
-    maps_resolution: float | None = Field(
-        default=None,
-        gt=0,
-        le=30,
-        description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
-        "the grid's own.",
-    )
-    maps_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        le=40,
-        description="Gaussian smoothing of the maps after their release, FWHM in mm: it takes the "
-        "noise of privacy down and costs no privacy.",
-    )
-    smoothing: float | None = Field(
-        default=None,
-        ge=0,
-        le=40,
-        description="Gaussian smoothing of every volume, FWHM in mm. By default what turns an "
-        "image's own voxels into voxels of the grid's size, √(grid² − own²), so that a coarse grid "
-        "averages and does not sample points; an image on the grid stays as it is.",
-    )
-    detrend: Literal["none", "constant", "linear", "quadratic"] = Field(
-        default="linear",
-        description="Polynomial trend taken out of each voxel's course, subject by subject.",
-    )
-    high_pass: float | None = Field(
-        default=None,
-        gt=0,
-        lt=10,
-        description="Frequency in Hz below which courses are taken out, in one projection with "
-        "trends and confounds.",
-    )
-    low_pass: float | None = Field(
-        default=None,
-        gt=0,
-        lt=10,
-        description="Frequency in Hz above which courses are taken out, in the same projection.",
-    )
-    confounds: tuple[str, ...] = Field(
-        default=(),
-        description="Columns of each subject's confounds TSV to regress out; a name ending in * "
-        "stands for all columns that begin so. Persons without outlier volumes may lack "
-        "motion_outlier* and non_steady_state_outlier*.",
-    )
-    standardize: Literal["none", "subject", "voxel"] = Field(
-        default="subject",
-        description="'subject': one factor per subject, so that the mean squared norm of its "
-        "volumes is 1; 'voxel': also unit variance per voxel first; 'none': values as they are, "
-        "times scale.",
-    )
-    scale: float = Field(
-        default=1.0, gt=0, description="Public factor applied last, for standardize: none."
-    )
-    minimum_volumes: int = Field(
-        default=20, ge=2, description="A subject with fewer volumes is left out."
-    )
-    volumes: int | None = Field(
-        default=None,
-        ge=2,
-        description="If given, every subject must have exactly this many volumes.",
-    )
-
-    @model_validator(mode="after")
-    def _leaves_a_band(self) -> DataSection:
-        if self.high_pass and self.low_pass and self.high_pass >= self.low_pass:
-            raise ValueError(
-                f"high_pass ({self.high_pass:g} Hz) must lie below low_pass "
-                f"({self.low_pass:g} Hz); correct one."
-            )
-        return self
 
 
 class PrivacySection(Section):

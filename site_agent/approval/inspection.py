@@ -13,7 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Compares
+from consortium.algorithms.base import Compares, Remarks
 from consortium.errors import ConsortiumError, DataError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
@@ -62,8 +62,8 @@ class Inspection:
     problems : tuple of str
         Why the site would refuse; none if it would not.
     notes : tuple of str
-        What the study states of the site and its data contradict, and images that look odd; the
-        site answers all the same.
+        What more becomes public than the study's name lets expect, what the study states of the
+        site and its data contradict, and images that look odd; the site answers all the same.
     """
 
     signed: SignedStudy
@@ -204,12 +204,14 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
 
 
 def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
-    """What the study states and the data contradict, and images that look odd."""
-    algorithm = REGISTRY[plan.study.algorithm]
+    """What becomes public, what the data contradict of the study's words, and odd images."""
+    algorithm, analysis = REGISTRY[plan.study.algorithm], plan.study.analysis
     notes: list[str] = []
+    if isinstance(algorithm, Remarks):
+        notes += algorithm.remarks(analysis, plan.shape)
     if isinstance(algorithm, Compares):
         index = plan.study.sites.index(site)
-        notes += algorithm.compare(plan.study.analysis, plan.shape, index, data)
+        notes += algorithm.compare(analysis, plan.shape, index, data)
     if isinstance(data, SiteDataset):
         notes += oddities(data.survey.subjects, plan.study.data)
     return tuple(notes)

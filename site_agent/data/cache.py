@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Subject
 
 Block = NDArray[np.float32]

@@ -11,7 +11,7 @@ from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.sampling import sample, voxel_places
 from consortium.space.study_space import Space
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.bids import ENDINGS, entities, misplaced
 from site_agent.data.survey import Skipped
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole

@@ -11,7 +11,7 @@ import numpy as np
 from nibabel.affines import apply_affine, voxel_sizes
 
 from consortium.errors import DataError
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.nifti import open_nifti
 from site_agent.images.volumes import iterate_volumes

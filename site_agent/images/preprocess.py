@@ -8,14 +8,14 @@ import nibabel as nib
 import numpy as np
 from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid
-from consortium.space.sampling import lies_in, sample, voxel_places
+from consortium.space.resampling import resampler
+from consortium.space.sampling import lies_in
 from consortium.space.smoothing import FWHM_PER_SIGMA
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds
 from site_agent.images.nifti import open_series, repetition_time, same_grid
@@ -109,12 +109,10 @@ def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
         own = voxel_sizes(image.affine)
         width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
         sigma = (width if smoothing is None else smoothing) / FWHM_PER_SIGMA / own
-        places = None if same else voxel_places(image.affine, grid)
+        at_voxels = resampler(image.affine, image.shape[:3], grid, sigma)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
-            brain = _zero_outside(volume, image, grid)
-            smooth = ndimage.gaussian_filter(brain, sigma) if sigma.any() else brain
-            row[:] = smooth[grid.mask] if places is None else sample(smooth, places, order=3)
+            row[:] = at_voxels(_zero_outside(volume, image, grid))
             _check_finite(path, number, row)
     return series
 

@@ -15,7 +15,7 @@ from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.parallel import map_ahead

@@ -12,8 +12,9 @@ import numpy as np
 
 from consortium.membership.signed_study import mask_digest
 from consortium.space.grid import Grid, study_grid
+from consortium.study.data_section import DataSection
 from consortium.study.reader import parse_study
-from consortium.study.spec import DataSection, Study
+from consortium.study.spec import Study
 from site_agent.data.bids import find_subjects
 from site_agent.images.nifti import open_series
 from site_agent.images.volumes import iterate_volumes

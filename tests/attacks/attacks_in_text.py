@@ -10,8 +10,9 @@ from consortium.errors import DataError
 from consortium.files.atomic import DAMAGED
 from consortium.files.strict_yaml import PlainYamlError, parse_yaml
 from consortium.membership.keys import load_identity
+from consortium.study.data_section import DataSection
 from consortium.study.reader import parse_study
-from consortium.study.spec import DataSection, Study
+from consortium.study.spec import Study
 from site_agent.approval.approval import Terms, approve
 from site_agent.data.bids import find_subjects
 from site_agent.enrolment.pinned_consortium import read_pinned

@@ -35,9 +35,12 @@ from tests.support.cases import (
 )
 
 FOLDER = Path(algorithms.__file__).parent
-PARTS = ("graph", "parameters", "entries", "choice", "site", "plan", "forecast", "result", "centre")
-"""Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, and
-the mega-analysis entries by name, a choice of bounds and a forecast."""
+PARTS = (
+    *("graph", "parameters", "entries", "choice", "site", "plan", "forecast"),
+    *("models", "result", "centre"),
+)
+"""Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
+mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 SUBJECT_ONLY = ("group_ica", "template_networks")
@@ -124,7 +127,8 @@ def _check_result(result, features):
         assert result.arrays[shown].shape[0] == features
     for images in result.images.values():
         assert len(images.values) == features
-    assert result.maps or result.loadings or result.tables or not result.captions.found
+    shown = result.maps or result.loadings or result.tables or result.images
+    assert shown or not result.captions.found
     for table in result.tables.values():
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)

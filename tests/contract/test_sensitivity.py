@@ -106,6 +106,7 @@ def constant(*values, volumes=1):
 TURN = {"unmixing": np.eye(2), "whitening": np.eye(2), "bias": np.zeros(2), "score": "tanh"}
 FLAT = {"unmixing": np.diag([1.0, 0.0]), "whitening": np.eye(2)}  # no cone: sees one of two
 VIEWS = {"centre": np.zeros(3), "norms": np.ones(2), "factors": np.ones(2), "constant": 0.6}
+VIEWS["constants"] = 1
 VIEW = {**VIEWS, "view": 1, "basis": np.array([[1.0], [0.0]])}
 TOPIC = {"starts": np.zeros(3), "size": 3}
 REACHING = {  # two units as far apart as the clip allows, the arguments, and a bound
@@ -135,12 +136,17 @@ REACHING = {  # two units as far apart as the clip allows, the arguments, and a 
     ),
     "network_gradient": (
         *((0, 0, 1), (0, 0, -1)),
-        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3)},
+        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3), "held_out": 0.0},
+        0.4,
+    ),
+    "network_accuracy": (
+        *((0, 0, 1), (0, 0, -1)),
+        {"target": 2, "units": np.ones(1), "parameters": np.ones(3), "held_out": 1.0},
         0.4,
     ),
     "regression_moment": (
         *((3, 4, 1), (-4, 3, 0)),
-        {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": 0.1},
+        {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": 0.1, "constants": 0},
         0.9,
     ),
 }

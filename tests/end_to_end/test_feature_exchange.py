@@ -41,7 +41,7 @@ ANALYSES = {
         "edges": [list(pair) for pair in EDGES],
     },
     "cca": {"pairs": 1},
-    "coordinate": {"target": "group", "levels": {"scales": 8.0}, "dependence": 0.1},
+    "coordinate": {"target": "group", "levels": {"scales": 25.0}, "dependence": 0.1},
     "glm": {
         "outcomes": "scales",
         "formula": "group + s2",

@@ -1,10 +1,11 @@
-"""``python -m tests.long.faults [PARTY ...]``: every step of a run under every kind of fault.
+"""``python -m tests.long.faults [SCHEME] [PARTY ...]``: a run's steps under every kind of fault.
 
 Prints the whole matrix: a row for each write of each party, a column for each kind of fault. A cell
 says 'same' where the result is that of the undisturbed run, byte for byte, and otherwise how the
 run ended, or with which rounds a lost site is missing. Exits with 1 if any cell is bad: another
 result, a stop that names nobody or can't be recovered from, a round charged or answered twice, a
-secret in a log.
+secret in a log, other bytes of what others check the result by. Of a scheme but cape only the
+steps that it has alone are played: closing and attestations.
 """
 
 from __future__ import annotations
@@ -32,36 +33,46 @@ class Cell(NamedTuple):
     party: str
     step: str
     column: str
+    scheme: str
     ends: tuple[str, ...]
     problems: tuple[str, ...]
 
 
-def steps(party: str) -> list[tuple[str, str, str]]:
-    """(party, step, column) of every cell of a party."""
-    from tests.protocol.fault_cells import COLUMNS, rows
-
-    return [(party, str(at), column) for column in COLUMNS for at in rows(party, column)]
+Step = tuple[str, str, str, str]
 
 
-def play(step: tuple[str, str, str]) -> Cell:
+def steps(party: str, scheme: str) -> list[Step]:
+    """(party, step, column, scheme) of every cell of a party."""
+    from tests.protocol.fault_cells import COLUMNS, DEFAULT, rows
+
+    known = set() if scheme == DEFAULT else {str(at) for at in rows(party, COLUMNS[0])}
+    return [
+        (party, str(at), column, scheme)
+        for column in COLUMNS
+        for at in rows(party, column, scheme)
+        if str(at) not in known
+    ]
+
+
+def play(step: Step) -> Cell:
     """Play a cell's trials; whatever is raised that nobody foresaw is a problem, too."""
     from tests.protocol.fault_cells import attempt, rows, trials
 
-    party, name, column = step
-    at = next(w for w in rows(party, column) if str(w) == name)
+    party, name, column, scheme = step
+    at = next(w for w in rows(party, column, scheme) if str(w) == name)
     ends: list[str] = []
     problems: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, trial in enumerate(trials(column, at)):
+        for number, trial in enumerate(trials(column, at, scheme)):
             try:
-                outcome = attempt(trial, at, Path(folder) / str(number))
+                outcome = attempt(trial, at, Path(folder) / str(number), scheme)
             except Exception as error:
                 ends.append("fails")
                 problems.append(f"{type(error).__name__}: {error}")
             else:
                 ends.append(outcome.end)
                 problems += outcome.problems
-    return Cell(party, name, column, tuple(ends), tuple(problems))
+    return Cell(party, name, column, scheme, tuple(ends), tuple(problems))
 
 
 def matrix(cells: list[Cell]) -> Table:
@@ -93,12 +104,14 @@ def _short(step: str) -> str:
     return "/".join(word if len(word) < LONGEST else f"{word[:6]}…" for word in words)
 
 
-def main(parties: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Play and print all cells of some parties; returns the exit code."""
-    from tests.protocol.fault_cells import COLUMNS
+    from tests.protocol.fault_cells import COLUMNS, DEFAULT
     from tests.support.local_consortium import SITES
 
-    todo = [step for party in parties or ["centre", *SITES] for step in steps(party)]
+    scheme = next((word for word in words if word in ("secure-sum", "local")), DEFAULT)
+    parties = [word for word in words if word != scheme] or ["centre", *SITES]
+    todo = [step for party in parties for step in steps(party, scheme)]
     console = Console(width=max(160, Console().width))
     cells = []
     with ProcessPoolExecutor(WORKERS) as pool:
@@ -119,7 +132,7 @@ def main(parties: list[str]) -> int:
     return 1 if bad else 0
 
 
-def _in_order(todo: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+def _in_order(todo: list[Step]) -> list[Step]:
     """Steps as they are made; the first column holds them all."""
     return [step for step in todo if step[2] == todo[0][2]]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from consortium.space.grid import Grid, mask_grid
 from consortium.space.study_space import Space
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.bids import entities, find_subjects
 from site_agent.data.survey import Run, Subject
 from site_agent.images.confounds import read_confounds

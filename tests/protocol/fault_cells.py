@@ -31,6 +31,8 @@ RUN, OLDER = "small-0001", "older-0001"
 BRIEF, LONG, HOURS = 1.0, 30.0, 3 * 3600.0
 Bytes = Mapping[str, bytes]
 Result = dict[str, bytes]
+DEFAULT = "cape"
+"""Scheme of the matrix."""
 
 # -- kinds of fault --------------------------------------------------------------------------
 
@@ -190,7 +192,7 @@ TERMS = {"strict": (0, 4), "patient": (0, 60), "tolerant": (1, 4)}
 
 
 @functools.cache
-def scene(terms: str = "strict", scheme: str = "cape") -> Scene:
+def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
     """Build a place and play its run in peace."""
     dropouts, seconds = TERMS[terms]
     text = STUDY.replace("rounds: 2", "rounds: 1").replace(": 4", f": {seconds}")
@@ -265,13 +267,13 @@ class Trial:
     due: str = ANY
 
 
-def rows(party: str, column: str, scheme: str = "cape") -> list[Write]:
+def rows(party: str, column: str, scheme: str = DEFAULT) -> list[Write]:
     """Writes of a party that have a cell in a column."""
     known = scene("strict", scheme)
     return [w for w in known.writes if w.who == party and column in columns(w)]
 
 
-def trials(column: str, at: Write, scheme: str = "cape") -> list[Trial]:
+def trials(column: str, at: Write, scheme: str = DEFAULT) -> list[Trial]:
     """What a column of the matrix does to a write of the strict scene."""
     known, sibling = scene("strict", scheme), _sibling(at)
     true = known.mail.get(at.what, b"")
@@ -336,7 +338,7 @@ class Outcome:
     problems: tuple[str, ...]
 
 
-def attempt(trial: Trial, at: Write, root: Path, scheme: str = "cape") -> Outcome:
+def attempt(trial: Trial, at: Write, root: Path, scheme: str = DEFAULT) -> Outcome:
     """Play one run under one fault, and on from there if it stopped."""
     known = scene(trial.terms, scheme)
     # An array has another name where the study's text is another.
@@ -356,6 +358,8 @@ def attempt(trial: Trial, at: Write, root: Path, scheme: str = "cape") -> Outcom
             if isinstance(end, ConsortiumError):
                 problems += _go_on(local, stage, fault, known)
                 problems += _sound(local, stage, complete=False)
+            if found.end == SAME:
+                problems += _shown_as_before(known, local, fault)
             problems += leaks(local, secrets, str(end))
             if not fault.over:
                 problems.append("the fault never happened")
@@ -363,6 +367,17 @@ def attempt(trial: Trial, at: Write, root: Path, scheme: str = "cape") -> Outcom
             local.wake_all()
             shutil.rmtree(root, ignore_errors=True)
     return Outcome(found.end, tuple(problems))
+
+
+def _shown_as_before(known: Scene, local: FaultyConsortium, fault: Fault) -> list[str]:
+    """What others check a result by: the same bytes, or an attestation that is missing."""
+    mail, hit = _mail(local.place), {fault.at.what, getattr(fault, "name", "")}
+    told = {
+        name for name in known.mail if re.search(rf"^runs/{RUN}/.*(release|closing|attest)", name)
+    }
+    differ = {name for name in told & set(mail) if mail[name] != known.mail[name]}
+    missing = {name for name in told - set(mail) if "/attestation/" not in name}
+    return [f"{name} is not as in peace" for name in sorted((differ | missing) - hit)]
 
 
 def _play(local: FaultyConsortium, stage: Stage, fault: Fault) -> Result | ConsortiumError:
@@ -417,7 +432,7 @@ def _left_before(at: Write, writes: tuple[Write, ...]) -> int | None:
     if at.where == "cache" or at.what.endswith("/shares"):
         return 1
     found = re.search(r"/(\d+)/(\w+)", at.what)
-    return int(found[1]) + (found[2] == "unmasking") if found else None
+    return int(found[1]) + (found[2] in ("unmasking", "checked")) if found else None
 
 
 def _go_on(local: FaultyConsortium, stage: Stage, fault: Fault, known: Scene) -> list[str]:

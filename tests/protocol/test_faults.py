@@ -69,6 +69,12 @@ def test_a_scheme_without_masks(column: str, tmp_path: Path) -> None:
     check(column, contributions[0], tmp_path, "local")
 
 
+@pytest.mark.parametrize("column", ["killed", "disk full"])
+def test_attestations_are_the_same_or_missing(column: str, tmp_path: Path) -> None:
+    attested = [at for at in rows("east", column, "secure-sum") if "/attestation/" in at.what]
+    check(column, attested[0], tmp_path, "secure-sum")
+
+
 def test_no_step_is_left_out() -> None:
     said = {(w.who, w.where) for w in scene().writes}
     assert said >= {(site, where) for site in SITES for where in ("exchange", "store", "ledger")}
@@ -95,8 +101,8 @@ def test_a_site_that_forgets_what_it_said_is_found_out(
     def forget(post: Outbox, name: str) -> bytes | None:
         return None if name.endswith("/contribution") else real(post, name)
 
-    def another(party: Party, number: int, context: bytes, masked: np.ndarray, opened=None):
-        return contribute(party, number, context, masked + np.uint32(next(count)), opened)
+    def another(party: Party, number: int, context: bytes, masked: np.ndarray, *given, **more):
+        return contribute(party, number, context, masked + np.uint32(next(count)), *given, **more)
 
     monkeypatch.setattr(Outbox, "stored", forget)
     monkeypatch.setattr(Party, "contribute", another)

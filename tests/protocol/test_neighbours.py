@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.neighbour_answers import broadcast_limit, encode_broadcast
+from consortium.report.accounting import account
 from consortium.secagg import OVERHEAD, messages
 from consortium.secagg.envelope import claimed
 from consortium.secagg.messages import BROADCAST
@@ -199,6 +201,12 @@ def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) ->
     assert done.survivors == (0, 2, 3)
     last = [heard for heard in gossip.heard if heard.site == 0][-1]
     assert np.array_equal(last.answers[1, 1], last.answers[0, 1])
+    # What it may have told its neighbours lies open: whoever reads the exchange may have it.
+    assert centre.session is not None
+    plan, turns = centre.session.plan, [tuple({*range(4)} - {lost}) for lost in range(4)]
+    report = account(plan, [replace(done, survivors=left) for left in turns], 24)
+    whole = account(plan, [replace(done, survivors=(0, 1, 2, 3))] * 4, 24)
+    assert report.guarantees.outsider.mu >= whole.guarantees.outsider.mu - 1e-12
 
 
 def test_an_answer_that_comes_late_is_heard_later(

@@ -67,6 +67,7 @@ def geometry(generator, features):
         "norms": scales[1] * generator.standard_normal(2),
         "factors": scales[2] * generator.standard_normal(2),
         "constant": float(scales[3] * abs(generator.standard_normal())),
+        "constants": int(generator.integers(4)),
         "view": 1,
         "basis": scales[0] * generator.standard_normal((features - 1, size)),
     }
@@ -84,6 +85,7 @@ def regression(generator, features):
         "reach": _scale(generator, -3, 3),
         "intercept": _scale(generator, -3, 3) * int(generator.integers(2)),
         "weight": _scale(generator, -3, 3),
+        "constants": int(generator.integers(4)),
     }
 
 
@@ -95,6 +97,7 @@ def network(generator, features):
         "parameters": _scale(generator) * generator.standard_normal(count),
         "units": np.array(units, dtype=np.float64),
         "target": int(generator.integers(features - classes + 1)),
+        "held_out": float(generator.uniform()),
     }
 
 
@@ -131,6 +134,7 @@ _ARGUMENTS = {
     "mean_volume": no_arguments,
     "mixture_second": mixture,
     "mixture_third": mixture,
+    "network_accuracy": network,
     "network_gradient": network,
     "power": unmixing,
     "regression_moment": regression,

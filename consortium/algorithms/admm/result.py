@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
 from consortium.algorithms.admm.plan import AdmmPlan
-from consortium.algorithms.base import MOST_ROWS, Array, Result, Table
+from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
+from consortium.algorithms.findings import Finding
+from consortium.formatting import count
+
+_RISK = 0.05
 
 
 def admm_result(
     plan: AdmmPlan, history: Sequence[Array], gains: Sequence[float], noise: float
 ) -> Result:
-    """Mean of the last iterations' models over sites, in which their noise averages out.
+    """Mean of the last iterations' models over sites, and which coefficients pass its noise.
 
     Parameters
     ----------
@@ -37,13 +42,18 @@ def admm_result(
         "iterations": np.stack([each.mean(axis=0) for each in history]),
     }
     apart = [_disagreement(each) for each in history]
+    floor = gathered_floor(plan, len(history), noise)
+    found = np.abs(arrays["coefficients"][:, 0]) > floor
+    arrays["found"] = found[:, None]
     numbers = {
         "iterations": len(history),
         "disagreement": _disagreement(models),
         "model_noise": noise,
+        "floor": floor,
+        "found": int(found.sum()),
         "model_norm": float(np.linalg.norm(joint)),
     }
-    tables = {"coefficients": _coefficients(plan, arrays["coefficients"])}
+    tables = {"coefficients": _coefficients(plan, arrays["coefficients"], found)}
     tables["agreement"] = Table(
         "Root mean square distance of the sites' models from their mean, with their noise, "
         "iteration by iteration.",
@@ -57,22 +67,55 @@ def admm_result(
             ("iteration", "gain"),
             tuple(enumerate(gains, 2)),
         )
-    return Result(arrays, numbers, loadings="coefficients", tables=tables)
+    words = Captions(
+        "coefficient",
+        _headline(int(found.sum()), floor),
+        f"Coefficient of the log odds of {plan.parameters.target}.",
+        found=bool(found.any()),
+    )
+    return Result(
+        arrays, numbers, loadings="coefficients", told="found", tables=tables, captions=words
+    )
+
+
+def gathered_floor(plan: AdmmPlan, rounds: int, noise: float) -> float:
+    """What no coefficient without effect passes in 95 % of studies, by noise and chance.
+
+    Models walk: the mean over S sites gathers σ √(rounds/S) of the messages' noise. Chance moves it
+    along a direction of curvature h by min(t, 1/h) √(h/n), t = rounds/Λ, which is √(t/n) at most.
+    The bound on the loss of a model that was cut to the ball is its radius.
+    """
+    sites, persons = len(plan.shape.units), sum(plan.shape.units)
+    chance = rounds / (plan.curvature * persons)
+    deviation = float(np.sqrt(noise**2 * rounds / sites + chance))
+    tests = 2 * max(plan.shape.features - 1, 1)
+    return -float(ndtri(_RISK / tests)) * deviation
+
+
+def _headline(found: int, floor: float) -> str:
+    if not found:
+        return (
+            f"Nothing was found; at this ε and these numbers a coefficient below {floor:.2g} would "
+            "not be seen."
+        )
+    return f"{count(found, 'coefficient')} found beyond what noise and chance make."
 
 
 def _disagreement(models: Array) -> float:
     return float(np.sqrt(np.mean(np.sum((models - models.mean(axis=0)) ** 2, axis=1))))
 
 
-def _coefficients(plan: AdmmPlan, values: Array) -> Table:
+def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
     names = [(view, entry + 1) for view, size in plan.shape.views for entry in range(size)]
     rows = [
-        (*name, float(value))
-        for name, value in zip(names, values[:, 0], strict=True)
+        (*name, float(value) if told else Finding(), "found" if told else "not found")
+        for name, value, told in zip(names, values[:, 0], found, strict=True)
         if name[0] != plan.parameters.target
     ]
     return Table(
-        f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' models.",
-        ("view", "entry", "coefficient"),
+        f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' models, "
+        "without intervals; those that noise and chance could make are not told. Differences "
+        "between sites are part of them.",
+        ("view", "entry", "coefficient", "state"),
         tuple(rows[:MOST_ROWS]),
     )

@@ -36,12 +36,17 @@ from consortium.algorithms.cca.site import (
     view_moment,
     view_product,
 )
+from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 Centred = Generator[Query, Release, tuple[Array, Array]]
 Bases = Generator[Query, Release, dict[str, Array]]
 
+ONE_CONSTANT = (
+    "All sites have one constant together: differences between sites that show in two views count "
+    "as a link. Set analysis.site_constants to change it."
+)
 _VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
 
 
@@ -61,6 +66,7 @@ class Cca:
     }
     cases: ClassVar[Sequence[Case]] = (
         Case({"pairs": 2}, views=_VIEWS),
+        Case({"pairs": 1, "site_constants": True}, views=_VIEWS),
         Case(
             {"pairs": 3, "centre_share": 0.0, "constant": 0.0, "shares": {"faces": 2}}, views=_VIEWS
         ),
@@ -79,14 +85,23 @@ class Cca:
         bases = yield from reduce_views(plan, centre, radii)
         factors = np.sqrt(plan.shares) / radii
         arguments: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": factors}
-        arguments["constant"] = parameters.constant
+        arguments |= {"constant": parameters.constant, "constants": plan.places}
         arguments |= {f"basis-{name}": basis for name, basis in bases.items()}
         release = yield Query("cca", "stacked_moment", arguments)
         views = [
             Scaled(name, float(factor), size, bases.get(name))
             for (name, size), factor in zip(shape.views, factors, strict=True)
         ]
-        return cca_result(release, views, centre, parameters, sum(shape.subjects))
+        return cca_result(release, views, centre, plan)
+
+    def remarks(self, parameters: CcaParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell which constants the plan decided for, and what that means."""
+        places = CcaPlan(parameters, shape).places
+        if places > 1:
+            return (SITE_MEANS,)
+        if len(shape.units) > 1 and places:
+            return (ONE_CONSTANT,)
+        return ()
 
 
 def find_centre(plan: CcaPlan) -> Centred:

@@ -7,7 +7,7 @@ proportion to a. The mean has a fixed part: what is left of it is corrected late
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,8 +68,33 @@ class CcaPlan:
 
     @property
     def stacked(self) -> int:
-        """Entries of the stacked vector, with its constant."""
-        return sum(self.sizes.values()) + (self.parameters.constant > 0)
+        """Entries of the stacked vector, with its constants."""
+        return sum(self.sizes.values()) + self.places
+
+    @cached_property
+    def places(self) -> int:
+        """S, constants: one for each site, one for all, or none.
+
+        The noise ε of a site's mean is σ/(√2 c π), and Σ π ε εᵀ adds σ⁴/(4 c⁴) Σ 1/π² to the
+        variance σ²/2 of an entry between two views. Where it would more than double it, one
+        constant sees more, if the study does not say otherwise.
+        """
+        parameters, sizes = self.parameters, np.array(self.shape.units, dtype=np.float64)
+        if not parameters.constant:
+            return 0
+        if parameters.site_constants is not None:
+            return len(sizes) if parameters.site_constants else 1
+        bound = Bound(1.0 + parameters.constant**2, cone=True)
+        part = (1.0 - parameters.centre_share) * self._last_part
+        noise = self.shape.noise * bound.sensitivity(int(sizes.sum())) / np.sqrt(part)
+        whole = float(np.square(sizes.sum() / sizes).sum())
+        return len(sizes) if noise**2 * whole <= 2.0 * parameters.constant**4 else 1
+
+    def parts(self, present: Sequence[int]) -> Array:
+        """Parts of the persons that each constant is one for; of a site that is missing, none."""
+        sizes = np.zeros(len(self.shape.units))
+        sizes[list(present)] = [self.shape.units[site] for site in present]
+        return sizes / sizes.sum() if self.places > 1 else np.ones(self.places)
 
     @property
     def bounds(self) -> Array:
@@ -105,7 +130,11 @@ class CcaPlan:
         bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
         bound = Bound(1.0 + parameters.constant**2, cone=True)
         entries = packed_size(self.stacked)
-        last = {"constant": parameters.constant, **self.geometry(np.sqrt(self.shares))}
+        last = {
+            "constant": parameters.constant,
+            "constants": self.places,
+            **self.geometry(np.sqrt(self.shares)),
+        }
         forms = {**self._geometry_forms, **forms_of(last), **bases}
         found.append(
             PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms, fixed=last)
@@ -159,6 +188,11 @@ class CcaPlan:
         return PlannedRelease(
             stage, "view_product", entries, bound, ITERATIONS, part, forms, fixed=fixed
         )
+
+    @property
+    def _last_part(self) -> float:
+        """Part of what is left after the mean that the stacked moment has."""
+        return self._weights[""] / sum(self._weights.values())
 
     @property
     def _weights(self) -> dict[str, float]:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Table
-from consortium.algorithms.cca.parameters import CcaParameters
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.cca.plan import CcaPlan
+from consortium.algorithms.findings import Finding, State
+from consortium.formatting import number
 from consortium.kernels.canonical import Canonical, Spectrum, canonical, clean_spectrum, pairs_of
-from consortium.kernels.canonical_error import (
-    correlation_deviation,
-    correlation_interval,
-    noise_floor,
-)
+from consortium.kernels.canonical_error import CrossNoise, correlation_interval
 from consortium.kernels.moments import unpack_symmetric
 
 
@@ -55,6 +53,26 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
+class _Centred:
+    """The covariance of all views within sites, and what was taken off.
+
+    Parameters
+    ----------
+    covariance : array, d x d
+    means : array, d x S
+        Of the sites that answered, or of all together; none without a constant.
+    parts : array, length S
+        Of the persons.
+    persons : int
+    """
+
+    covariance: Array
+    means: Array
+    parts: Array
+    persons: int
+
+
+@dataclass(frozen=True, eq=False)
 class _Solved:
     """The released covariance, view by view, with its solution in the stacked coordinates."""
 
@@ -63,23 +81,34 @@ class _Solved:
     solution: Canonical
 
     @property
-    def weights(self) -> list[Array]:
+    def sizes(self) -> list[Array]:
+        """Standard deviations of the variates as they are solved, 1 where there is no pair."""
         pairs = zip(self.spectra, self.solution.coordinates, strict=True)
-        return [spectrum.whitening @ part for spectrum, part in pairs]
+        found = [spectrum.sizes(part) for spectrum, part in pairs]
+        return [np.where(each > 0, each, 1.0) for each in found]
+
+    @property
+    def weights(self) -> list[Array]:
+        pairs = zip(self.spectra, self.solution.coordinates, self.sizes, strict=True)
+        return [spectrum.weighting @ part / size for spectrum, part, size in pairs]
 
     @property
     def patterns(self) -> list[Array]:
-        pairs = zip(self.spectra, self.solution.coordinates, strict=True)
-        return [spectrum.patterns @ part for spectrum, part in pairs]
+        pairs = zip(self.spectra, self.solution.coordinates, self.sizes, strict=True)
+        return [spectrum.patterns @ part / size for spectrum, part, size in pairs]
+
+    @property
+    def correlations(self) -> Array:
+        """Of the variates: the mean over the pairs of views."""
+        weights = self.weights
+        found = [
+            np.einsum("ik,ij,jk->k", weights[u], self.blocks[u][v], weights[v], optimize=True)
+            for u, v in pairs_of(len(weights))
+        ]
+        return np.asarray(np.clip(np.mean(found, axis=0), 0.0, 1.0))
 
 
-def cca_result(
-    release: Release,
-    views: Sequence[Scaled],
-    centre: Array,
-    parameters: CcaParameters,
-    persons: int,
-) -> Result:
+def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: CcaPlan) -> Result:
     """Solve, and give everything in the features' own units.
 
     Returns
@@ -88,67 +117,77 @@ def cca_result(
         ``patterns`` (D x K): covariance of each feature with its view's variate, that is, what
         one standard deviation of the variate changes; ``weights`` (D x K): the variate is the
         weighted sum of a person's deviations from ``centre``; ``structure`` (D x K): correlation
-        of each feature with the variate; ``correlations``, ``low`` and ``high`` (K).
+        of each feature with the variate; ``correlations`` and ``found`` (K), 0 for what is not
+        told.
     """
-    mean, covariance = _centred(release, [v.entries for v in views], parameters.constant)
-    solved = _solve(covariance, views, release.deviation, parameters)
+    parameters, shape = plan.parameters, plan.shape
+    centred = _centred(release, plan)
+    solved = _solve(centred.covariance, views, release.deviation, plan)
+    law = _law(centred, solved, plan, release.deviation)
     generator = np.random.default_rng(parameters.seed)
-    floor = noise_floor(solved.spectra, release.deviation, persons, generator)
-    correlations = solved.solution.correlations
-    low, high = correlation_interval(correlations, _deviation(solved, release.deviation, persons))
-    # Of a pair that the noise left no direction for, nothing is known.
-    absent = np.arange(len(correlations)) >= min(len(each.variances) for each in solved.spectra)
-    low, high = np.where(absent, -1.0, low), np.where(absent, 1.0, high)
+    floor = law.floor(generator)
+    values = solved.solution.correlations
+    many = int(np.cumprod(values > floor).sum())
+    pairs = _findings(solved, law, many, generator)
+    found = np.array([each.state == "found" for each in pairs])
     arrays = _in_features(solved, views, release.deviation)
-    left = [v.lift(part) / v.factor for v, part in zip(views, mean, strict=True)]
-    arrays |= {"centre": centre + np.concatenate(left)}
-    arrays |= {"correlations": correlations, "low": low, "high": high}
+    left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
+    lifted = [v.lift(part) / v.factor for v, part in zip(views, left, strict=True)]
+    arrays |= {"centre": centre + np.concatenate(lifted), "found": found}
+    arrays |= {"correlations": np.array([each.value if each.told else 0.0 for each in pairs])}
     kept = {
         f"{v.name}_directions": len(s.variances) for v, s in zip(views, solved.spectra, strict=True)
     }
     numbers: dict[str, float | int | str] = {
-        "noise_floor": floor,
         "noise_deviation": release.deviation,
-        "pairs_above_noise_floor": int((correlations > floor).sum()),
+        "pairs_found": many,
+        "persons": centred.persons,
         **kept,
     }
-    tables = {"pairs": pair_table(correlations, low, high, floor, len(views))}
-    if len(views) > 2:
-        tables["views"] = _view_table(solved, [view.name for view in views])
-    said = words(correlations, floor, release.deviation)
+    tables = {"pairs": _pair_table(pairs, values, floor, plan)}
+    if len(views) > 2 and many:
+        tables["views"] = _view_table(solved, [view.name for view in views], many)
+    said = _words(pairs, floor, solved, shape)
     return Result(arrays, numbers, loadings="patterns", tables=tables, captions=said)
 
 
-def _centred(release: Release, sizes: Sequence[int], constant: float) -> tuple[list[Array], Array]:
-    """Split the moment into the mean of each view and the covariance of all.
+def _centred(release: Release, plan: CcaPlan) -> _Centred:
+    """Split the moment into means of sites and the covariance within them.
 
-    The mean is shrunk by what the noise alone would make of it (James and Stein): where nothing
-    is left of the mean, subtracting its square would only add noise.
+    Squares of noisy means are too large by σ²/(2 c² π²), in a view's own block alone: noise of
+    different entries is independent. That much is added again.
     """
-    matrix = unpack_symmetric(release.values)
-    stops = np.cumsum(sizes)
-    if not constant:
-        return np.split(np.zeros(stops[-1]), stops[:-1]), matrix
-    parts = np.split(matrix[:-1, -1] / constant, stops[:-1])
-    noise = release.deviation**2 / 2.0 / constant**2
-    shrunk = []
-    for part in parts:
-        size = float(part @ part)
-        shrunk.append(part * max(0.0, 1.0 - len(part) * noise / size) if size > 0 else part)
-    mean = np.concatenate(shrunk)
-    return shrunk, matrix[:-1, :-1] - np.outer(mean, mean)
+    matrix, size = unpack_symmetric(release.values), plan.stacked - plan.places
+    present = release.sites or tuple(range(len(plan.shape.units)))
+    parts, constant = plan.parts(present), plan.parameters.constant
+    at = size + np.flatnonzero(parts)
+    parts = parts[parts > 0]
+    means = matrix[:size, at] / (constant * parts) if len(parts) else np.zeros((size, 0))
+    covariance = matrix[:size, :size] - (means * parts) @ means.T
+    if len(parts):
+        extra = release.deviation**2 / (2.0 * constant**2) * float((1.0 / parts).sum())
+        covariance[np.diag_indices(size)] += extra
+    return _Centred(covariance, means, parts, sum(plan.shape.units[site] for site in present))
 
 
-def _solve(
-    covariance: Array, views: Sequence[Scaled], deviation: float, parameters: CcaParameters
-) -> _Solved:
-    stops = np.cumsum([view.entries for view in views])[:-1]
+def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: CcaPlan) -> _Solved:
+    parameters, stops = plan.parameters, np.cumsum([view.entries for view in views])[:-1]
     blocks = [np.split(rows, stops, axis=1) for rows in np.split(covariance, stops)]
     spectra = [clean_spectrum(blocks[v][v], deviation, parameters.keep) for v in range(len(views))]
-    whitened: list[list[Array]] = [[np.eye(len(each.variances))] * len(views) for each in spectra]
+    weighted: list[list[Array]] = [[np.eye(len(each.variances))] * len(views) for each in spectra]
     for u, v in pairs_of(len(views)):
-        whitened[u][v] = spectra[u].whitening.T @ blocks[u][v] @ spectra[v].whitening
-    return _Solved(blocks, spectra, _turned(canonical(whitened, parameters.pairs), spectra, views))
+        weighted[u][v] = spectra[u].weighting.T @ blocks[u][v] @ spectra[v].weighting
+    return _Solved(blocks, spectra, _turned(canonical(weighted, parameters.pairs), spectra, views))
+
+
+def _law(centred: _Centred, solved: _Solved, plan: CcaPlan, deviation: float) -> CrossNoise:
+    stops = np.cumsum([len(each.vectors) for each in solved.spectra])[:-1]
+    means = [
+        spectrum.vectors.T @ part
+        for spectrum, part in zip(solved.spectra, np.split(centred.means, stops), strict=True)
+    ]
+    constant = plan.parameters.constant
+    return CrossNoise(solved.spectra, means, centred.parts, constant, deviation, centred.persons)
 
 
 def _turned(solution: Canonical, spectra: Sequence[Spectrum], views: Sequence[Scaled]) -> Canonical:
@@ -159,19 +198,36 @@ def _turned(solution: Canonical, spectra: Sequence[Spectrum], views: Sequence[Sc
     return Canonical(solution.correlations, tuple(part * signs for part in solution.coordinates))
 
 
-def _deviation(solved: _Solved, deviation: float, persons: int) -> Array:
-    """Of the mean correlation over the pairs of views, as if these were independent of each other.
+def _findings(
+    solved: _Solved, law: CrossNoise, many: int, generator: np.random.Generator
+) -> tuple[Finding, ...]:
+    """Correlation of each pair: an interval for those found and the next; nothing of others."""
+    values, correlations = solved.solution.correlations, solved.correlations
+    present = min(len(each.variances) for each in solved.spectra)
+    pairs = []
+    for k in range(len(values)):
+        if k > many or k >= present:
+            pairs.append(Finding(state="not told"))
+        elif len(solved.spectra) > 2:  # of a mean over pairs of views no interval is known
+            pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="not told"))
+        else:
+            low, high = _interval(solved, law, k, generator)
+            value = float(np.clip(correlations[k], low, high))
+            whole = low <= 0.0 and high >= 1.0
+            state: State = "not told" if whole else "found" if k < many else "not found"
+            pairs.append(Finding(value, low, high, state))
+    return tuple(pairs)
 
-    They are not; the mean over pairs is then an upper bound, and for two views it is exact.
-    """
+
+def _interval(
+    solved: _Solved, law: CrossNoise, pair: int, generator: np.random.Generator
+) -> tuple[float, float]:
+    left, right = solved.solution.coordinates
+    scale = solved.sizes[0] * solved.sizes[1]
     squares = [np.square(weights).sum(axis=0) for weights in solved.weights]
-    found = [
-        correlation_deviation(
-            solved.solution.correlations, squares[u], squares[v], deviation, persons
-        )
-        for u, v in pairs_of(len(squares))
-    ]
-    return np.asarray(np.mean(found, axis=0))
+    doubt = law.deviation / 2.0 * np.hypot(*squares)
+    values = (left, solved.solution.correlations, right)
+    return correlation_interval(law, values, (scale, doubt), pair, generator)
 
 
 def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> dict[str, Array]:
@@ -192,45 +248,60 @@ def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> 
     }
 
 
-def _view_table(solved: _Solved, names: Sequence[str]) -> Table:
-    """Correlations of every two views' variates, pair by pair."""
+def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
+    """Correlations of every two views' variates, of each pair that was found."""
     rows = []
     weights = solved.weights
-    for k in range(len(solved.solution.correlations)):
+    for k in range(many):
         for u, v in pairs_of(len(names)):
             r = float(weights[u][:, k] @ solved.blocks[u][v] @ weights[v][:, k])
             rows.append((k + 1, names[u], names[v], float(np.clip(r, -1.0, 1.0))))
     columns = ("pair", "view", "other view", "correlation")
-    return Table("Correlations of every two views.", columns, tuple(rows))
+    return Table("Correlations of every two views, without intervals.", columns, tuple(rows))
 
 
-def words(correlations: Array, floor: float, deviation: float) -> Captions:
-    """Say how many pairs are there, and what their numbers are."""
-    cause = "chance and privacy's noise" if deviation else "chance"
-    found = tuple(bool(each) for each in correlations > floor)
+def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, shape: Shape) -> Captions:
+    """Say how many pairs were found, or what would have been."""
+    found = tuple(each.state == "found" for each in pairs)
+    many, names = sum(found), " and ".join(name for name, _ in shape.views)
+    least = min(floor / float(np.prod([s[0] for s in solved.sizes]) ** (2 / len(solved.sizes))), 1)
+    if many:
+        headline = (
+            f"{many} of {len(pairs)} canonical pairs of {names} {'is' if many == 1 else 'are'} "
+            "linked."
+        )
+    elif least >= 1.0:
+        headline = f"No link of {names} was found; at this ε and these numbers none would be."
+    else:
+        headline = (
+            f"No link of {names} was found; at this ε and these numbers of persons a correlation "
+            f"below {number(float(least))} would not be seen."
+        )
     return Captions(
         "pair",
-        f"{sum(found)} of {len(correlations)} canonical pairs are linked more closely than {cause} "
-        f"would make them: the largest correlation is {correlations[0]:.2f}, and {floor:.2f} is "
-        "the noise floor.",
+        headline,
         "Change of a feature, in its view's own unit, with one standard deviation of its view's "
-        "variate.",
+        "variate; of a pair that was not found it is noise.",
         sign=True,
         found=any(found),
         columns_found=found,
     )
 
 
-def pair_table(correlations: Array, low: Array, high: Array, floor: float, views: int) -> Table:
+def _pair_table(pairs: Sequence[Finding], values: Array, floor: float, plan: CcaPlan) -> Table:
     """Tabulate every pair's correlation with its interval."""
     rows = [
-        (k + 1, float(r), float(a), float(b), floor, "yes" if r > floor else "no")
-        for k, (r, a, b) in enumerate(zip(correlations, low, high, strict=True))
+        (k + 1, each, float(value), floor, "yes" if each.state == "found" else "no")
+        for k, (each, value) in enumerate(zip(pairs, values, strict=True))
     ]
-    what = "Canonical correlations" if views == 2 else "Mean correlations over the pairs of views"
+    two = len(plan.shape.views) == 2
+    what = "Canonical correlations" if two else "Mean correlations over the pairs of views"
+    over = "within sites" if plan.places > 1 else "over the persons of all sites together"
+    ends = ", with 95 % intervals (few persons, and the noise of privacy)" if two else ""
     return Table(
-        f"{what}, with 95 % intervals (few persons, and the noise of privacy) and the noise floor: "
-        "what the largest of them exceeds in 5 % of studies without any link.",
-        ("pair", "correlation", "95 % low", "95 % high", "noise floor", "above floor"),
+        f"{what} {over}{ends}. The statistic weighs directions by how well they are known; the "
+        "floor is what its largest exceeds in 5 % of studies without any link. A pair is found if "
+        "it and all before it are above the floor.",
+        ("pair", "correlation", "statistic", "noise floor", "found"),
         tuple(rows),
     )

@@ -12,7 +12,12 @@ import math
 import numpy as np
 
 from consortium.algorithms.base import Array, Form, Query, SiteData
-from consortium.algorithms.query_arguments import array_argument, feature_argument, number_argument
+from consortium.algorithms.query_arguments import (
+    array_argument,
+    feature_argument,
+    number_argument,
+    site_constants,
+)
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
@@ -46,7 +51,11 @@ def stacked_location(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of z zᵀ, packed; z holds the scaled views and a constant.
+    """Mean over persons of z zᵀ, packed; z holds the scaled views and c e.
+
+    e is one in the place of the site, or in its only place, and zero in the others. ‖z‖² is
+    clipped to the bound B whatever the query says; z zᵀ has the norm ‖z‖², and two of them an
+    inner product of zero or more, so that replacing a person moves the mean by √2·B/n at most.
 
     A view with a basis (argument ``basis-`` and its name) is first reduced to the basis's columns.
 
@@ -62,9 +71,7 @@ def stacked_moment(data: SiteData, query: Query, bound: Bound) -> Array:
             if f"basis-{name}" in query.arguments:
                 part = feature_argument(query, f"basis-{name}", size).T @ part
             rows.append(factor * part)
-    constant = number_argument(query, "constant")
-    if constant:
-        rows.append(np.full((1, data.units), constant))
+    rows.append(number_argument(query, "constant") * site_constants(query, data.units))
     persons = clip_columns(np.vstack(rows), math.sqrt(bound.norm))  # ‖z zᵀ‖ = ‖z‖²
     size = len(persons)
     total = add_second_moment(np.zeros((size, size), order="F"), persons, 1.0)

@@ -20,12 +20,13 @@ from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
+from consortium.algorithms.query_arguments import SITE_MEANS
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
 class Coordinate:
-    """One release: of D numbers, or of (D + 1)(D + 2)/2 for least squares."""
+    """One release: of D numbers, or of (D + S)(D + S + 1)/2 for least squares."""
 
     name = "coordinate"
     title = "levels of privacy by view"
@@ -46,6 +47,10 @@ class Coordinate:
     def releases(self, parameters: CoordinateParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the budget that the levels leave room for."""
         return (plan_release(parameters, shape),)
+
+    def remarks(self, parameters: CoordinateParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell that sites' means become public."""
+        return (SITE_MEANS,) if plan_bound(parameters, shape).places > 1 else ()
 
     def run(self, parameters: CoordinateParameters, shape: Shape) -> Run:
         """Ask once, and take the weights off again."""

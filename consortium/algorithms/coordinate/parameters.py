@@ -31,6 +31,11 @@ class CoordinateParameters(FrozenModel):
         description="View of one entry that all others explain by least squares; without it the "
         "mean of every entry is asked for.",
     )
+    site_constants: bool = Field(
+        default=True,
+        description="With a target: whether each site has a constant of its own, so that nothing "
+        "is explained by differences between sites; noisy site means become public.",
+    )
     radii: dict[ViewName, Radius] = Field(
         default_factory=dict,
         description="Euclidean norm that a view's entries are clipped to; 1 for normalized views. "

@@ -64,7 +64,13 @@ def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
     influence = None
     if parameters.randomize == "record":  # a mean of n noisy vectors has 1/n of their variance
         influence = Bound(norm, squares).spread * math.sqrt(max(shape.units))
-    return PartsBound(norm, squares, influence, parts, constant)
+    return PartsBound(norm, squares, influence, parts, constant, _places(parameters, shape))
+
+
+def _places(parameters: CoordinateParameters, shape: Shape) -> int:
+    """Constants of least squares: one for each site, or one for all."""
+    separate = parameters.target is not None and parameters.site_constants
+    return len(shape.units) if separate else 1
 
 
 def _weights(parameters: CoordinateParameters, shape: Shape, radii: list[float]) -> Sequence[float]:
@@ -105,7 +111,7 @@ def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelea
     bound = plan_bound(parameters, shape)
     released: Released = "sum" if parameters.randomize == "mean" else "each"
     if parameters.target is not None:
-        entries = packed_size(shape.features + 1)
+        entries = packed_size(shape.features + bound.places)
         return PlannedRelease(
             "coordinate", "coordinate_moment", entries, bound, 1, 1.0, released=released
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,12 +10,16 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
+from consortium.algorithms.findings import Finding
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.result import regression_result
+from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.normal_equations import noisy_moment, posterior_fit
+from consortium.kernels.noisy_least_squares import least_squares, noisy_moment
 from consortium.privacy.bayesian import bayesian_level
 from consortium.privacy.view_bounds import PartsBound
+
+_WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,14 @@ class Pooled:
         Standard deviation of the noise of each entry.
     units : int
         Persons in it.
+    sites : tuple of int
+        Who answered.
     """
 
     values: Array
     deviation: float
     units: int
+    sites: tuple[int, ...]
 
 
 def pooled(release: Release, shape: Shape) -> Pooled:
@@ -42,34 +49,72 @@ def pooled(release: Release, shape: Shape) -> Pooled:
     All sites' noise is equal once their answers are weighted by size, and `Release.deviation` is
     that of the noisiest, the smallest.
     """
-    sites = release.sites or range(len(shape.units))
+    sites = release.sites or tuple(range(len(shape.units)))
     sizes = np.array([shape.units[site] for site in sites], dtype=np.float64)
     if release.values.ndim == 1:
-        return Pooled(release.values, release.deviation, int(sizes.sum()))
+        return Pooled(release.values, release.deviation, int(sizes.sum()), sites)
     weights = sizes / sizes.sum()
     deviation = release.deviation * float(weights.min()) * len(sizes) ** 0.5
-    return Pooled(weights @ release.values, deviation, int(sizes.sum()))
+    return Pooled(weights @ release.values, deviation, int(sizes.sum()), sites)
 
 
 def mean_result(
     parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
 ) -> Result:
-    """Mean of every entry, within the limits that everybody's has, with an interval."""
+    """Mean of every entry, within the limits that everybody's has, with an interval.
+
+    Chance among the persons is counted as if a view's radius were spread evenly over its entries,
+    whose variance is then R²/size at the most, and 1.
+    """
     weights = _entry_weights(bound)
-    plain, deviations = found.values / weights, found.deviation / weights
-    half = float(ndtri((1 + parameters.confidence) / 2)) * deviations
+    plain, noise = found.values / weights, found.deviation / weights
+    widest = [min(1.0, part.radius**2 / part.entries) for part in bound.parts]
+    chance = np.repeat(widest, [part.entries for part in bound.parts]) / found.units
+    deviations = np.sqrt(np.square(noise) + chance)
+    error = (1 - parameters.confidence) / 2
+    half = -float(ndtri(error)) * deviations
+    apart = np.abs(plain) > -float(ndtri(error / len(plain))) * deviations
     mean, low, high = (np.clip(x, -1.0, 1.0) for x in (plain, plain - half, plain + half))
-    arrays = {"mean": mean[:, None], "deviations": deviations[:, None]}
-    rows = zip(*_names(shape), *(x.tolist() for x in (mean, low, high)), strict=True)
+    told = tuple(
+        Finding(float(m), float(a), float(b), "found" if far else "not found")
+        if b - a < _WHOLE
+        else Finding(state="not told")
+        for m, a, b, far in zip(mean, low, high, apart, strict=True)
+    )
+    arrays = {
+        "mean": np.array([f.value if f.told else 0.0 for f in told])[:, None],
+        "noise": noise[:, None],
+        "found": np.array([f.state == "found" for f in told])[:, None],
+    }
     table = Table(
-        f"Means over the persons with {100 * parameters.confidence:g} % intervals, which account "
-        "for the noise of privacy.",
-        ("view", "entry", "mean", "low", "high"),
-        tuple(rows)[:MOST_ROWS],
+        f"Means over people like the persons, with {100 * parameters.confidence:g} % intervals, "
+        "which account for the noise of privacy and for chance among the persons (as if a view's "
+        "radius were spread evenly over its entries). Found is what is apart from 0 with an error "
+        f"of {200 * error:.3g} % over all entries together.",
+        ("view", "entry", "mean"),
+        tuple(zip(*_names(shape), told, strict=True))[:MOST_ROWS],
     )
     tables = {"means": table, "levels": level_table(parameters, shape, bound, found.deviation)}
-    words = Captions("mean", "", "Mean over all persons.")
-    return Result(arrays, {}, loadings="mean", tables=tables, captions=words)
+    words = Captions(
+        "mean",
+        _headline(told, deviations, error),
+        "Mean over all persons; 0 for what is not told.",
+        found=any(f.state == "found" for f in told),
+    )
+    return Result(arrays, {}, loadings="mean", told="found", tables=tables, captions=words)
+
+
+def _headline(told: Sequence[Finding], deviations: Array, error: float) -> str:
+    many, found = len(told), sum(f.state == "found" for f in told)
+    if found:
+        return f"{found} of {many} means {'is' if found == 1 else 'are'} apart from 0."
+    least = -float(ndtri(error / many)) * float(np.median(deviations))
+    if least >= 1.0:
+        return "No mean was found to be apart from 0; at this ε and these numbers none would be."
+    return (
+        "No mean was found to be apart from 0; at this ε and these numbers of persons one below "
+        f"{number(least)} would not be seen."
+    )
 
 
 def squares_result(
@@ -77,18 +122,26 @@ def squares_result(
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
     target = shape.view_slice(str(parameters.target), "analysis.target").start
-    weights = np.append(_entry_weights(bound), bound.constant)
-    order = np.append(np.delete(np.arange(len(weights)), target), target)
+    parts = np.ones(1)
+    if bound.places > 1:
+        sizes = np.zeros(bound.places)
+        sizes[list(found.sites)] = [shape.units[site] for site in found.sites]
+        parts = sizes / sizes.sum()
+    first = shape.features
+    weights = np.append(_entry_weights(bound), np.full(bound.places, bound.constant))
+    constants = first + np.flatnonzero(parts)
+    order = np.concatenate([np.delete(np.arange(first), target), constants, [target]])
     matrix = unpack_symmetric(found.values)[np.ix_(order, order)]
-    moment = noisy_moment(matrix, weights[order], found.deviation, found.units)
-    fit = posterior_fit(moment)
+    moment = noisy_moment(matrix, weights[order], parts[parts > 0], found.deviation, found.units)
     linear = RegressionParameters(
-        target=str(parameters.target), bound=1.0, confidence=parameters.confidence
+        target=str(parameters.target),
+        bound=1.0,
+        confidence=parameters.confidence,
+        site_constants=bound.places > 1,
     )
-    result = regression_result(linear, shape, target, moment, fit)
+    result = regression_result(linear, shape, target, least_squares(moment))
     levels = level_table(parameters, shape, bound, found.deviation)
-    numbers = {k: v for k, v in result.numbers.items() if k != "noise_edge"}
-    return replace(result, numbers=numbers, tables={**result.tables, "levels": levels})
+    return replace(result, tables={**result.tables, "levels": levels})
 
 
 def level_table(
@@ -101,8 +154,8 @@ def level_table(
         f"ε at δ = {delta:g} of changing {what} alone, all else held; {epsilon:g} is everybody's."
     )
     columns: tuple[str, ...] = ("view", "entries", "noise of an entry's mean", "ε alone")
-    # The mean of an entry is the product with the constant, off the diagonal.
-    noise = deviation / (bound.constant * 2**0.5) if bound.cone else deviation
+    # The mean of an entry is the sum of the products with the constants, off the diagonal.
+    noise = deviation * (bound.places / 2) ** 0.5 / bound.constant if bound.cone else deviation
     if q is not None:
         caption += (
             f" Assumption: however {what} of a person is, the distribution of the person's other "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import place_argument
 from consortium.errors import PrivacyError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.bounds import Bound
@@ -22,11 +23,17 @@ def coordinate_mean(data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 def coordinate_moment(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of z zᵀ, z = (weighted entries, c), packed: (D + 1)(D + 2)/2 numbers."""
-    del query
+    """Mean over persons of z zᵀ, packed, z = (weighted entries, c e): D + S entries.
+
+    e is one in the place of the site, or in its only place; how many there are is the bound's, so
+    that no query decides it. The constant is the same whoever the person is: a view that changes
+    alone moves z zᵀ as `PartsBound.part_spread` says, wherever the constant stands.
+    """
     known = _parts(bound)
     columns = np.vstack(list(_weighted_columns(data, known)))
-    constant = np.full((1, columns.shape[1]), known.constant)
+    place = place_argument(query, known.places)
+    constant = np.zeros((known.places, columns.shape[1]))
+    constant[place] = known.constant
     return mean_packed_square(np.vstack([columns, constant]), known.norm)
 
 

@@ -10,25 +10,26 @@ subjects are clipped to a public bound, not scaled by the data's own maximum.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from consortium.algorithms.base import (
-    Captions,
     Case,
     Local,
     PlannedRelease,
     Query,
-    Result,
     Run,
     Shape,
     Takes,
 )
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import chosen_solver, plan_releases, planned_iterations
-from consortium.algorithms.pca.result import subspace
+from consortium.algorithms.pca.result import power_subspace, subspace
 from consortium.algorithms.pca.site import power_product, second_moment
-from consortium.kernels.power import eigenpairs, noise_edge, orthonormal, start_basis
+from consortium.kernels.power import orthonormal, start_basis
 
 
 class Pca:
@@ -59,29 +60,28 @@ class Pca:
         size = parameters.components
         if chosen_solver(parameters, shape) == "power":
             iterations = planned_iterations(parameters, shape)
-            return (yield from run_power(shape.features, size, iterations, parameters.seed))
+            return (yield from run_power(shape, size, iterations, parameters.seed))
         release = yield Query("pca", "second_moment")
-        return subspace(release, size)
+        return subspace(release, size, sum(shape.samples))
 
 
-def run_power(features: int, components: int, iterations: int, seed: int) -> Run:
+def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
     """Iterate from a public random basis; the last product gives the eigenpairs.
+
+    The first product's random columns tell the total variance: E tr(Qᵀ A Q) = K/D tr A.
 
     Returns
     -------
     Result
         As `subspace`; ``total`` is not known.
     """
+    features, total = shape.features, math.nan
     basis = start_basis(features, components, seed)
     for left in reversed(range(iterations)):
         release = yield Query("pca", "power", {"basis": basis})
         product = release.values.reshape(features, components)
+        if math.isnan(total):
+            total = features / components * float(np.sum(basis * product))
         if left:
             basis = orthonormal(product)
-    vectors, values = eigenpairs(product, release.deviation)
-    numbers: dict[str, Any] = {
-        "noise_edge": noise_edge(features, components, release.deviation),
-        "captured": float(values.sum()),
-    }
-    arrays = {"basis": vectors, "eigenvalues": values}
-    return Result(arrays, numbers, maps="basis", captions=Captions(sign=True))
+    return power_subspace(product, release, total, sum(shape.samples))

@@ -1,11 +1,11 @@
 """capeFM: linear, logistic and any quadratic regression from one release.
 
-Source: dissertation Algorithms 8.1 and 8.2, tightened. The cost is a polynomial in
-s = w0 + wᵀx and y of degree two; all its coefficient arrays are entries of the second moment of
-z = (x, c, αy), released once in coordinates that keep its norm. Replacing a person moves it by
-√2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one vector would (for
-α² ≤ ‖x‖²), and E[y²], from which intervals come, is in it. What makes the problem well posed is
-done after the release: see `kernels.normal_equations`.
+Source: dissertation Algorithms 8.1 and 8.2, tightened. The cost is a polynomial in s = b + wᵀx and
+y of degree two; all its coefficient arrays are entries of the second moment of z = (x, c e, αy), e
+a one in the place of the person's site, released once in coordinates that keep its norm. Replacing
+a person moves it by √2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one
+vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chance leave open is told by
+`kernels.noisy_least_squares`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,24 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import plan_releases, query_arguments, target_entry
+from consortium.algorithms.regression.plan import (
+    constants,
+    plan_releases,
+    query_arguments,
+    target_entry,
+)
 from consortium.algorithms.regression.result import read_moment, regression_result
 from consortium.algorithms.regression.site import regression_moment
-from consortium.kernels.normal_equations import posterior_fit, trimmed_fit
+from consortium.kernels.noisy_least_squares import least_squares
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _COST = [[0, 0, 1], [0, -2], [1]]
 
 
 class Regression:
-    """One release of (P + 2)(P + 3)/2 numbers."""
+    """One release of (P + S + 1)(P + S + 2)/2 numbers."""
 
     name = "regression"
     title = "capeFM regression"
@@ -35,19 +41,31 @@ class Regression:
     statistics: ClassVar[Mapping[str, Local]] = {"regression_moment": regression_moment}
     cases: ClassVar[Sequence[Case]] = (
         Case({"target": "y", "bound": 1.5}, views=_VIEWS),
-        Case({"target": "y", "bound": 0.5, "intercept": False, "stabilize": "trim"}, views=_VIEWS),
+        Case({"target": "y", "bound": 0.5, "intercept": False}, views=_VIEWS),
         Case({"target": "y", "bound": 2.0, "model": "logistic"}, views=_VIEWS),
-        Case({"target": "y", "bound": 1.0, "model": "polynomial", "cost": _COST}, views=_VIEWS),
+        Case(
+            {
+                "target": "y",
+                "bound": 1.0,
+                "model": "polynomial",
+                "cost": _COST,
+                "site_constants": False,
+            },
+            views=_VIEWS,
+        ),
     )
 
     def releases(self, parameters: RegressionParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
         return plan_releases(parameters, shape)
 
+    def remarks(self, parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell that sites' means become public."""
+        return (SITE_MEANS,) if constants(parameters, shape) > 1 else ()
+
     def run(self, parameters: RegressionParameters, shape: Shape) -> Run:
         """Ask for the moment and solve the regression."""
         target = target_entry(parameters, shape)
         release = yield Query("regression", "regression_moment", query_arguments(parameters, shape))
-        moment = read_moment(release, parameters, sum(shape.units))
-        fit = (posterior_fit if parameters.stabilize == "posterior" else trimmed_fit)(moment)
-        return regression_result(parameters, shape, target, moment, fit)
+        fit = least_squares(read_moment(release, parameters, shape))
+        return regression_result(parameters, shape, target, fit)

@@ -29,6 +29,11 @@ class RegressionParameters(FrozenModel):
         "entries lie within -1 and 1, so that the root of their number clips nobody.",
     )
     intercept: bool = Field(default=True, description="Whether the model has a constant.")
+    site_constants: bool = Field(
+        default=True,
+        description="Whether each site has a constant of its own, so that nothing is explained by "
+        "differences between sites; noisy site means become public. If not, all have one.",
+    )
     intercept_weight: float = Field(
         default=0.5, gt=0, le=1, description="Weight of the constant in the release, over bound."
     )
@@ -44,11 +49,6 @@ class RegressionParameters(FrozenModel):
         default="gaussian",
         description="For logistic: 'taylor' is the published second-order polynomial; 'gaussian' "
         "holds for large coefficients too, where s is about Gaussian.",
-    )
-    stabilize: Literal["posterior", "trim"] = Field(
-        default="posterior",
-        description="'posterior' weighs every direction by its noise; 'trim' leaves out "
-        "directions below the noise edge.",
     )
     confidence: float = Field(
         default=0.95, gt=0.5, lt=1, description="Level of the coefficients' intervals."

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     Argument,
+    Array,
     PlannedRelease,
     Shape,
     forms_of,
@@ -23,9 +28,13 @@ def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[Plann
             f"field 'features': {shape.features} entries are more than the {MOST_SOLVED_FEATURES} "
             "that a regression can hold the moments of; use fewer or coarser views."
         )
-    scales = release_weights(parameters)
-    bound = Bound(parameters.bound**2 + scales[0] ** 2 + scales[1] ** 2, cone=True)
-    entries = packed_size(shape.features + 1)
+    bound = Bound(
+        parameters.bound**2
+        + (intercept_weight(parameters) ** 2 if parameters.intercept else 0.0)
+        + target_weight(parameters) ** 2,
+        cone=True,
+    )
+    entries = packed_size(shape.features + constants(parameters, shape))
     fixed = query_arguments(parameters, shape)
     return (
         PlannedRelease(
@@ -35,20 +44,48 @@ def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[Plann
     )
 
 
-def release_weights(parameters: RegressionParameters) -> tuple[float, float]:
-    """Weights c (0 without intercept) and α in the release."""
-    constant = parameters.intercept_weight * parameters.bound if parameters.intercept else 0.0
-    return constant, parameters.target_weight * parameters.bound
+def constants(parameters: RegressionParameters, shape: Shape) -> int:
+    """S, constants of the model: one for each site, one for all, or none."""
+    if not parameters.intercept:
+        return 0
+    return len(shape.units) if parameters.site_constants else 1
+
+
+def intercept_weight(parameters: RegressionParameters) -> float:
+    """Weight c of a person's constant in the release."""
+    return parameters.intercept_weight * parameters.bound
+
+
+def target_weight(parameters: RegressionParameters) -> float:
+    """Weight α of the target in the release."""
+    return parameters.target_weight * parameters.bound
+
+
+def release_weights(parameters: RegressionParameters, shape: Shape) -> Array:
+    """Weights of explaining entries, constants and target in the release."""
+    count = constants(parameters, shape)
+    weights = np.ones(shape.features + count)
+    weights[shape.features - 1 : -1] = intercept_weight(parameters)
+    weights[-1] = target_weight(parameters)
+    return weights
+
+
+def parts_of(parameters: RegressionParameters, shape: Shape, present: Sequence[int]) -> Array:
+    """Parts of the persons that each constant is one for; of a site that is missing, none."""
+    count = constants(parameters, shape)
+    sizes = np.zeros(len(shape.units))
+    sizes[list(present)] = [shape.units[site] for site in present]
+    return sizes / sizes.sum() if count > 1 else np.ones(count)
 
 
 def query_arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argument]:
     """What is the same in all queries: all of it."""
-    constant, weight = release_weights(parameters)
     return {
         "target": target_entry(parameters, shape),
         "reach": float(parameters.bound),
-        "intercept": constant,
-        "weight": weight,
+        "intercept": intercept_weight(parameters),
+        "weight": target_weight(parameters),
+        "constants": constants(parameters, shape),
     }
 
 

@@ -1,109 +1,195 @@
-"""From the released moment of a regression to its coefficients, intervals and table."""
+"""From the released moment of a regression to its coefficients, intervals and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
-from consortium.algorithms.base import MOST_ROWS, Array, Release, Result, Shape, Table
+from consortium.algorithms.base import (
+    MOST_ROWS,
+    Captions,
+    Release,
+    Result,
+    Shape,
+    Table,
+)
+from consortium.algorithms.findings import Finding
+from consortium.algorithms.regression.models import Model, model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import release_weights
-from consortium.kernels.logistic_from_moments import TAYLOR, logistic_factor
+from consortium.algorithms.regression.plan import constants, parts_of, release_weights
+from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.normal_equations import Fit, NoisyMoment, noise_edge, noisy_moment
+from consortium.kernels.noisy_least_squares import Fit, NoisyMoment, noisy_moment
 
-_STEP = 0.99  # of a difference quotient
-
-
-@dataclass(frozen=True)
-class _Model:
-    """Factor from least squares, mean of s, and the factor's growth with wᵀ Σ w."""
-
-    factor: float
-    centre: float
-    growth: float = 0.0
+_MEANING = (
+    "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "
+    "and for what is not told."
+)
 
 
-def read_moment(release: Release, parameters: RegressionParameters, units: int) -> NoisyMoment:
-    """Undo packing and weights of the release."""
-    matrix = unpack_symmetric(release.values)
-    weights = np.concatenate([np.ones(len(matrix) - 2), release_weights(parameters)])
-    return noisy_moment(matrix, weights, release.deviation, units)
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is said of every coefficient and constant.
 
-
-def _model(parameters: RegressionParameters, moment: NoisyMoment, fit: Fit) -> _Model:
-    """Turn least squares into the model's coefficients.
-
-    Minimizing c20 s² + c11 s y + c10 s over w0 and w gives w = -c11 / (2 c20) times least squares.
+    Parameters
+    ----------
+    coefficients : tuple of Finding, length P
+    constants : tuple of Finding
+        Of each site that answered, or of all together; none without a constant.
+    explained : Finding
     """
-    if parameters.cost is not None:
-        (_, (linear, mixed), (square,)) = parameters.cost
-        return _Model(-mixed / (2 * square), -(linear + mixed * moment.response) / (2 * square))
-    if parameters.model == "linear":
-        return _Model(1.0, moment.response)
-    if parameters.approximation == "taylor":
-        return _Model(TAYLOR, TAYLOR * moment.response)
-    explained = float(np.clip(moment.variance - fit.residual, 1e-6, 0.999))
-    intercept = parameters.intercept
-    factor, centre = logistic_factor(explained, moment.response, intercept=intercept)
-    near, _ = logistic_factor(_STEP * explained, moment.response, intercept=intercept)
-    return _Model(factor, centre, (factor - near) / ((1 - _STEP) * explained))
+
+    coefficients: tuple[Finding, ...]
+    constants: tuple[Finding, ...]
+    explained: Finding
 
 
-def _deviations(model: _Model, moment: NoisyMoment, fit: Fit) -> Array:
-    """Standard deviations of the model's coefficients, as the factor moves with wᵀ Σ w too."""
-    change = 2 * model.growth * np.outer(fit.coefficients, moment.cross)
-    change[np.diag_indices_from(change)] += model.factor
-    variances = np.einsum("ij,jk,ik->i", change, fit.covariance, change, optimize=True)
-    deviations: Array = np.sqrt(np.maximum(variances, 0.0))
-    return deviations
+def read_moment(release: Release, parameters: RegressionParameters, shape: Shape) -> NoisyMoment:
+    """Undo the packing, and leave out constants of sites that did not answer."""
+    present = release.sites or tuple(range(len(shape.units)))
+    parts = parts_of(parameters, shape, present)
+    first = shape.features - 1
+    kept = np.r_[:first, first + np.flatnonzero(parts), first + len(parts)]
+    matrix = unpack_symmetric(release.values)[np.ix_(kept, kept)]
+    weights = release_weights(parameters, shape)[kept]
+    units = sum(shape.units[site] for site in present)
+    return noisy_moment(matrix, weights, parts[parts > 0], release.deviation, units)
 
 
 def regression_result(
-    parameters: RegressionParameters, shape: Shape, target: int, moment: NoisyMoment, fit: Fit
+    parameters: RegressionParameters, shape: Shape, target: int, fit: Fit
 ) -> Result:
-    """Coefficients over all views' entries, 0 for the target, with a table of intervals."""
-    model = _model(parameters, moment, fit)
-    values, deviations = model.factor * fit.coefficients, _deviations(model, moment, fit)
-    constant = model.centre - float(moment.mean @ values) if parameters.intercept else 0.0
-    arrays = {
-        "coefficients": np.insert(values, target, 0.0)[:, None],
-        "deviations": np.insert(deviations, target, 0.0)[:, None],
-        "intercept": np.array([constant]),
-    }
-    explained = 1 - fit.residual / moment.variance if moment.variance > 0 else 0.0
-    numbers = {
-        "explained": float(np.clip(explained, 0.0, 1.0)),
-        "residual_deviation": float(np.sqrt(fit.residual)),
-        "intercept": constant,
-        "noise_edge": noise_edge(moment),
-    }
-    table = _table(parameters, shape, arrays)
-    return Result(arrays, numbers, loadings="coefficients", tables={"coefficients": table})
-
-
-def _table(parameters: RegressionParameters, shape: Shape, arrays: Mapping[str, Array]) -> Table:
-    width = float(ndtri((1 + parameters.confidence) / 2))
-    rows: list[tuple[float | int | str, ...]] = []
-    values, deviations = arrays["coefficients"][:, 0], arrays["deviations"][:, 0]
-    for index, (view, entry) in enumerate(_entries(shape)):
-        if view != parameters.target and len(rows) < MOST_ROWS:
-            value, half = float(values[index]), width * float(deviations[index])
-            rows.append((view, entry, value, value - half, value + half))
-    percent = f"{100 * parameters.confidence:g}"
-    return Table(
-        f"Coefficients of {parameters.target} with {percent} % intervals, which account for the "
-        "noise of privacy and for chance among the persons.",
-        ("view", "entry", "coefficient", "low", "high"),
-        tuple(rows),
+    """Coefficients over all views' entries, 0 for the target, with tables of intervals."""
+    told = tell(parameters, fit)
+    values, low, high = (
+        np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
+        for end in ("value", "low", "high")
     )
+    found = np.insert([f.state == "found" for f in told.coefficients], target, False)
+    arrays = {
+        "coefficients": values[:, None],
+        "low": np.nan_to_num(low)[:, None],
+        "high": np.nan_to_num(high)[:, None],
+        "found": found[:, None],
+        "intercept": np.array([f.value if f.told else 0.0 for f in told.constants]),
+    }
+    return Result(
+        arrays,
+        {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
+        loadings="coefficients",
+        told="found",
+        tables=_tables(parameters, shape, told),
+        captions=Captions(
+            "coefficient",
+            headline(parameters.target, told, fit, parameters.confidence),
+            _MEANING,
+            found=bool(found.any()),
+        ),
+    )
+
+
+def tell(parameters: RegressionParameters, fit: Fit) -> Told:
+    """Say of every number how sure it is; where an end of an interval is open, nothing."""
+    many, confidence = len(fit.moment.weights) - 1 - len(fit.moment.parts), parameters.confidence
+    ends = fit.intervals(confidence)
+    if ends is None:
+        nothing = Finding(state="not told")
+        return Told((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
+    share = fit.explained(confidence)
+    model = model_of(parameters, fit, share)
+    apart = fit.apart(1.0 - (1.0 - confidence) / many)
+    found = tuple(
+        model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
+        for k in range(many)
+    )
+    levels = tuple(
+        _constant(model, fit.coefficients[k], ends[0][k], ends[1][k])
+        for k in range(many, len(ends[0]))
+    )
+    anything = any(each.state == "found" for each in found)
+    if share is None or not model.least_squares:
+        return Told(found, levels, Finding(state="not told"))
+    explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
+    return Told(found, levels, explained)
+
+
+def _constant(model: Model, value: float, low: float, high: float) -> Finding:
+    if not model.least_squares:
+        return Finding(state="not told")
+    first, second = sorted(model.shift + model.most * end for end in (low, high))
+    return Finding(model.shift + model.most * value, first, second)
+
+
+def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
+    """Say how many coefficients were found, or what would have been seen."""
+    many = len(told.coefficients)
+    if not all(each.told for each in told.coefficients):
+        return (
+            f"Nothing can be told of what explains {target}: the noise leaves every coefficient "
+            "open."
+        )
+    found = sum(each.state == "found" for each in told.coefficients)
+    if found:
+        verb = "explains" if found == 1 else "explain"
+        return f"{found} of {many} {'entry' if many == 1 else 'entries'} {verb} {target}."
+    wider = fit.intervals(1.0 - (1.0 - confidence) / many)
+    if wider is None:
+        return f"No entry was found to explain {target}; even large effects would not be seen."
+    halves = (wider[1] - wider[0])[:many] / 2.0
+    return (
+        f"No entry was found to explain {target}; at this ε and these numbers of persons a "
+        f"coefficient of least squares below {number(float(np.median(halves)))} would not be seen."
+    )
+
+
+def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[str, Table]:
+    percent = f"{100 * parameters.confidence:g}"
+    error = f"{100 * (1 - parameters.confidence):.3g}"
+    what = (
+        " They are those of the published polynomial, which are smaller than the logistic model's."
+        if parameters.model == "logistic" and parameters.approximation == "taylor"
+        else ""
+    )
+    entries = (pair for pair in _entries(shape) if pair[0] != parameters.target)
+    rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
+    tables = {
+        "coefficients": Table(
+            f"Coefficients of {parameters.target} with {percent} % intervals, which account for "
+            "the noise of privacy and for chance among the persons. Found is what is apart from 0 "
+            f"with an error of {error} % over all coefficients together.{what}",
+            ("view", "entry", "coefficient"),
+            tuple(rows[:MOST_ROWS]),
+        ),
+        "fit": Table(
+            f"Share of the variance of {parameters.target}"
+            f"{' within sites' if constants(parameters, shape) > 1 else ''} that a linear model of "
+            f"all entries explains, with a {percent} % interval.",
+            ("of", "share"),
+            ((parameters.target, told.explained),),
+        ),
+    }
+    if told.constants:
+        names = _constant_names(shape, len(told.constants))
+        tables["constants"] = Table(
+            f"Constants of the model, with {percent} % intervals.",
+            ("of", "constant"),
+            tuple(zip(names, told.constants, strict=True)),
+        )
+    return tables
+
+
+def _constant_names(shape: Shape, many: int) -> list[str]:
+    if many == 1:
+        return ["all"]
+    if many == len(shape.sites):
+        return list(shape.sites)
+    return [f"site {number}" for number in range(1, many + 1)]
 
 
 def _entries(shape: Shape) -> Iterator[tuple[str, int]]:
     """View and number within the view, from 1, of every entry."""
     for view, size in shape.views:
-        for number in range(size):
-            yield view, number + 1
+        for place in range(size):
+            yield view, place + 1

@@ -8,14 +8,17 @@ import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.errors import SiteError
+from consortium.formatting import count
 from consortium.kernels.mean_embedding import (
     choose_points,
     contrast_deviation,
     fourier_features,
     gram,
     mixture_weights,
+    null_floors,
 )
 
 
@@ -77,9 +80,9 @@ def summarize_result(
     generator: np.random.Generator,
 ) -> Result:
     """Distances of the sites, the mixture that makes up the target, and the made-up persons."""
-    count = len(found.names)
+    many = len(found.names)
     target = found.names.index(parameters.target) if parameters.target in found.names else None
-    single = np.eye(count)
+    single = np.eye(many)
     goal = found.sizes / found.sizes.sum() if target is None else single[target]
     weights = goal if target is None else mixture_weights(found.rows, target)
     arrays = {
@@ -89,12 +92,17 @@ def summarize_result(
             [_distance(found, one - other) for one in single for other in single]
         ),
     }
-    arrays["distances"] = arrays["distances"].reshape(count, count)
-    numbers = {"summary_distance": _summary_distance(found, goal, arrays["points"], frequencies)}
+    arrays["distances"] = arrays["distances"].reshape(many, many)
+    rows, floors = _rows(parameters, found, target)
+    away = _summary_distance(found, goal, arrays["points"], frequencies)
+    numbers: dict[str, float | int | str] = {"summary_distance": _told(away, floors)}
     if target is not None:
-        numbers["mixture_distance"] = max(0.0, _distance(found, weights - goal))
-    tables = {"sites": _table(parameters, found, target, weights)}
-    words = Captions("point", "", "A made-up person of the summary.")
+        numbers["mixture_distance"] = _told(_distance(found, weights - goal), floors)
+    tables = {"sites": _table(parameters, found, target, weights, rows, floors)}
+    seen = sum(row.distance > floor for row, floor in zip(rows, floors, strict=True))
+    numbers |= {"found": seen}
+    headline = _headline(seen, len(rows), float(floors.max()))
+    words = Captions("point", headline, "A made-up person of the summary.")
     return Result(arrays, numbers, loadings="points", tables=tables, captions=words)
 
 
@@ -103,59 +111,109 @@ def _distance(found: Embeddings, contrast: Array) -> float:
 
 
 def _summary_distance(found: Embeddings, goal: Array, points: Array, frequencies: Array) -> float:
-    """MMD² of the summary and what it stands for, without noise; 0 if less than that is seen."""
+    """MMD² of the summary and what it stands for, without noise."""
     mean = fourier_features(points, frequencies).mean(axis=1)
-    seen = _distance(found, goal) - 2.0 * float(mean @ (goal @ found.rows)) + float(mean @ mean)
-    return max(0.0, seen)
+    return _distance(found, goal) - 2.0 * float(mean @ (goal @ found.rows)) + float(mean @ mean)
+
+
+def _told(distance: float, floors: Array) -> float | str:
+    """A distance, or that it is below what noise could make."""
+    return distance if distance > float(floors.max()) else NOT_TOLD
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One comparison: a contrast of sites, its distance, its error, and what it is at most."""
+
+    site: int
+    distance: float
+    spread: float
+
+    @property
+    def most(self) -> float:
+        """Upper end of the interval; never zero."""
+        return max(self.distance, 0.0) + self.spread
+
+
+def _rows(
+    parameters: SummarizeParameters, found: Embeddings, target: int | None
+) -> tuple[list[_Row], Array]:
+    """Every comparison, and what each stays below, all together, where sites are alike."""
+    quantile = float(ndtri((1 + parameters.confidence) / 2))
+    products, entries, many = found.products, found.rows.shape[1], len(found.names)
+    asked = [site for site in range(many) if site != target]
+    against = [found.others(s) if target is None else np.eye(many)[target] for s in asked]
+    contrasts = np.eye(many)[asked] - np.array(against)
+    rows = []
+    for site, contrast in zip(asked, contrasts, strict=True):
+        distance = _distance(found, contrast)
+        spread = quantile * contrast_deviation(
+            contrast, max(distance, 0.0), products, found.deviations, found.sizes, entries
+        )
+        rows.append(_Row(site, distance, spread))
+    chance = np.clip(1.0 - np.diag(products), 0.0, 1.0) / found.sizes
+    floors = null_floors(
+        contrasts,
+        found.deviations,
+        chance,
+        entries,
+        1.0 - parameters.confidence,
+        np.random.default_rng(parameters.seed),
+    )
+    return rows, floors
 
 
 def _table(
-    parameters: SummarizeParameters, found: Embeddings, target: int | None, weights: Array
+    parameters: SummarizeParameters,
+    found: Embeddings,
+    target: int | None,
+    weights: Array,
+    rows: list[_Row],
+    floors: Array,
 ) -> Table:
-    """A row for each site but the target: how far it is, and what noise alone would show."""
-    quantile = float(ndtri((1 + parameters.confidence) / 2))
-    products, entries = found.products, found.rows.shape[1]
-    rows: list[tuple[float | int | str, ...]] = []
-    for site, name in enumerate(found.names):
-        if site == target:
-            continue
-        contrast = np.eye(len(found.names))[site]
-        contrast = contrast - (
-            found.others(site) if target is None else np.eye(len(contrast))[target]
-        )
-        distance = _distance(found, contrast)
-        spread, floor = (
-            quantile
-            * contrast_deviation(contrast, d, products, found.deviations, found.sizes, entries)
-            for d in (max(distance, 0.0), 0.0)
-        )
-        low, high = (max(0.0, distance + sign * spread) for sign in (-1, 1))
-        rows.append(
+    """A row for each site but the target: how far it is, and at most."""
+    return Table(
+        _caption(parameters, found, target),
+        _COLUMNS,
+        tuple(
             (
-                name,
-                int(found.sizes[site]),
-                max(0.0, distance),
-                low,
-                high,
-                floor,
-                float(weights[site]),
+                found.names[row.site],
+                int(found.sizes[row.site]),
+                Finding(row.distance, max(row.distance - row.spread, 0.0), row.most)
+                if row.distance > floor
+                else Finding(),
+                row.most,
+                float(floor),
+                float(weights[row.site]),
             )
+            for row, floor in zip(rows, floors, strict=True)
+        ),
+    )
+
+
+def _headline(found: int, rows: int, floor: float) -> str:
+    if not found:
+        return (
+            f"Nothing was found: no site's persons are seen to differ; at this ε and these numbers "
+            f"a distance below {floor:.2g} would not be seen."
         )
-    return Table(_caption(parameters, found, target), _COLUMNS, tuple(rows))
+    return f"{found} of {count(rows, 'site')} differ from what they are compared with."
 
 
-_COLUMNS = ("site", "persons", "MMD²", "low", "high", "noise floor", "weight")
+_COLUMNS = ("site", "persons", "MMD²", "at most", "noise floor", "weight")
 
 
 def _caption(parameters: SummarizeParameters, found: Embeddings, target: int | None) -> str:
     percent = f"{100 * parameters.confidence:g} %"
     shown = (
         f"Squared distance (MMD²) of each site's persons from those of {found.names[target]}, with "
-        f"{percent} interval; below the noise floor no difference is seen. The weights make the "
+        f"{percent} interval; below the noise floor, which all rows stay below together where "
+        "sites are alike, it is not told, only what it is at most. The weights make the "
         f"mixture of sites that is nearest to {found.names[target]}."
         if target is not None
         else f"Squared distance (MMD²) of each site's persons from all others', with {percent} "
-        "interval; below the noise floor no difference is seen. The weights are the sites' shares "
+        "interval; below the noise floor, which all rows stay below together where sites are "
+        "alike, it is not told, only what it is at most. The weights are the sites' shares "
         "of the persons."
     )
     if parameters.target is not None and target is None:

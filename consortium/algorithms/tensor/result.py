@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Release, Result, Shape, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.findings import Finding
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import CONSTANT
+from consortium.formatting import count
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
 from consortium.kernels.tensor import contract, orthogonal_components
@@ -16,6 +18,8 @@ from consortium.privacy.clipping import clip_columns
 
 _MARGINS = (1.3, 2.5)
 _ALLOWED = 0.1
+AGREES = (0.7, 1.4)
+"""Agreements of all components between which they are found."""
 _LEAST_ROOT = 0.05  # of √w_k: a component of fewer than one person in 400 is none
 
 
@@ -113,21 +117,37 @@ def tensor_result(
     else:
         centres = clip_columns(centres, parameters.bound)
     strengths = np.einsum("il,il->l", contract(tensor, directions), directions)
-    rows = tuple(
-        (number + 1, float(root**2), float(root * strength))
-        for number, (root, strength) in enumerate(zip(roots, strengths, strict=True))
-    )
-    table = Table(
-        "Components; where the model holds and noise is small, agreement of the third moment with "
-        "the weight is 1.",
-        ("component", "weight", "agreement"),
-        rows,
-    )
+    agreements = roots * strengths
+    found = bool(np.all((agreements >= AGREES[0]) & (agreements <= AGREES[1])))
     return Result(
         {"centres": _placed(centres, parameters, shape), "weights": roots**2},
-        {"variance": model.variance, "noise_edge": model.edge},
+        {"variance": model.variance, "noise_edge": model.edge, "found": len(roots) if found else 0},
         loadings="centres",
-        tables={"components": table},
+        tables={"components": _table(roots**2, agreements, found=found)},
+        captions=Captions(headline=_headline(len(roots), found=found), found=found),
+    )
+
+
+def _table(weights: Array, agreements: Array, *, found: bool) -> Table:
+    low, high = AGREES
+    return Table(
+        "Agreement of the third moment with the weight, 1 where the model holds and noise is "
+        f"small; only if that of all components is from {low:g} to {high:g} are they found. "
+        "Weights have no intervals.",
+        ("component", "weight", "agreement", "state"),
+        tuple(
+            (k + 1, float(w) if found else Finding(), float(a), "found" if found else "not found")
+            for k, (w, a) in enumerate(zip(weights, agreements, strict=True))
+        ),
+    )
+
+
+def _headline(many: int, *, found: bool) -> str:
+    if found:
+        return f"{count(many, 'component')} found: their two ways to a weight agree."
+    return (
+        f"Nothing was found: {many} components do not stand out of noise and chance at this ε and "
+        "number of persons, or the persons are not of that many kinds."
     )
 
 

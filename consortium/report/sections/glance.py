@@ -35,10 +35,15 @@ def section(run: Finished) -> Section | None:
 
 
 def _shares(maps: ComponentMaps) -> list[Bar]:
-    shares = [float(share) for share in maps.components.shares]
-    longest = max(shares) or 1.0
+    shares = [maps.share(r) for r in range(len(maps.components))]
+    longest = max((each.value for each in shares if each.told), default=0.0) or 1.0
     return [
-        Bar(f"component-{number}", number, share / longest, percent(share))
+        Bar(
+            f"component-{number}",
+            number,
+            max(share.value, 0.0) / longest if share.told else 0.0,
+            percent(share.value) if share.told else NOT_TOLD,
+        )
         for number, share in enumerate(shares, start=1)
     ]
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from consortium.algorithms.base import Array
+from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import count, percent
 from consortium.report.brain_figures import THRESHOLD, draw_map
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.pictures import Drawing
-from consortium.report.sections.base import Card, Facts, Section, cards_section, peak_text
+from consortium.report.sections.base import (
+    NOT_TOLD_APART,
+    Card,
+    Facts,
+    Section,
+    cards_section,
+    peak_text,
+)
 
 
 def section(run: Finished) -> Section | None:
@@ -31,6 +39,9 @@ def section(run: Finished) -> Section | None:
 
 def _card(maps: ComponentMaps, values: Array, r: int, noise: float | None) -> Card:
     name, peak = f"Component {r + 1}", maps.components.peaks[r]
+    if not maps.is_found(r):
+        told = (("Explained share", share_text(maps.share(r))),)
+        return Card(f"component-{r + 1}", name, told, note=NOT_TOLD_APART)
     beyond = int(np.count_nonzero(np.abs(values) >= THRESHOLD))
     pictures = draw_map(maps.grid, values, peak, THRESHOLD, name)
     drawing = Drawing(pictures, "" if beyond else _nothing(noise))
@@ -41,7 +52,7 @@ def _facts(maps: ComponentMaps, r: int, beyond: int, noise: float | None) -> Fac
     components = maps.components
     told = () if noise is None else (("Privacy noise in a voxel", f"z = {noise:.2g}"),)
     return (
-        ("Explained share", percent(float(components.shares[r]))),
+        ("Explained share", share_text(maps.share(r))),
         ("Peak x, y, z", peak_text(tuple(components.peaks[r]))),
         ("Peak z-score", f"{components.heights[r]:.1f}"),
         *told,
@@ -50,6 +61,14 @@ def _facts(maps: ComponentMaps, r: int, beyond: int, noise: float | None) -> Fac
             f"{count(beyond, 'voxel')} ({percent(beyond / maps.grid.features)})",
         ),
     )
+
+
+def share_text(share: Finding) -> str:
+    """Write a share in per cent, with its interval."""
+    if not share.told:
+        return NOT_TOLD
+    interval = f" ({percent(share.low)} to {percent(share.high)})" if share.bounded else ""
+    return f"{percent(share.value)}{interval}"
 
 
 def _nothing(noise: float | None) -> str:

@@ -12,7 +12,8 @@ from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Section
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
-from consortium.study.spec import DataSection, Study
+from consortium.study.data_section import DataSection
+from consortium.study.spec import Study
 
 SCHEMES = {
     "cape": "Each site added noise of which one part cancels in the sum over the sites and one "

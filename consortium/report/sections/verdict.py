@@ -47,7 +47,10 @@ def _found(run: Finished) -> Facts:
     """How many things the page shows."""
     facts = []
     if run.components:
-        facts.append(("Components", str(len(run.components.components))))
+        many = len(run.components.components)
+        seen = sum(map(run.components.is_found, range(many)))
+        told = str(many) if seen == many else f"{seen} of {many} found"
+        facts.append(("Components", told))
     if run.space.views:
         facts.append(("Views", str(len(run.space.views))))
     drawn = [images for images in run.result.images.values() if images.drawn]

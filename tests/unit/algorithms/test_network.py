@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
+from consortium.algorithms.network import _who_trains
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.classifier import predict
 from consortium.privacy.bounds import Bound
@@ -61,7 +62,13 @@ def test_without_hidden_layers_it_is_logistic_regression():
     y = np.where(generator.random(3000) < chance, 1.0, -1.0)
     views = (("x", 3), ("y", 1))
     parameters = NETWORK.Parameters(
-        target="y", hidden=(), rounds=120, bound=100.0, learning_rate=4.0, averaged=0.01
+        target="y",
+        hidden=(),
+        rounds=120,
+        bound=100.0,
+        learning_rate=4.0,
+        averaged=0.01,
+        held_out=0.0,
     )
     sites = sites_of(np.vstack([x, y]), views, (3000,))
     _, _, result = drive(NETWORK, parameters, sites)
@@ -98,11 +105,50 @@ def test_steps_shrink_as_noise_grows():
 
 def test_the_budget_is_spread_evenly_over_the_rounds():
     shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
-    (planned,) = NETWORK.releases(
-        NETWORK.Parameters(target="y", hidden=(3,), rounds=7, bound=0.25), shape
+    planned, once = NETWORK.releases(
+        NETWORK.Parameters(target="y", hidden=(3,), rounds=7, bound=0.25, judging=0.25), shape
     )
-    assert (planned.rounds, planned.entries, planned.share) == (7, 19, 1.0)
+    assert (planned.rounds, planned.entries, planned.share) == (7, 19, 0.75)
     assert planned.bound == Bound(0.25)
+    assert (once.rounds, once.entries, once.share) == (1, 4, 0.25)
+    (alone,) = NETWORK.releases(
+        NETWORK.Parameters(target="y", hidden=(3,), rounds=7, held_out=0.0), shape
+    )
+    assert alone.share == 1.0
+
+
+def test_the_accuracy_that_is_told_is_that_on_other_persons():
+    table, views, _ = rings(1)
+    analysis = {"target": "kind", "hidden": [12, 8], "rounds": 100, "bound": 0.5}
+    study = make_feature_study("network", views, analysis, epsilon=20.0)
+    result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
+    told, above = (row[1] for row in result.tables["accuracy"].rows)
+    fresh, _, new = rings(1, seed=1)
+    assert told.low <= accuracy(result, fresh, 1, new) <= told.high
+    assert told.high - told.low < 0.2
+    assert above.state == "found"
+    table[1] = np.random.default_rng(0).permutation(table[1])
+    result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
+    assert result.tables["accuracy"].rows[1][1].state == "not found"
+    assert not result.captions.found
+
+
+def test_noise_that_drowns_the_accuracy_leaves_none():
+    table, views, _ = rings(1, count=40)
+    study = make_feature_study("network", views, {"target": "kind", "rounds": 2}, epsilon=0.1)
+    result = Simulation(study, sites_of(table, views, (10,) * 4), 0).run()
+    assert not any(row[1].told for row in result.tables["accuracy"].rows)
+    assert "Nothing can be told" in result.captions.headline
+
+
+def test_who_trains_depends_on_the_own_vector_alone():
+    table, _, _ = rings(1, count=500)
+    trains = _who_trains(table, 0.2)
+    assert 0.7 < trains.mean() < 0.9
+    order = np.random.default_rng(0).permutation(500)
+    assert np.array_equal(_who_trains(table[:, order], 0.2), trains[order])
+    table[:, 7] = 0.5  # somebody else
+    assert np.array_equal(np.delete(_who_trains(table, 0.2), 7), np.delete(trains, 7))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +188,12 @@ def test_parameters_that_make_no_sense_are_refused(wrong):
 )
 def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
     (site, *_) = make_feature_sites((("x", 4), ("y", 1)))
-    right = {"units": np.array([3.0, 1.0]), "parameters": np.zeros(19), "target": 4}
+    right = {
+        "units": np.array([3.0, 1.0]),
+        "parameters": np.zeros(19),
+        "target": 4,
+        "held_out": 0.2,
+    }
     local = NETWORK.statistics["network_gradient"]
     local(site, Query("network", "network_gradient", right), Bound(1.0))
     with pytest.raises(ProtocolError, match="discard"):

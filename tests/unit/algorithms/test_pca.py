@@ -11,7 +11,7 @@ from consortium.algorithms.base import Extent, Query, Release, Shape
 from consortium.algorithms.pca.plan import MOST_ITERATIONS
 from consortium.algorithms.pca.result import subspace
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.moments import packed_size
+from consortium.kernels.moments import pack_symmetric, packed_size
 from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound
 from consortium.study.plan import count_rounds, make_plan
@@ -43,7 +43,10 @@ def test_components_are_the_eigenvectors_of_the_pooled_clipped_moment(unit, boun
     assert result.arrays["eigenvalues"] == pytest.approx(values[::-1][:3])
     basis = result.arrays["basis"]
     assert np.abs(basis.T @ vectors[:, ::-1][:, :3]) == pytest.approx(np.eye(3), abs=1e-6)
-    assert result.numbers["captured"] == pytest.approx(values[-3:].sum())
+    found = result.numbers["found"]
+    assert found == np.count_nonzero(values[-3:] > result.numbers["edge"])
+    if found:
+        assert result.numbers["captured"] == pytest.approx(values[::-1][:found].sum())
     assert result.numbers["total"] == pytest.approx(values.sum())
 
 
@@ -60,11 +63,47 @@ def test_scikit_learn_finds_the_same_components():
 def test_noise_alone_reaches_the_noise_edge():
     generator = np.random.default_rng(0)
     release = Release(0.1 * generator.standard_normal(packed_size(300)), 0.1)
-    result = subspace(release, 1)
+    result = subspace(release, 1, 10_000)
     assert result.arrays["eigenvalues"][0] == pytest.approx(result.numbers["noise_edge"], rel=0.05)
 
 
 @pytest.mark.parametrize("unit", ["subject", "timepoint"])
+def noisy(moment, deviation, seed):
+    generator = np.random.default_rng(seed)
+    packed = pack_symmetric(moment)
+    return Release(packed + deviation * generator.standard_normal(packed.size), deviation)
+
+
+def test_white_data_have_no_component_however_many_persons_there_are():
+    for deviation in (1e-6, 1e-3):
+        generator = np.random.default_rng(1)
+        volumes = generator.standard_normal((40, 20_000))
+        result = subspace(noisy(volumes @ volumes.T / 20_000 / 40, deviation, 2), 10, 20_000)
+        assert result.numbers["found"] == 0
+        assert not result.captions.found
+        assert result.captions.headline.startswith("Nothing was found")
+        assert not any(share.told for share in result.shares)
+        # The falsifier: all are beyond the edge of noise alone.
+        assert (result.arrays["eigenvalues"] > result.numbers["noise_edge"]).all()
+
+
+def test_captured_variance_is_freed_of_the_noise():
+    generator = np.random.default_rng(3)
+    maps = np.linalg.qr(generator.standard_normal((60, 2)))[0]
+    moment = 0.01 * np.eye(60) + (maps * (0.25, 0.15)) @ maps.T
+    errors, raw = [], []
+    for seed in range(20):
+        result = subspace(noisy(moment, 0.01, seed), 5, 10**6)
+        assert result.numbers["found"] == 2
+        basis = result.arrays["basis"][:, :2]
+        truth = np.trace(basis.T @ moment @ basis)
+        errors.append(result.numbers["captured"] / truth - 1)
+        raw.append(result.arrays["eigenvalues"][:2].sum() / truth - 1)
+        assert [share.told for share in result.shares] == [True, True, False, False, False]
+    assert abs(np.mean(errors)) < 0.02
+    assert np.mean(raw) > 0.05
+
+
 def test_power_finds_what_the_moment_finds(unit):
     sites = make_sites(unit, features=30, seed=5)
     for site in sites:  # a spectrum that falls, as a brain's does

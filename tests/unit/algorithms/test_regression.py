@@ -1,15 +1,18 @@
 """capeFM regression: coefficients are found, and their intervals keep their promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.stats import t
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
-from tests.support.cases import make_feature_study, shape_of, sites_of
+from tests.support.cases import drive, make_feature_study, shape_of, sites_of
 
 REGRESSION = REGISTRY["regression"]
 SIZE = 6
@@ -52,21 +55,59 @@ def explaining(result, key="coefficients"):
     return np.delete(result.arrays[key][:, 0], 2)
 
 
-@pytest.mark.parametrize("stabilize", ["posterior", "trim"])
-def test_without_noise_it_is_least_squares(stabilize):
+def test_without_noise_it_is_least_squares():
     _, table = people(0)
     x, y = np.delete(table, 2, axis=0), table[2]
     design = np.vstack([x, np.ones(x.shape[1])])
     expected, *_ = np.linalg.lstsq(design.T, y, rcond=None)
-    result = fit(table, stabilize=stabilize)
+    result = fit(table)
     assert explaining(result) == pytest.approx(expected[:-1], abs=1e-9)
-    assert result.numbers["intercept"] == pytest.approx(expected[-1], abs=1e-9)
+    assert result.arrays["intercept"] == pytest.approx(expected[-1:], abs=1e-9)
     residual = y - expected @ design
-    assert result.numbers["residual_deviation"] == pytest.approx(residual.std(), rel=1e-6)
-    # Textbook standard errors, from the residuals themselves.
+    # Textbook intervals, from the residuals themselves.
+    freedom = len(y) - SIZE - 1
     errors = np.sqrt(np.diag(np.linalg.inv(np.cov(x, bias=True))) * residual.var() / len(y))
-    assert explaining(result, "deviations") == pytest.approx(errors, rel=1e-6)
+    half = (explaining(result, "high") - explaining(result, "low")) / 2
+    assert half == pytest.approx(t.ppf(0.975, freedom) * errors, rel=2e-3)
+    share = result.tables["fit"].rows[0][1]
+    assert share.value == pytest.approx(1 - residual.var() / y.var(), abs=1e-3)
     assert result.arrays["coefficients"][2] == 0
+
+
+def test_with_a_constant_for_every_site_it_is_least_squares_with_their_columns():
+    _, table = people(12)
+    table[2] = np.clip(table[2] + np.repeat([0.2, -0.1, 0.0, 0.1], COUNTS), -1, 1)
+    x, y = np.delete(table, 2, axis=0), table[2]
+    design = np.vstack([x, np.repeat(np.eye(4), COUNTS, axis=1)])
+    expected, *_ = np.linalg.lstsq(design.T, y, rcond=None)
+    parameters = REGRESSION.Parameters(target="y", bound=SIZE**0.5)
+    result = drive(REGRESSION, parameters, sites_of(table, VIEWS, COUNTS))[2]
+    assert explaining(result) == pytest.approx(expected[:SIZE], abs=1e-9)
+    assert result.arrays["intercept"] == pytest.approx(expected[SIZE:], abs=1e-9)
+    together = parameters.model_copy(update={"site_constants": False})
+    other = drive(REGRESSION, together, sites_of(table, VIEWS, COUNTS))[2]
+    assert np.abs(explaining(other) - expected[:SIZE]).max() > 1e-3
+
+
+def test_a_site_that_did_not_answer_has_no_constant():
+    _, table = people(13)
+    parameters = REGRESSION.Parameters(target="y", bound=SIZE**0.5)
+    sites = sites_of(table, VIEWS, COUNTS)
+    run = REGRESSION.run(parameters, shape_of(sites))
+    query = next(run)
+    (release,) = REGRESSION.releases(parameters, shape_of(sites))
+    present = (0, 2, 3)
+    local = REGRESSION.statistics[query.statistic]
+    answers = [local(sites[s], replace(query, site=s), release.bound) for s in present]
+    mean = np.average(answers, axis=0, weights=[COUNTS[s] for s in present])
+    with pytest.raises(StopIteration) as stop:
+        run.send(Release(mean, 0.0, present))
+    kept = np.repeat([True, False, True, True], COUNTS)
+    alone = drive(
+        REGRESSION, parameters, sites_of(table[:, kept], VIEWS, [COUNTS[s] for s in present])
+    )[2]
+    assert explaining(stop.value.value) == pytest.approx(explaining(alone), abs=1e-9)
+    assert stop.value.value.arrays["intercept"].shape == (3,)
 
 
 def test_without_an_intercept_the_line_goes_through_zero():
@@ -74,7 +115,8 @@ def test_without_an_intercept_the_line_goes_through_zero():
     expected, *_ = np.linalg.lstsq(np.delete(table, 2, axis=0).T, table[2], rcond=None)
     result = fit(table, intercept=False)
     assert explaining(result) == pytest.approx(expected, abs=1e-9)
-    assert result.numbers["intercept"] == 0
+    assert result.arrays["intercept"].shape == (0,)
+    assert "constants" not in result.tables
 
 
 def test_a_polynomial_cost_is_minimized():
@@ -82,7 +124,7 @@ def test_a_polynomial_cost_is_minimized():
     cost = ((0.0, 0.0, 0.0), (0.2, -0.6), (0.9,))
     result = fit(table, model="polynomial", cost=cost)
     x, y = np.delete(table, 2, axis=0), table[2]
-    s = explaining(result) @ x + result.numbers["intercept"]
+    s = explaining(result) @ x + result.arrays["intercept"]
     slope = 0.2 - 0.6 * y + 2 * 0.9 * s
     assert slope.mean() == pytest.approx(0, abs=1e-9)
     assert (x * slope).mean(axis=1) == pytest.approx(np.zeros(SIZE), abs=1e-9)
@@ -104,7 +146,6 @@ def test_logistic_as_scikit_learn():
     expected = linear_model.LogisticRegression(C=1e9).fit(np.delete(table, 2, axis=0).T, table[2])
     result = fit(table, model="logistic")
     assert explaining(result) == pytest.approx(expected.coef_[0], abs=0.08)
-    assert result.numbers["intercept"] == pytest.approx(expected.intercept_[0], abs=0.05)
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 10.0, None])
@@ -114,55 +155,64 @@ def test_intervals_hold_the_truth_as_often_as_they_say(mu):
     for seed in range(60):
         truth, table = people(seed + 100)
         result = fit(table, mu=mu, generator=generator)
-        rows = result.tables["coefficients"].rows
-        inside += [low <= w <= high for w, (_, _, _, low, high) in zip(truth, rows, strict=True)]
-    assert 0.91 <= np.mean(inside) <= 0.99
+        told = [row[-1] for row in result.tables["coefficients"].rows]
+        assert all(each.told for each in told)
+        inside += [each.low <= w <= each.high for w, each in zip(truth, told, strict=True)]
+    assert 0.92 <= np.mean(inside) <= 0.99
 
 
 def test_intervals_without_the_noise_of_privacy_would_fail():
-    # The falsifier of the test above: with a standard error of chance alone, few hold the truth.
+    # The falsifier of the test above: with intervals of chance alone, few hold the truth.
     generator = np.random.default_rng(6)
     inside = []
     for seed in range(20):
         truth, table = people(seed + 200)
         noisy, plain = fit(table, mu=0.5, generator=generator), fit(table)
-        width = 1.96 * explaining(plain, "deviations")
+        width = (explaining(plain, "high") - explaining(plain, "low")) / 2
         inside += list(np.abs(explaining(noisy) - truth) < width)
     assert np.mean(inside) < 0.5
 
 
 @pytest.mark.parametrize("mu", [1e-4, 0.01])
 @pytest.mark.parametrize("model", ["linear", "logistic"])
-def test_noise_alone_gives_no_large_coefficients(mu, model):
+def test_what_drowns_in_noise_is_not_told(mu, model):
     generator = np.random.default_rng(7)
     _, table = people(8, model=model)
-    for stabilize in ("posterior", "trim"):
-        result = fit(table, mu=mu, generator=generator, stabilize=stabilize, model=model)
-        assert all(np.isfinite(array).all() for array in result.arrays.values())
-        assert np.linalg.norm(explaining(result)) < 100
-    # As it stands the noisy problem has no minimum at all.
-    assert result.numbers["noise_edge"] > 1
+    result = fit(table, mu=mu, generator=generator, model=model)
+    assert all(np.isfinite(array).all() for array in result.arrays.values())
+    assert not explaining(result).any()
+    for name in ("coefficients", "fit", "constants"):
+        assert not any(row[-1].told for row in result.tables[name].rows), name
+    assert "Nothing can be told" in result.captions.headline
+    assert not result.captions.found
 
 
-def test_the_posterior_is_nearer_than_trimming():
-    generator = np.random.default_rng(9)
-    distance = {"posterior": [], "trim": []}
-    for seed in range(15):
-        truth, table = people(seed + 300)
-        for name, found in distance.items():
-            result = fit(table, mu=0.15, generator=generator, stabilize=name)
-            found.append(np.linalg.norm(explaining(result) - truth))
-    assert np.mean(distance["posterior"]) < np.mean(distance["trim"])
+def test_columns_that_say_the_same_are_not_told_apart():
+    _, table = people(11)
+    table[3] = table[4]
+    result = fit(table)
+    assert not any(row[-1].told for row in result.tables["coefficients"].rows)
+
+
+def test_the_headline_says_what_was_found_and_else_what_would_have_been():
+    _, table = people(14)
+    assert fit(table).captions.headline == "6 of 6 entries explain y."
+    table[2] = np.random.default_rng(15).uniform(-1, 1, table.shape[1])
+    said = fit(table).captions.headline
+    assert said.startswith("No entry was found to explain y; at this ε")
+    least = float(said.split("below ")[1].split()[0])
+    assert 0.03 < least < 0.2  # 2.64 standard errors of 1/√2000
 
 
 def test_a_whole_private_study_finds_the_coefficients():
-    truth, table = people(10, count=sum(COUNTS))
+    truth, table_ = people(10, count=sum(COUNTS))
     study = make_feature_study("regression", VIEWS, {"target": "y", "bound": SIZE**0.5})
-    result = Simulation(study, sites_of(table, VIEWS, COUNTS), 0).run()
+    result = Simulation(study, sites_of(table_, VIEWS, COUNTS), 0).run()
     assert np.linalg.norm(explaining(result) - truth) < 0.3 * np.linalg.norm(truth)
     table = result.tables["coefficients"]
     assert [row[:2] for row in table.rows[:3]] == [("age", 1), ("age", 2), ("image", 1)]
     assert "95 %" in table.caption
+    assert REGRESSION.remarks(study.analysis, shape_of(sites_of(table_, VIEWS, COUNTS)))
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.5, 1.0])
@@ -172,7 +222,7 @@ def test_the_targets_square_costs_nothing_more(weight):
     x = np.array([[1.0, cosine], [0.0, np.sqrt(1 - cosine**2)]])
     table = np.vstack([x, [1.0, -1.0]])
     site = sites_of(table, (("x", 2), ("y", 1)), (1, 1))
-    arguments = {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": weight}
+    arguments = {"target": 2, "reach": 1.0, "intercept": 0.0, "weight": weight, "constants": 0}
     query, bound = (
         Query("regression", "regression_moment", arguments),
         Bound(1 + weight**2, cone=True),

@@ -119,6 +119,8 @@ def test_noise_alone_leaves_no_bound(make):
     assert (np.linalg.norm(centres[:6], axis=0) <= 1.8 + 1e-9).all()
     agreement = [row[2] for row in hopeless.tables["components"].rows]
     assert max(abs(each - 1) for each in agreement) > 0.5  # and the table tells
+    assert not hopeless.captions.found
+    assert not any(row[1].told for row in hopeless.tables["components"].rows)
 
 
 def test_the_margin_is_wide_where_noise_allows_it():

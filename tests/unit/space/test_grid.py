@@ -6,7 +6,7 @@ import pytest
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid, study_grid, template_grid
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 
 AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 

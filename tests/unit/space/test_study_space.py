@@ -9,7 +9,8 @@ from consortium.membership.signed_study import mask_digest
 from consortium.space.atlas import read_regions
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, image_space, study_space
-from consortium.study.spec import DataSection, Study
+from consortium.study.data_section import DataSection
+from consortium.study.spec import Study
 
 AFFINE = np.diag([4.0, 4, 4, 1])
 GRID = Grid(np.ones((4, 3, 2), bool), AFFINE)

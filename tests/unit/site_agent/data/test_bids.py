@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from consortium.errors import DataError
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.bids import entities, find_subjects
 
 DATA = DataSection()

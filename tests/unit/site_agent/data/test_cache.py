@@ -9,7 +9,7 @@ import pytest
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.grid import Grid
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.survey import Run, Subject
 from tests.support.tiny_images import save_subject, tiny_grid, tiny_series

@@ -4,7 +4,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.oddities import oddities
 from tests.support.tiny_images import AFFINE, save, tiny_series

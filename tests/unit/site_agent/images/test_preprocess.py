@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.target import Target
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
 from site_agent.images.preprocess import design, preprocess, project_out, read_series
 from tests.support.tiny_images import (

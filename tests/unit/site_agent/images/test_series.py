@@ -9,7 +9,7 @@ from consortium.algorithms.base import SiteData
 from consortium.errors import DataError
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
-from consortium.study.spec import DataSection
+from consortium.study.data_section import DataSection
 from site_agent.images.series import SiteDataset
 from tests.support.tiny_images import (
     VOLUMES,

@@ -1,0 +1,92 @@
+"""The studies that every analysis is tried on, and what comes of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+Data = Literal["no effect", "sparse effect", "sites", "too few"]
+DATA: tuple[Data, ...] = ("no effect", "sparse effect", "sites", "too few")
+EPSILONS = (1.0, 4.0, 8.0)
+PERSONS = (200, 800, 4000)
+FEW = 25
+"""Persons of a site in "too few"."""
+UNEQUAL = (0.45, 0.3, 0.15, 0.1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A study.
+
+    Parameters
+    ----------
+    data : {'no effect', 'sparse effect', 'sites', 'too few'}
+        "sites": offsets between scanners, scales, t5 tails, unequal sizes, and no effect within
+        sites. "too few": the sparse effect, with `FEW` persons a site or fewer.
+    epsilon : float
+        Of the whole study, against the centre with one colluding site.
+    persons : int
+        Of all sites together.
+    sites : int
+    """
+
+    data: Data
+    epsilon: float
+    persons: int
+    sites: int = 4
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Persons of each site."""
+        persons = min(self.persons, FEW * self.sites) if self.data == "too few" else self.persons
+        shares = np.full(self.sites, 1.0 / self.sites)
+        if self.data == "sites":
+            shares = np.resize(UNEQUAL, self.sites) / np.resize(UNEQUAL, self.sites).sum()
+        ends = np.rint(np.cumsum(shares) * persons).astype(int)
+        return tuple(int(size) for size in np.diff(ends, prepend=0))
+
+    @property
+    def effect(self) -> bool:
+        """Whether there is anything to be found."""
+        return self.data in ("sparse effect", "too few")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an analysis said of a study, beside the truth.
+
+    Parameters
+    ----------
+    covered : tuple of bool
+        Of each interval that was told, whether it holds the truth.
+    false : bool
+        Whether anything without effect was announced as found.
+    found : int
+        Of the true effects, those that were.
+    true : int
+        True effects.
+    found_pooled : int
+        Those that the same method finds without noise.
+    """
+
+    covered: tuple[bool, ...]
+    false: bool
+    found: int
+    true: int
+    found_pooled: int
+
+
+def every_cell() -> Sequence[Cell]:
+    """All of them."""
+    few: list[Cell] = [Cell("too few", epsilon, FEW * 4) for epsilon in EPSILONS]
+    rest = product(DATA[:3], EPSILONS, PERSONS)
+    return (*(Cell(data, epsilon, persons) for data, epsilon, persons in rest), *few)
+
+
+def short_cells() -> Sequence[Cell]:
+    """One of each kind, at the middle of the budgets."""
+    return tuple(Cell(data, 4.0, FEW * 4 if data == "too few" else 800) for data in DATA)

@@ -1,0 +1,61 @@
+"""`coordinate`: means, and least squares in which one view tells less."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.people import background
+from benchmarks.honesty.running import Persons, answer
+from consortium.algorithms.base import Array, Result
+from consortium.algorithms.findings import Finding
+
+GENES, SCAN, SPREAD, EFFECT = 2, 4, 0.4, 0.5
+VIEWS = (("genes", GENES), ("scan", SCAN), ("y", 1))
+
+
+def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
+    """Ask for means or, one time in two, for coefficients."""
+    return study(cell, rng, squares=bool(rng.integers(2)))
+
+
+def study(cell: Cell, rng: np.random.Generator, *, squares: bool) -> Outcome:
+    """Run a study with and without noise."""
+    weights = np.zeros(GENES + SCAN)
+    if cell.effect:
+        weights[[0, GENES]] = EFFECT, -EFFECT
+    asked: dict[str, object] = {"levels": {"genes": 1.0}}
+    if squares:
+        asked["target"] = "y"
+    made = background(cell, GENES + SCAN + 1, rng)
+    if not squares and cell.data == "sites":  # whose levels are those that they have in common
+        made = [own - own.mean(axis=1, keepdims=True) for own in made]
+    truth = weights if squares else np.append(SPREAD * weights, 0.0)
+    sites = [Persons(_table(own, weights, squares=squares), VIEWS) for own in made]
+    private = findings(answer("coordinate", asked, sites, cell.epsilon, rng), squares=squares)
+    pooled = findings(answer("coordinate", asked, sites, None, rng), squares=squares)
+    both = list(zip(private, truth, strict=True))
+    return Outcome(
+        tuple(bool(f.low <= w <= f.high) for f, w in both if f.bounded),
+        any(f.state == "found" and not w for f, w in both),
+        sum(f.state == "found" for f, w in both if w),
+        int(np.count_nonzero(truth)),
+        sum(f.state == "found" for f, w in zip(pooled, truth, strict=True) if w),
+    )
+
+
+def findings(result: Result, *, squares: bool) -> list[Finding]:
+    """Coefficients or means of a result."""
+    rows = result.tables["coefficients" if squares else "means"].rows
+    return [row[-1] for row in rows if isinstance(row[-1], Finding)]
+
+
+def _table(own: Array, weights: Array, *, squares: bool) -> Array:
+    """Persons of one site: the target explained by others, or means where weights are."""
+    x, rest = SPREAD * own[:-1], SPREAD * own[-1:]
+    if squares:
+        x = np.clip(x, -1.0, 1.0)
+        values = np.vstack([x, weights @ x + rest])
+    else:
+        values = np.vstack([x + SPREAD * weights[:, None], rest])
+    return np.clip(values, -1.0, 1.0).astype(np.float32)

@@ -1,0 +1,37 @@
+"""`group_ica`: networks that are found where there are none.
+
+Expected correlations are held against true ones by `python -m benchmarks.networks calibration`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.network_data import NETWORKS, agreement, made_sites
+from benchmarks.honesty.running import answer
+from consortium.algorithms.base import Result
+
+ANALYSIS = {"components": NETWORKS, "replays": 20, "anyway": True}
+FALSE = 0.5
+
+
+def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
+    """A network found is false if it agrees with none."""
+    sites = made_sites(cell, rng)
+    told, pooled = (
+        answer("group_ica", ANALYSIS, sites, epsilon, rng) for epsilon in (cell.epsilon, None)
+    )
+    true = agreement(told.arrays["maps"])
+    images = told.images.get("components")
+    expected = images.accuracy if images else ()
+    seen = [k for k, each in enumerate(expected) if each.state == "found"]
+    if not cell.effect:
+        return Outcome((), bool(seen), 0, 0, 0)
+    right = sum(bool(true[k] >= FALSE) for k in seen)
+    wrong = any(true[k] < FALSE for k in seen)
+    return Outcome((), wrong, right, NETWORKS, _count(pooled))
+
+
+def _count(result: Result) -> int:
+    return int(result.numbers["found"])

@@ -1,0 +1,62 @@
+"""`pca`: shares of the variance of directions that are told, and directions that are noise.
+
+"sites": levels are taken out of each person's series, as every image study does; scales and tails
+stay. A share's truth is what the study's persons, clipped, have along the released directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.people import scanners
+from benchmarks.honesty.running import answer
+from consortium.algorithms.base import Array, Result
+from consortium.simulation.array_data import ArrayData
+
+FEATURES, VOLUMES, SIZE, TRUE = 30, 20, 6, 2
+STRENGTH, BOUND = 2.5, 0.5  # a direction's deviation over the white part's
+ALIKE = 0.7
+
+
+def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
+    """Persons of trace 1 whose courses share two directions."""
+    truth = np.linalg.qr(rng.standard_normal((FEATURES, TRUE)))[0]
+    law = scanners(cell, FEATURES, rng)
+    law = replace(law, levels=np.zeros_like(law.levels))
+    sites = []
+    for table in law.persons([size * VOLUMES for size in cell.sizes], rng):
+        if cell.effect:
+            table = table + STRENGTH * truth @ rng.standard_normal((TRUE, table.shape[1]))
+        blocks = [block / np.sqrt(np.sum(block**2) / VOLUMES) for block in _split(table)]
+        sites.append(ArrayData(blocks))
+    whole = np.mean([scaled(block) for site in sites for block in site.blocks()], axis=0)
+    told = answer("pca", {"components": SIZE, "bound": BOUND}, sites, cell.epsilon, rng)
+    pooled = answer("pca", {"components": SIZE, "bound": BOUND}, sites, None, rng)
+    covered = tuple(
+        share.low <= vector @ whole @ vector / np.trace(whole) <= share.high
+        for share, vector in zip(told.shares, told.arrays["basis"].T, strict=True)
+        if share.bounded
+    )
+    found = int(told.numbers["found"])
+    if not cell.effect:
+        return Outcome(covered, found > 0, 0, 0, 0)
+    return Outcome(covered, found > TRUE, _seen(told, truth), TRUE, _seen(pooled, truth))
+
+
+def _split(table: Array) -> list[Array]:
+    return [table[:, k : k + VOLUMES] for k in range(0, table.shape[1], VOLUMES)]
+
+
+def scaled(block: Array) -> Array:
+    """A person's moment, clipped."""
+    moment = block @ block.T / VOLUMES
+    return np.asarray(moment * min(1.0, BOUND / float(np.linalg.norm(moment))))
+
+
+def _seen(result: Result, truth: Array) -> int:
+    """Found directions that lie within the true ones."""
+    found = result.arrays["basis"][:, : int(result.numbers["found"])]
+    return min(int(np.sum(np.linalg.norm(truth.T @ found, axis=0) >= ALIKE)), TRUE)

@@ -1,0 +1,58 @@
+"""Made-up persons with and without differences between their sites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell
+from consortium.algorithms.base import Array
+
+OFFSET, SCALES, TAIL = 0.7, (0.7, 1.4), 5
+"""Of "sites": deviation of the sites' levels in persons' deviations, range of their scales, and
+degrees of freedom of the persons' own."""
+
+
+@dataclass(frozen=True)
+class Scanners:
+    """What persons are but for an effect, site by site.
+
+    Standard normal and independent; of "sites" with heavy tails, a level of each site and entry and
+    a scale of each site.
+
+    Parameters
+    ----------
+    levels : array, entries x sites
+    scales : array, length sites
+    heavy : bool
+    """
+
+    levels: Array
+    scales: Array
+    heavy: bool
+
+    def persons(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Array]:
+        """Of each site an array, entries x persons."""
+        entries = len(self.levels)
+        tail = np.sqrt((TAIL - 2) / TAIL)
+        found = []
+        for site, size in enumerate(sizes):
+            shape = (entries, size)
+            draws = tail * rng.standard_t(TAIL, shape) if self.heavy else rng.standard_normal(shape)
+            found.append(self.levels[:, [site]] + self.scales[site] * draws)
+        return found
+
+
+def scanners(cell: Cell, entries: int, rng: np.random.Generator) -> Scanners:
+    """Draw how sites differ, if they do."""
+    if cell.data != "sites":
+        return Scanners(np.zeros((entries, cell.sites)), np.ones(cell.sites), heavy=False)
+    levels = OFFSET * rng.standard_normal((entries, cell.sites))
+    return Scanners(levels, rng.uniform(*SCALES, cell.sites), heavy=True)
+
+
+def background(cell: Cell, entries: int, rng: np.random.Generator) -> list[Array]:
+    """Draw what persons are but for the effect: of each site an array, entries x persons."""
+    return scanners(cell, entries, rng).persons(cell.sizes, rng)

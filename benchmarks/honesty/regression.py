@@ -1,0 +1,59 @@
+"""`regression`: linear and logistic, of eight entries of which two explain the target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.people import background
+from benchmarks.honesty.running import Persons, answer
+from consortium.algorithms.base import Array, Result
+from consortium.algorithms.findings import Finding
+
+ENTRIES, SPREAD, BOUND = 8, 0.3, 1.2
+EFFECTS = {"linear": 0.5, "logistic": 3.0}
+VIEWS = (("x", ENTRIES), ("y", 1))
+
+
+def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
+    """Run a linear or, one time in two, a logistic study."""
+    return study(cell, rng, "logistic" if rng.integers(2) else "linear")
+
+
+def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) -> Outcome:
+    """Run a study with and without noise."""
+    truth = np.zeros(ENTRIES)
+    if cell.effect:
+        truth[:2] = EFFECTS[model], -EFFECTS[model]
+    sites = [Persons(_table(own, truth, model, rng), VIEWS) for own in _backgrounds(cell, rng)]
+    asked = {"target": "y", "bound": BOUND, "model": model, **analysis}
+    private = findings(answer("regression", asked, sites, cell.epsilon, rng))
+    pooled = findings(answer("regression", asked, sites, None, rng))
+    return Outcome(
+        tuple(bool(f.low <= w <= f.high) for f, w in zip(private, truth, strict=True) if f.bounded),
+        any(f.state == "found" and not w for f, w in zip(private, truth, strict=True)),
+        sum(f.state == "found" for f, w in zip(private, truth, strict=True) if w),
+        int(np.count_nonzero(truth)),
+        sum(f.state == "found" for f, w in zip(pooled, truth, strict=True) if w),
+    )
+
+
+def findings(result: Result) -> list[Finding]:
+    """Coefficients of a result."""
+    found = [row[-1] for row in result.tables["coefficients"].rows]
+    return [each for each in found if isinstance(each, Finding)]
+
+
+def _backgrounds(cell: Cell, rng: np.random.Generator) -> list[Array]:
+    return background(cell, ENTRIES + 1, rng)
+
+
+def _table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
+    """Persons of one site: entries within -1 and 1, and the target after them."""
+    x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
+    if model == "linear":
+        y = np.clip(truth @ x + SPREAD * own[-1], -1.0, 1.0)
+    else:  # of a background of its own, so that sites differ in how many are ill
+        chance = 1.0 / (1.0 + np.exp(-(truth @ x + own[-1].mean())))
+        y = np.where(rng.random(x.shape[1]) < chance, 1.0, -1.0)
+    return np.vstack([x, y[None]]).astype(np.float32)

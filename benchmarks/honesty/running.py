@@ -1,0 +1,148 @@
+"""One run of an analysis over sites in memory: their own statistics, the plan's noise, the result.
+
+All is the code of a real run but for the protocol and the grid of integers, which other tests hold
+to be the same: the noise is drawn here with the deviation that the plan gives the aggregate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Array, Extent, Query, Result, SiteData
+from consortium.engine.neighbour_answers import collect, speaks
+from consortium.engine.session import Session, own_answers
+from consortium.simulation.array_data import ArrayData
+from consortium.study.plan import Plan, Stage, make_plan
+from consortium.study.spec import Study
+
+DELTA = 1e-5
+Views = tuple[tuple[str, int], ...]
+
+
+class Persons(ArrayData):
+    """A site whose persons are columns of one table, each of one vector."""
+
+    def __init__(self, table: Array, views: Views) -> None:
+        super().__init__([table[:, [k]] for k in range(table.shape[1])], views=views)
+        self._whole = table
+
+    def table(self) -> Array:
+        """All persons side by side."""
+        return self._whole
+
+
+def answer(
+    algorithm: str,
+    analysis: Mapping[str, Any],
+    sites: Sequence[SiteData],
+    epsilon: float | None,
+    rng: np.random.Generator,
+    data: Mapping[str, Any] | None = None,
+) -> Result:
+    """Run a study over sites in memory.
+
+    Parameters
+    ----------
+    algorithm : str
+    analysis : mapping
+        As in a study file.
+    sites : sequence of SiteData
+    epsilon : float, optional
+        Of the study; without it there is no noise.
+    rng : numpy.random.Generator
+        Of the noise.
+    data : mapping, optional
+        As in a study file.
+    """
+    lengths = tuple((len(site.lengths), sum(site.lengths)) for site in sites)
+    made = planned(
+        algorithm,
+        json.dumps(dict(analysis)),
+        json.dumps(dict(data or {})),
+        sites[0].extent,
+        lengths,
+        epsilon,
+    )
+    session = Session(made)
+    while session.pending is not None:
+        _round(session, sites, rng)
+    assert session.result is not None
+    return session.result
+
+
+@lru_cache(maxsize=16)
+def planned(
+    algorithm: str,
+    analysis: str,
+    data: str,
+    extent: Extent,
+    lengths: tuple[tuple[int, int], ...],
+    epsilon: float | None,
+) -> Plan:
+    """Plan a study whose analysis and data sections are JSON."""
+    prepared = {"detrend": "none", "standardize": "none"} if not json.loads(data) else {}
+    study = Study.model_validate(
+        {
+            "study": "honesty",
+            "sites": [f"site{number}" for number in range(1, len(lengths) + 1)],
+            "data": prepared | json.loads(data),
+            "features": [
+                {
+                    "name": name,
+                    "source": "table",
+                    "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}},
+                }
+                for name, size in extent.views
+            ],
+            "privacy": {
+                "epsilon": epsilon or 1.0,
+                "delta": DELTA,
+                "scheme": "cape" if epsilon else "none",
+                "colluding_sites": 1,
+            },
+            "algorithm": algorithm,
+            "analysis": json.loads(analysis),
+        }
+    )
+    subjects, samples = zip(*lengths, strict=True)
+    return make_plan(study, extent.shape(subjects, samples, "subject"))
+
+
+def _round(session: Session, sites: Sequence[SiteData], rng: np.random.Generator) -> None:
+    stage, query, plan = session.stage, session.pending, session.plan
+    assert query is not None
+    mechanism = stage.mechanism
+    local = REGISTRY[plan.study.algorithm].statistics[query.statistic]
+    rows = []
+    for index, site in enumerate(sites):
+        asked = replace(query, site=index)
+        if stage.release.neighbours:
+            asked = _heard(session, stage, asked)
+        statistic = local(site, asked, mechanism.bound).ravel() * mechanism.weights[index]
+        rows.append(statistic)
+    free = mechanism.scheme == "none"
+    if mechanism.each:
+        levels = np.zeros(len(sites)) if free else np.array(mechanism.noise.local)
+        values = np.concatenate(rows)
+        values = values + np.repeat(levels, mechanism.entries) * rng.standard_normal(values.shape)
+    else:
+        level = 0.0 if free else mechanism.noise.aggregate()
+        values = np.sum(rows, axis=0) + level * rng.standard_normal(mechanism.entries)
+    session.accept(values, range(len(sites)))
+
+
+def _heard(session: Session, stage: Stage, query: Query) -> Query:
+    """Put in what a site's neighbours said so far."""
+    told = [
+        own_answers(session.plan.stage(done.stage).mechanism, done.values, done.survivors)
+        for done in session.rounds
+        if speaks(session.plan.stage(done.stage))
+    ]
+    return replace(query, neighbour_answers=collect(session.plan, stage, query.site, told))

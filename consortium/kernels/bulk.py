@@ -1,0 +1,126 @@
+"""Where the bulk of a released second moment's eigenvalues ends: what is beyond is structure.
+
+The bulk has three causes: the data's own white part, which every direction has; chance, as samples
+are few; and the noise of privacy. Of the last the law is known. The first is read from the bulk's
+middle, and chance from how far the lower half spreads, which structure, being at the top, leaves
+as it is. Replays of all three tell what the largest of the bulk reaches by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.kernels.replay import Array, SymmetricNoise
+
+_LARGEST = 120  # rows of a replayed matrix: smaller ones spread more, which errs on the safe side
+_REPLAYS, _TRIES = 200, 4
+_LOW = 0.1
+_LEVEL = 0.96
+_MOST_RATIO = 4.0
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """The bulk of a spectrum.
+
+    Parameters
+    ----------
+    middle : float
+        Median of the eigenvalues.
+    edge : float
+        What the largest of the bulk exceeds in one release of 25.
+    """
+
+    middle: float
+    edge: float
+
+
+def find_bulk(
+    values: Array, deviation: float, samples: int, generator: np.random.Generator
+) -> Bulk:
+    """Find the bulk of a released moment's spectrum.
+
+    Parameters
+    ----------
+    values : array, length D
+        All eigenvalues.
+    deviation : float
+        Of the noise in a packed entry.
+    samples : int
+        Of which the moment is the mean; fewer count if their scales differ or they are alike.
+    generator : numpy.random.Generator
+    """
+    middle = float(np.median(values))
+    level = _white_part(values)
+    rows = min(len(values), _LARGEST)
+    # So that the semicircle of noise has the same radius.
+    law = SymmetricNoise(rows, deviation * float(np.sqrt(len(values) / rows)))
+    spread = middle - float(np.quantile(values, _LOW))
+    ratio = len(values) / max(samples, 1)
+    while ratio < _MOST_RATIO:
+        made = [_drawn(level, ratio, law, generator) for _ in range(_TRIES)]
+        if np.mean([np.median(x) - np.quantile(x, _LOW) for x in made]) >= spread:
+            break
+        ratio *= 1.3
+    tops = [
+        np.ptp(np.quantile(_drawn(level, ratio, law, generator), (0.5, 1.0)))
+        for _ in range(_REPLAYS)
+    ]
+    return Bulk(middle, middle + float(np.quantile(tops, _LEVEL)))
+
+
+def _white_part(values: Array) -> float:
+    """Mean of what lies no further above the median than the least eigenvalue lies below it."""
+    top = 2.0 * float(np.median(values)) - float(values.min())
+    return max(float(values[values <= top].mean()), 0.0)
+
+
+def _drawn(
+    level: float, ratio: float, law: SymmetricNoise, generator: np.random.Generator
+) -> Array:
+    """Eigenvalues of a moment without structure: chance of rows/ratio samples, and noise."""
+    columns = max(round(law.size / ratio), 1)
+    half = _wishart_root(law.size, columns, generator)
+    return np.linalg.eigvalsh(level / columns * (half @ half.T) + law.draw(generator))
+
+
+def _wishart_root(rows: int, columns: int, generator: np.random.Generator) -> Array:
+    """A root of G Gᵀ for Gaussian G, rows x columns: Bartlett's triangle, where G is wide."""
+    if columns < rows:
+        return generator.standard_normal((rows, columns))
+    root = np.tril(generator.standard_normal((rows, rows)), -1)
+    root[np.diag_indices(rows)] = np.sqrt(generator.chisquare(columns - np.arange(rows)))
+    return root
+
+
+def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Array, Array]:
+    """Variance that data really have along the leading eigenvectors of a noisy moment.
+
+    An eigenvector turns to where noise is large: λ holds, beside vᵀ A v, vᵀ N v, which is expected
+    to be σ² Σ 1/(λ − λ_j) over all other eigenvalues (Dyson's formula; N has variance σ² along
+    every direction).
+
+    Parameters
+    ----------
+    values : array, length D
+        All eigenvalues, the largest first.
+    leading : int
+        k, of which it is asked; they stand out of the bulk.
+    deviation : float
+        σ.
+
+    Returns
+    -------
+    variances : array, length k
+    doubts : array, length k
+        How far those of its neighbours push each: unsure where they have nearly one variance. The
+        sum of all k has none.
+    """
+    gaps = values[:leading, None] - values[None, :]
+    sizes = np.maximum(np.abs(gaps), np.finfo(np.float64).tiny)
+    # Two directions of one variance are pushed apart by noise, and no further than to one value.
+    pushed = np.sign(gaps) * np.minimum(deviation**2 / sizes, sizes / 2.0)
+    doubts = np.sqrt(np.sum(np.square(pushed[:, :leading]), axis=1))
+    return values[:leading] - pushed.sum(axis=1), doubts

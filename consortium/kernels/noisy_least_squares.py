@@ -1,0 +1,290 @@
+"""Least squares from moments that carry known Gaussian noise, with intervals that keep their word.
+
+Released is the moment of z = (x, c e, αy), e being one for the person's own group (site) and zero
+for the others, or one constant. At the true residual r = y − wᵀx − b_group = qᵀz the normal
+equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known. The
+statistic F(q) = gᵀ R(q)⁻¹ g, g = M q without the row of y, tells how well any q fits (Anderson and
+Rubin 1949). What is told of one coefficient is the set of its values for which some q with that
+value fits (Guggenberger, Kleibergen, Mavroeidis and Chen 2012): nothing is assumed of the others,
+nothing is inverted, and no prior draws anything anywhere.
+
+The shape of R(q) is taken at the solution q̂, its size as tr(R(q̂)⁻¹ R(q)), a quadratic form. The
+set {q : F(q) ≤ c} is then {q : qᵀ G q ≤ 0} with one symmetric matrix G, and the interval of each
+entry of q over that of y is the solution of a quadratic equation in two entries of G⁻¹ (as
+Fieller's). It is bounded if and only if G without y is positive definite, and so for all or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, t
+
+Array = NDArray[Any]
+
+_LEAST = 1e-12  # of variances, over the largest: what rounding leaves
+_STEPS = 2001  # of the explained share from 0 to 1
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoment:
+    """A noisy second moment of z = d · (x, e, y).
+
+    Parameters
+    ----------
+    matrix : array, (P + S + 1) x (P + S + 1)
+        E[z zᵀ], with what is known without data in its place.
+    weights : array, length P + S + 1
+        d: of x, of the constants (c each), and of y.
+    parts : array, length S
+        Parts of the persons in each group, adding up to one; none without constants.
+    deviation : float
+        Standard deviation σ of the noise on a diagonal entry; another has half the variance.
+    units : int
+        n, persons in the mean.
+    """
+
+    matrix: Array
+    weights: Array
+    parts: Array
+    deviation: float
+    units: int
+
+    @property
+    def constants(self) -> slice:
+        """Places of the constants."""
+        return slice(len(self.weights) - 1 - len(self.parts), len(self.weights) - 1)
+
+    def residual_variance(self, q: Array) -> float:
+        """Mean of (qᵀz)², noise and all."""
+        return float(q @ self.matrix @ q)
+
+    def noise_of_products(self, q: Array) -> Array:
+        """Covariance of N q without the row of y: σ²/2 (‖q‖² I + q qᵀ) but for what is known.
+
+        Products of two constants have no noise.
+        """
+        own = q[:-1].copy()
+        own[self.constants] = 0.0
+        both = np.outer(own, q[:-1])
+        error = both + both.T - np.outer(own, own)
+        lengths = np.full(len(own), q @ q)
+        lengths[self.constants] -= float(np.square(q[self.constants]).sum())
+        error[np.diag_indices_from(error)] += lengths
+        return np.asarray(self.deviation**2 / 2.0 * error)
+
+    def noise_of_square(self, form: Array) -> float:
+        """Variance of tr(N K) for a symmetric K: σ² ‖K‖², without what is known."""
+        known = form[self.constants, self.constants]
+        return self.deviation**2 * (float(np.vdot(form, form)) - float(np.vdot(known, known)))
+
+
+@dataclass(frozen=True)
+class Share:
+    """An explained share with its interval, and the variance within groups that it is of."""
+
+    value: float
+    low: float
+    high: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a moment tells of w and b.
+
+    Parameters
+    ----------
+    moment : NoisyMoment
+    solution : array, length P + S + 1
+        q̂ = (−w, −b, 1) over the weights.
+    error : array, (P + S) x (P + S)
+        R(q̂).
+    """
+
+    moment: NoisyMoment
+    solution: Array
+    error: Array
+
+    @property
+    def coefficients(self) -> Array:
+        """W and b, length P + S."""
+        return np.asarray(-(self.solution * self.moment.weights)[:-1])
+
+    @cached_property
+    def _forms(self) -> tuple[Array, Array]:
+        """AᵀWA and H: F(q) is one over the other."""
+        moment = self.moment
+        rows = moment.matrix[:-1]
+        inverse = np.linalg.inv(self.error)
+        below = np.asarray(rows.T @ inverse @ rows)
+        own = np.ones(len(self.error), dtype=bool)
+        own[moment.constants] = False
+        traces = np.diag(inverse)
+        scale = np.zeros_like(moment.matrix)
+        within = np.where(np.outer(own, own), inverse, 0.0)
+        across = np.where(own[:, None] != own, inverse, 0.0)  # counted twice in q_xᵀ W q_s
+        scale[:-1, :-1] = within + across
+        places = np.diag_indices_from(scale)
+        scale[places] += traces[own].sum() + np.where([*own, True], traces[~own].sum(), 0.0)
+        scale *= moment.deviation**2 / 2.0
+        chance = float(np.vdot(inverse, _positive(rows[:, :-1]))) / moment.units
+        scale += chance * _positive(moment.matrix)
+        scale[places] += _LEAST * float(np.trace(scale)) / len(scale)
+        return below, scale / float(self.solution @ scale @ self.solution)
+
+    def freedom(self) -> int:
+        """Degrees of freedom of chance."""
+        return max(self.moment.units - len(self.error), 1)
+
+    def _limit(self, confidence: float) -> float:
+        return float(t.ppf((1.0 + confidence) / 2.0, self.freedom())) ** 2
+
+    def intervals(self, confidence: float) -> tuple[Array, Array] | None:
+        """Low and high ends for w and b, each of length P + S; nothing if they are open."""
+        below, scale = self._forms
+        form = below - self._limit(confidence) * scale
+        if not _is_positive(form[:-1, :-1]):
+            return None
+        inner = _inverse(form)
+        if inner is None:
+            return None
+        # Eliminating all but q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
+        own, mixed, last = np.diag(inner)[:-1], inner[:-1, -1], inner[-1, -1]
+        root = np.sqrt(np.maximum(mixed**2 - own * last, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.stack([(mixed - root) / last, (mixed + root) / last])
+        if not np.isfinite(ends).all():
+            return None
+        weights = self.moment.weights
+        told = -ends * weights[:-1] / weights[-1]
+        return told.min(axis=0), told.max(axis=0)
+
+    def apart(self, confidence: float) -> Array:
+        """Whether zero is no value of each of w and b, at the given level: length P + S."""
+        below, scale = self._forms
+        form = below - self._limit(confidence) * scale
+        inner = _inverse(form) if _is_positive(form[:-1, :-1]) else None
+        if inner is None:
+            return np.zeros(len(self.error), dtype=bool)
+        # G has one negative eigenvalue; without row k it has none if det G (G⁻¹)_kk is positive.
+        return np.asarray(np.diag(inner)[:-1] < 0)
+
+    def explained(self, confidence: float) -> Share | None:
+        """Share of y's variance within groups that is explained.
+
+        Both variances are freed of what noise and chance make of them; what is unsure of their
+        ratio comes from the noise's law and, for chance, from that of Gaussian persons. Nothing if
+        the ends are 0 and 1.
+        """
+        moment = self.moment
+        null = np.zeros_like(self.solution)
+        null[-1] = 1.0 / moment.weights[-1]
+        if len(moment.parts):
+            at = moment.constants
+            products = np.diag(moment.matrix)[at]
+            null[at] = -moment.matrix[at, -1] * null[-1] / products
+        whole, doubt_whole = self._freed(null, moment.constants)
+        left, doubt = self._freed(self.solution, slice(0, len(self.error)))
+        if not (whole > 0 and np.isfinite(left)):
+            return None
+        shares = np.linspace(0.0, 1.0, _STEPS)
+        both = [np.outer(each, each) for each in (null, self.solution)]
+        alone = [moment.noise_of_square(form) for form in both]
+        joint = (moment.noise_of_square(both[0] + both[1]) - sum(alone)) / 2.0
+        kept = 1.0 - shares
+        noise = kept**2 * alone[0] + alone[1] - 2.0 * kept * joint
+        chance = 4.0 * np.square(max(left, 0.0)) * shares / moment.units
+        missed = np.abs(kept * whole - left)
+        spread = np.sqrt(np.maximum(noise + chance + doubt + kept**2 * doubt_whole, 0.0))
+        holds = missed <= norm.ppf((1.0 + confidence) / 2.0) * spread
+        value = float(np.clip(1.0 - left / whole, 0.0, 1.0))
+        if not holds.any():  # known more closely than the steps between them
+            return Share(value, value, value, whole)
+        low, high = shares[holds][[0, -1]]
+        low, high = min(float(low), value), max(float(high), value)
+        return None if low <= 0.0 and high >= 1.0 else Share(value, low, high, whole)
+
+    def _freed(self, q: Array, places: slice) -> tuple[float, float]:
+        """Mean of (qᵀz)² without what fitting so many entries took of it, and its own doubt."""
+        moment = self.moment
+        if places.stop == places.start:
+            return moment.residual_variance(q), 0.0
+        inner = moment.matrix[places, places]
+        error = residual_covariance(moment, q)[places, places]
+        try:
+            taken = np.linalg.solve(inner, error)
+        except np.linalg.LinAlgError:
+            return float("nan"), 0.0
+        return (
+            moment.residual_variance(q) + float(np.trace(taken)),
+            2.0 * float(np.einsum("ij,ji->", taken, taken)),
+        )
+
+
+def noisy_moment(
+    matrix: Array, weights: Array, parts: Array, deviation: float, units: int
+) -> NoisyMoment:
+    """Put what is known of a released moment in its place.
+
+    Parameters
+    ----------
+    matrix, weights, parts, deviation, units
+        As in `NoisyMoment`, as released.
+    """
+    known = matrix.copy()
+    found = NoisyMoment(known, weights, parts, deviation, units)
+    at = found.constants
+    known[at, at] = np.diag(parts * np.square(weights[at]))
+    return found
+
+
+def least_squares(moment: NoisyMoment) -> Fit:
+    """Solve the normal equations as they stand."""
+    weights, rows = moment.weights, moment.matrix[:-1]
+    right = -rows[:, -1] / weights[-1]
+    try:
+        solution = np.linalg.solve(rows[:, :-1], right)
+    except np.linalg.LinAlgError:
+        solution = np.linalg.lstsq(rows[:, :-1], right, rcond=None)[0]
+    q = np.append(solution, 1.0 / weights[-1])
+    return Fit(moment, q, residual_covariance(moment, q))
+
+
+def residual_covariance(moment: NoisyMoment, q: Array) -> Array:
+    """R(q): covariance of M q without the row of y, from noise and from chance among persons."""
+    rows = _positive(moment.matrix[:-1, :-1])
+    left = max(moment.residual_variance(q), _LEAST * abs(float(moment.matrix[-1, -1])) * q[-1] ** 2)
+    error = moment.noise_of_products(q) + left / moment.units * rows
+    least = _LEAST * float(np.trace(error)) / len(error)
+    error[np.diag_indices_from(error)] += max(least, np.finfo(np.float64).tiny)
+    return np.asarray(error)
+
+
+def _positive(matrix: Array) -> Array:
+    """Without what is negative in it."""
+    if _is_positive(matrix):
+        return matrix
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _is_positive(matrix: Array) -> bool:
+    if not np.isfinite(matrix).all():
+        return False
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _inverse(matrix: Array) -> Array | None:
+    try:
+        return np.asarray(np.linalg.inv(matrix))
+    except np.linalg.LinAlgError:
+        return None
