@@ -20,6 +20,7 @@ from consortium.simulation.array_data import ArrayData
 ANALYSIS = {"templates": "templates.nii.gz", "anyway": True}
 _SHARED = 8  # features that a template has of its network
 _MANY = 2000
+_ROUNDING = 1e-9  # of a correlation of one
 
 
 def _templates() -> Templates:
@@ -46,7 +47,9 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     accuracy = told.images["networks"].accuracy
     found = [k for k, each in enumerate(accuracy) if each.state == "found"]
     covered = tuple(
-        bool(each.low <= true[k] <= each.high) for k, each in enumerate(accuracy) if each.told
+        bool(each.low - _ROUNDING <= true[k] <= each.high + _ROUNDING)
+        for k, each in enumerate(accuracy)
+        if each.told
     )
     wrong = bool(told.numbers["connections"]) or any(true[k] < before[k] for k in found)
     if not cell.effect:
