@@ -1,8 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``ica`` (today's `ica` on the hard persons), ``calibration``, ``null``,
-``errors``. The release is simulated: the mechanism's noise is added to the mean of all persons'
-projectors, which is worked out once for each basis.
+``errors``, ``templates`` (`template_networks` beside it). The release is simulated: the mechanism's
+noise is added to the mean of all persons' projectors, which is worked out once for each basis.
 """
 
 from __future__ import annotations
@@ -282,12 +282,20 @@ def errors(runs: int = 24) -> None:
     )
 
 
+def templates() -> None:
+    """Networks by templates beside group ICA."""
+    from benchmarks import network_templates  # which uses what stands here
+
+    network_templates.templates()
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
     "calibration": calibration,
     "null": null,
     "errors": errors,
+    "templates": templates,
 }
 
 

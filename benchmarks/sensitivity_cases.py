@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Case, Local, NeighbourAnswers, Query
+from consortium.algorithms.base import Array, Case, Local, NeighbourAnswers, Query, Templates
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
@@ -49,6 +49,7 @@ class Attack:
     unit: Unit
     views: tuple[tuple[str, int], ...]
     local: Local
+    templates: Templates | None
     start: Question
 
     def ratio(self, question: Question) -> float | None:
@@ -72,7 +73,7 @@ class Attack:
     def _answer(self, question: Question, blocks: tuple[Array, ...]) -> Array | None:
         """What a site sends, or nothing where it would refuse."""
         bound = question.bound
-        site = ArrayData(blocks, self.unit, views=self.views)
+        site = ArrayData(blocks, self.unit, views=self.views, templates=self.templates)
         try:
             values = np.asarray(self.local(site, question.query, bound), dtype=np.float64)
         except Exception:  # whatever it is, the site refuses
@@ -107,9 +108,8 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
         words = [value for value in query.arguments.values() if isinstance(value, str)]
         label = " ".join([f"{name}.{query.statistic}", site.unit, *words])
         start = Question(query, bound, blocks, blocks[0].copy())
-        yield Attack(
-            label, site.unit, site.extent.views, algorithm.statistics[query.statistic], start
-        )
+        local, public = algorithm.statistics[query.statistic], site.extent
+        yield Attack(label, site.unit, public.views, local, public.templates, start)
 
 
 def with_arguments(question: Question, arguments: dict[str, Any]) -> Question:

@@ -18,6 +18,7 @@ from consortium.algorithms.network import Network
 from consortium.algorithms.pca.centre import Pca
 from consortium.algorithms.regression.centre import Regression
 from consortium.algorithms.summarize.centre import Summarize
+from consortium.algorithms.template_networks.centre import TemplateNetworks
 from consortium.algorithms.tensor.centre import Tensor
 
 REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
@@ -34,6 +35,7 @@ REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
         "pca": Pca(),
         "regression": Regression(),
         "summarize": Summarize(),
+        "template_networks": TemplateNetworks(),
         "tensor": Tensor(),
     }
 )

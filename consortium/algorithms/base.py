@@ -72,7 +72,7 @@ from consortium.algorithms.query import (
     forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
-from consortium.algorithms.shape import Extent, Places, Shape, units_of
+from consortium.algorithms.shape import Extent, Places, Shape, Templates, units_of
 from consortium.privacy.bounds import Bound, Unit
 
 __all__ = [
@@ -93,6 +93,7 @@ __all__ = [
     "Form",
     "Local",
     "NamesSites",
+    "NamesTemplates",
     "NeighbourAnswers",
     "Places",
     "PlannedRelease",
@@ -107,6 +108,7 @@ __all__ = [
     "SiteData",
     "Table",
     "Takes",
+    "Templates",
     "form_of",
     "forms_of",
     "units_of",
@@ -174,6 +176,8 @@ class Case:
     unit : {'subject', 'timepoint'}
     views : tuple of (str, int)
         Name and number of entries of every view; none for a study of image series.
+    templates : int
+        Public maps beside the study file, if the analysis names any.
 
     Examples
     --------
@@ -184,6 +188,7 @@ class Case:
     analysis: Mapping[str, Any] = field(default_factory=dict)
     unit: Unit = "subject"
     views: tuple[tuple[str, int], ...] = ()
+    templates: int = 0
 
 
 @runtime_checkable
@@ -192,6 +197,15 @@ class NamesSites(Protocol):
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if they don't fit the study's sites."""
+
+
+@runtime_checkable
+class NamesTemplates(Protocol):
+    """Parameters that name a file of public maps beside the study file."""
+
+    @property
+    def templates(self) -> str:
+        """The file's name."""
 
 
 @runtime_checkable

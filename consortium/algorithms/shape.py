@@ -38,6 +38,26 @@ class Places:
     fine: Array | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """Public maps that a study names, over its features.
+
+    Parameters
+    ----------
+    values : array, shape (D, R)
+    fine : array, shape (V, R), optional
+        At the voxels of full-resolution maps; by default the same.
+    """
+
+    values: Array
+    fine: Array | None = None
+
+    @property
+    def count(self) -> int:
+        """R."""
+        return int(self.values.shape[1])
+
+
 @dataclass(frozen=True)
 class Extent:
     """How many numbers describe a person, whoever it is: public.
@@ -52,17 +72,28 @@ class Extent:
         Name and number of entries of every view of a study of feature vectors.
     places : Places, optional
         Where the features are, if they are voxels.
+    templates : Templates, optional
+        Public maps that the analysis names.
     """
 
     features: int
     voxels: int = 0
     views: tuple[tuple[str, int], ...] = ()
     places: Places | None = field(default=None, compare=False, repr=False)
+    templates: Templates | None = field(default=None, compare=False, repr=False)
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
-        sizes = tuple(subjects), tuple(samples)
-        return Shape(self.features, *sizes, unit, self.voxels, self.views, places=self.places)
+        return Shape(
+            self.features,
+            tuple(subjects),
+            tuple(samples),
+            unit,
+            self.voxels,
+            self.views,
+            places=self.places,
+            templates=self.templates,
+        )
 
 
 @dataclass(frozen=True)
@@ -90,6 +121,8 @@ class Shape:
         it in, and 0 stands for no noise.
     places : Places, optional
         Where the features are, if they are voxels.
+    templates : Templates, optional
+        Public maps that the analysis names.
 
     Examples
     --------
@@ -110,6 +143,7 @@ class Shape:
     sites: tuple[str, ...] = ()
     noise: float = 0.0
     places: Places | None = field(default=None, compare=False, repr=False)
+    templates: Templates | None = field(default=None, compare=False, repr=False)
 
     @property
     def map_rows(self) -> int:

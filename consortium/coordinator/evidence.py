@@ -24,7 +24,6 @@ from consortium.study.plan import Plan
 from consortium.study.spec import Study
 from consortium.verification import record as kept
 from consortium.verification.setting import plan_record
-from consortium.views import files_of
 
 STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
 _PASSING = ("waiting.json",)
@@ -75,7 +74,7 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
         place / STUDY_FOLDER / STUDY_FILE: study_file,
         signature_path(place / STUDY_FOLDER / STUDY_FILE): signature_path(study_file),
     }
-    named = (study.data.mask, study.data.atlas, *files_of(study.features))
+    named = (study.data.mask, study.data.atlas, *study.map_files)
     for name in named:
         if name and name != "template":
             copies[place / STUDY_FOLDER / name] = study_file.parent / name

@@ -21,7 +21,6 @@ from consortium.membership.roster_file import keys_of
 from consortium.secagg.crypto import pack
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
-from consortium.views import files_of
 
 _LABEL = "consortium study 1"
 
@@ -156,7 +155,7 @@ def mask_digest(study: Study, folder: Path) -> str:
     """
     name, atlas = study.data.mask, study.data.atlas
     others = [(atlas, "atlas")] if atlas else []
-    others += [(file, "component maps") for file in files_of(study.features)]
+    others += [(file, "file of maps") for file in study.map_files]
     template = name == "template"
     mask = _sha256(b"template") if template else _file_digest(study, folder, name, "mask")
     if not others:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, Resolution, units_of
+from consortium.algorithms.base import Extent, Places, Resolution, Templates, units_of
 
 Array = NDArray[Any]
 
@@ -26,6 +26,8 @@ class ArrayData:
         Names and sizes of the views that the features are made of.
     places : Places, optional
         Where the features are, if they are voxels.
+    templates : Templates, optional
+        Public maps that the analysis names.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class ArrayData:
         fine: Sequence[Array] | None = None,
         views: Sequence[tuple[str, int]] = (),
         places: Places | None = None,
+        templates: Templates | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -43,7 +46,7 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
         self.voxels = len(self._fine[0])
-        self.extent = Extent(self.features, self.voxels, tuple(views), places)
+        self.extent = Extent(self.features, self.voxels, tuple(views), places, templates)
         self.lengths = [block.shape[1] for block in subjects]
 
     @property

@@ -71,8 +71,8 @@ def read_maps(path: Path, grid: Grid) -> NDArray[np.float32]:
     DataError
         If the file can't be used.
     """
-    image, values = _read(path, "file of maps")
-    return _maps(values[..., None] if values.ndim == 3 else values, image, grid).T
+    image, values = read_image(path, "file of maps")
+    return sample_maps(values[..., None] if values.ndim == 3 else values, image, grid).T
 
 
 def read_regions(path: Path, grid: Grid) -> Regions:
@@ -96,11 +96,13 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     DataError
         If the file can't be used, or a region has no voxel in the study's mask.
     """
-    image, values = _read(path, "atlas")
+    image, values = read_image(path, "atlas")
     if values.ndim == 3:
         rows = _labels(values, image, grid, path)
     else:
-        rows = sparse.csr_array(np.maximum(_maps(values, image, grid).astype(np.float64), 0.0))
+        rows = sparse.csr_array(
+            np.maximum(sample_maps(values, image, grid).astype(np.float64), 0.0)
+        )
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not len(sums) or not (sums > 0).all():
         number = int(np.argmin(sums)) + 1 if len(sums) else 0
@@ -109,7 +111,14 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     return Regions(sparse.csr_array(sparse.diags_array(1.0 / sums) @ rows))
 
 
-def _read(path: Path, what: str) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
+def read_image(path: Path, what: str) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
+    """Read a 3-D or 4-D image of finite numbers, and its values.
+
+    Raises
+    ------
+    DataError
+        If it is none; ``what`` is its name in the message.
+    """
     try:
         image = load_nifti(path)
         values = np.asarray(image.dataobj, dtype=np.float32)
@@ -135,8 +144,10 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
     return sparse.csr_array((ones, (rows, voxels)), shape=(len(labels), grid.features))
 
 
-def _maps(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid) -> NDArray[np.float32]:
-    """One row for each map."""
+def sample_maps(
+    values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid
+) -> NDArray[np.float32]:
+    """Values of I x J x K x R maps at the voxels of a grid, linearly: R x V."""
     places = voxel_places(image.affine, grid)
     sampled = [sample(values[..., k], places, order=1) for k in range(values.shape[3])]
     return np.array(sampled, dtype=np.float32)

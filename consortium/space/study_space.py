@@ -12,12 +12,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places
+from consortium.algorithms.base import Extent, Places, Templates
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.target import Target
+from consortium.space.templates import read_templates
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from consortium.views.base import BaseView
@@ -80,12 +81,15 @@ class Space:
         Voxels of full-resolution maps; by default those of ``grid``.
     views : tuple of ViewSpace
         Of a study of feature vectors, whose features are their entries.
+    templates : Templates, optional
+        Public maps that the study's analysis names.
     """
 
     grid: Grid
     regions: Regions | None = None
     fine: Grid | None = None
     views: tuple[AnyViewSpace, ...] = ()
+    templates: Templates | None = None
 
     @property
     def target(self) -> Target:
@@ -111,7 +115,8 @@ class Space:
     def extent(self) -> Extent:
         """Its numbers of features and voxels."""
         views = tuple((view.name, view.size) for view in self.views)
-        return Extent(self.features, 0 if views else self.voxels, views, self.places)
+        voxels = 0 if views else self.voxels
+        return Extent(self.features, voxels, views, self.places, self.templates)
 
     @cached_property
     def places(self) -> Places | None:
@@ -140,6 +145,9 @@ class Space:
         if self.fine:
             parts.append(f"fine {self.fine.digest}")
         parts += [f"view {view.digest}" for view in self.views]
+        if self.templates:
+            content = np.ascontiguousarray(self.templates.values).tobytes()
+            parts.append(f"templates {hashlib.sha256(content).hexdigest()}")
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def paint(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -160,8 +168,8 @@ def study_space(study: Study, folder: Path) -> Space:
     Parameters
     ----------
     study : Study
-        Its views, and of its data section ``mask``, ``resolution``, ``atlas`` and
-        ``maps_resolution``.
+        Its views, its analysis's templates, and of its data section ``mask``, ``resolution``,
+        ``atlas`` and ``maps_resolution``.
     folder : Path
         Folder of the study file, which all files that it names lie beside.
 
@@ -172,7 +180,14 @@ def study_space(study: Study, folder: Path) -> Space:
     """
     images = image_space(study.data, folder)
     views = tuple(_view_space(view, images, folder) for view in study.features)
-    return replace(images, views=views)
+    return replace(images, views=views, templates=_templates(study, images, folder))
+
+
+def _templates(study: Study, images: Space, folder: Path) -> Templates | None:
+    if study.templates is None:
+        return None
+    path = _beside(folder, study.templates, "templates")
+    return read_templates(path, images.grid, images.regions, images.fine)
 
 
 def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:

@@ -16,10 +16,10 @@ from pydantic import (
 )
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import NamesSites
+from consortium.algorithms.base import NamesSites, NamesTemplates
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
-from consortium.views import View
+from consortium.views import View, files_of
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 """Lower-case letters, digits and hyphens: safe as a file name, a BIDS label and a report key."""
@@ -245,6 +245,16 @@ class Study(Section):
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
             raise ValueError("features: two views have one name; name each differently")
+
+    @property
+    def templates(self) -> str | None:
+        """File of public maps that the analysis names."""
+        return self.analysis.templates if isinstance(self.analysis, NamesTemplates) else None
+
+    @property
+    def map_files(self) -> tuple[str, ...]:
+        """Files of public maps beside the study file, of views and of the analysis."""
+        return (*files_of(self.features), *([self.templates] if self.templates else []))
 
     @property
     def fewest(self) -> int:

@@ -31,6 +31,7 @@ from tests.support.cases import (
     shape_of,
     sites_for,
     study_of,
+    templates_for,
 )
 
 FOLDER = Path(algorithms.__file__).parent
@@ -42,7 +43,7 @@ PARTS = (
 mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
-SUBJECT_ONLY = ("group_ica",)
+SUBJECT_ONLY = ("group_ica", "template_networks")
 """These take image series and protect persons alone."""
 
 every_analysis = pytest.mark.parametrize("name", sorted(REGISTRY))
@@ -151,7 +152,8 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     # As a site answers with the mean over its units.
     algorithm, parameters, sites = prepared(name, case)
     people = [block for site in sites for block in site.blocks()]
-    together = [ArrayData(people, case.unit, views=case.views)]
+    public = {"views": case.views, "templates": templates_for(case)}
+    together = [ArrayData(people, case.unit, **public)]
     planned = planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:
         bound = planned[query.stage].bound

@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Shape
+from consortium.algorithms.base import Shape, Templates
 from consortium.study.plan import make_plan
 from consortium.study.reader import load_study
 from consortium.views.table import TableView
@@ -29,7 +30,8 @@ def test_an_example_is_within_its_promise(path):
     views = sizes(study)
     features = sum(size for _, size in views) or 500
     persons = (5_000,) * len(study.sites)
-    shape = Shape(features, persons, persons, "subject", 4 * features, views)
+    maps = Templates(np.eye(features, 20)) if study.templates else None
+    shape = Shape(features, persons, persons, "subject", 4 * features, views, templates=maps)
     plan = make_plan(study, shape)
     assert plan.epsilon <= study.privacy.epsilon * (1 + 1e-9)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import NeighbourAnswers, Release
+from consortium.algorithms.base import NeighbourAnswers, Release, Templates
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
 
@@ -79,7 +79,17 @@ def prepared(name, case):
 
 def sites_for(case):
     """Sites of an example."""
-    return make_feature_sites(case.views) if case.views else make_sites(case.unit)
+    if case.views:
+        return make_feature_sites(case.views)
+    return make_sites(case.unit, templates=templates_for(case))
+
+
+def templates_for(case, features=6):
+    """Public maps of an example that names some, each strongest in a feature of its own."""
+    if not case.templates:
+        return None
+    noise = np.random.default_rng(5).standard_normal((features, case.templates))
+    return Templates((np.eye(features, case.templates) + 0.2 * noise).astype(np.float32))
 
 
 def sites_of(table, views, counts):
@@ -98,7 +108,9 @@ def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0):
     return sites_of(table.astype(np.float32), views, persons)
 
 
-def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dtype=np.float32):
+def make_sites(
+    unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dtype=np.float32, templates=None
+):
     """Sites whose subjects have different numbers of volumes."""
     generator = np.random.default_rng(seed)
     spread = generator.uniform(0.2, 1.0, (features, 1))
@@ -109,6 +121,7 @@ def make_sites(unit="subject", *, features=6, subjects=(3, 1, 4, 2), seed=0, dty
                 for m in range(count)
             ],
             unit,
+            templates=templates,
         )
         for count in subjects
     ]

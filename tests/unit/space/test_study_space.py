@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
+from consortium.membership.signed_study import mask_digest
 from consortium.space.atlas import read_regions
 from consortium.space.grid import Grid
-from consortium.space.study_space import Space, image_space
+from consortium.space.study_space import Space, image_space, study_space
 from consortium.study.data_section import DataSection
+from consortium.study.spec import Study
 
 AFFINE = np.diag([4.0, 4, 4, 1])
 GRID = Grid(np.ones((4, 3, 2), bool), AFFINE)
@@ -116,3 +118,77 @@ def test_places_are_the_voxels_centres_and_regions_have_none(tmp_path):
     assert space.extent.shape((3,), (30,), "subject").places is places
     regions = image_space(DataSection(mask="mask.nii", atlas="atlas.nii"), tmp_path)
     assert regions.extent.places is None
+
+
+def spots(shape=(4, 3, 2), count=2):
+    return np.random.default_rng(2).standard_normal((*shape, count)).astype(np.float32)
+
+
+def template_study(tmp_path, **data):
+    saved(tmp_path / "mask.nii", np.ones((4, 3, 2), np.float32))
+    saved(tmp_path / "atlas.nii", labels())
+    content = {
+        "study": "small",
+        "sites": ["north", "east"],
+        "data": {"mask": "mask.nii", **data},
+        "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 0},
+        "algorithm": "template_networks",
+        "analysis": {"templates": "maps.nii"},
+    }
+    return Study.model_validate(content)
+
+
+def test_templates_are_read_at_features_and_at_the_voxels_of_maps(tmp_path):
+    values, study = spots(), template_study(tmp_path, maps_resolution=2.0)
+    saved(tmp_path / "maps.nii", values)
+    space = study_space(study, tmp_path)
+    templates = space.extent.templates
+    assert templates.values == pytest.approx(values.reshape(-1, 2))
+    assert templates.fine.shape == (space.voxels, 2)
+    assert space.extent.shape((3,), (30,), "subject").templates is templates
+    assert study.map_files == ("maps.nii",)
+
+
+def test_templates_over_an_atlas_are_its_regions_means(tmp_path):
+    values = spots()
+    saved(tmp_path / "maps.nii", values)
+    space = study_space(template_study(tmp_path, atlas="atlas.nii"), tmp_path)
+    flat = labels()[GRID.mask]
+    means = [values.reshape(-1, 2)[flat == label].mean(axis=0) for label in (2, 7)]
+    assert space.templates.values == pytest.approx(np.array(means), abs=1e-6)
+
+
+def test_other_templates_are_another_space_and_another_signature(tmp_path):
+    study, digests, files = template_study(tmp_path), set(), set()
+    for factor in (1.0, 1.1):
+        saved(tmp_path / "maps.nii", factor * spots())
+        digests.add(study_space(study, tmp_path).digest)
+        files.add(mask_digest(study, tmp_path))
+    assert len(digests) == len(files) == 2
+
+
+MOVED = np.array([[4.0, 0, 0, 40], [0, 4, 0, 0], [0, 0, 4, 0], [0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("values", "affine", "words"),
+    [
+        (spots(), MOVED, "0% of the study's voxels; they are of another space"),
+        (np.ones((4, 3, 2, 2), np.float32), AFFINE, "Map 1 .* is the same in all"),
+        (0 * spots(), AFFINE, "Map 1 .* is the same in all"),
+        (np.full((4, 3, 2, 2), np.nan, np.float32), AFFINE, "finite numbers"),
+    ],
+)
+def test_templates_that_can_t_be_used_are_named(tmp_path, values, affine, words):
+    saved(tmp_path / "maps.nii", values, affine)
+    with pytest.raises(DataError, match=words):
+        study_space(template_study(tmp_path), tmp_path)
+
+
+def test_templates_elsewhere_than_beside_the_study_are_refused(tmp_path):
+    study = template_study(tmp_path)
+    asked = study.model_copy(
+        update={"analysis": study.analysis.model_copy(update={"templates": "../maps.nii"})}
+    )
+    with pytest.raises(DataError, match="not beside the study file"):
+        study_space(asked, tmp_path)

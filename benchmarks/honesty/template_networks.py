@@ -1,0 +1,81 @@
+"""`template_networks`: what is told beside templates, and the correlation that maps are given.
+
+Templates agree with two thirds of each network. The truth of a map is the mean of many more
+persons' maps.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from benchmarks.honesty.cells import Cell, Outcome
+from benchmarks.honesty.network_data import FEATURES, NETWORKS, WIDE, made_sites
+from benchmarks.honesty.running import answer
+from consortium.algorithms.base import Array, Result, Templates
+from consortium.kernels.dual_regression import person_maps
+from consortium.simulation.array_data import ArrayData
+
+ANALYSIS = {"templates": "templates.nii.gz", "anyway": True}
+_SHARED = 8  # features that a template has of its network
+_MANY = 2000
+_ROUNDING = 1e-9  # of a correlation of one
+
+
+def _templates() -> Templates:
+    maps = np.zeros((FEATURES, NETWORKS))
+    rest = NETWORKS * WIDE
+    for k in range(NETWORKS):
+        maps[k * WIDE : k * WIDE + _SHARED, k] = 1.0
+        maps[rest + k * WIDE : rest + (k + 1) * WIDE - _SHARED, k] = 1.0
+    return Templates(maps)
+
+
+TEMPLATES = _templates()
+
+
+def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
+    """A map found is false if there is no network, or if its template was nearer to the truth."""
+    sites = [ArrayData(list(site.blocks()), templates=TEMPLATES) for site in made_sites(cell, rng)]
+    told, pooled = (
+        answer("template_networks", ANALYSIS, sites, epsilon, rng)
+        for epsilon in (cell.epsilon, None)
+    )
+    truth = _truth(cell.effect)
+    true, before = _cosines(told.arrays["weights"], truth), _cosines(TEMPLATES.values, truth)
+    accuracy = told.images["networks"].accuracy
+    found = [k for k, each in enumerate(accuracy) if each.state == "found"]
+    covered = tuple(
+        bool(each.low - _ROUNDING <= true[k] <= each.high + _ROUNDING)
+        for k, each in enumerate(accuracy)
+        if each.told
+    )
+    wrong = bool(told.numbers["connections"]) or any(true[k] < before[k] for k in found)
+    if not cell.effect:
+        return Outcome(covered, wrong or bool(found), 0, 0, 0)
+    return Outcome(covered, wrong, len(found), NETWORKS, _count(pooled))
+
+
+@lru_cache(maxsize=2)
+def _truth(effect: bool) -> Array:
+    """Mean of many persons' maps; without networks, the templates in expectation."""
+    if not effect:
+        return np.asarray(TEMPLATES.values / np.linalg.norm(TEMPLATES.values, axis=0))
+    people = made_sites(Cell("sparse effect", 4.0, _MANY), np.random.default_rng(1))
+    blocks = [block for site in people for block in site.blocks()]
+    return np.asarray(np.mean([person_maps(each, TEMPLATES.values) for each in blocks], axis=0))
+
+
+def _cosines(maps: Array, truth: Array) -> Array:
+    """Of each map with its own truth, without what the choice of persons adds to its norm."""
+    square = np.square(truth).sum(axis=0)
+    square = square - (1.0 - square) / _MANY
+    sizes = np.linalg.norm(maps, axis=0)
+    return np.asarray(
+        np.sum(maps * truth, axis=0) / np.where(sizes > 0, sizes, 1.0) / np.sqrt(square)
+    )
+
+
+def _count(result: Result) -> int:
+    return int(result.numbers["found"])

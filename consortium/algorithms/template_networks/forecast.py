@@ -1,0 +1,124 @@
+"""What a study of networks by templates is expected to tell, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from consortium.algorithms.base import Shape
+from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
+from consortium.algorithms.template_networks.plan import (
+    AGREEMENT,
+    agreement_of,
+    basis_templates,
+    connectivity_bound,
+    connectivity_share,
+    cutoff_planned,
+    deviation_of,
+    templates_of,
+)
+from consortium.errors import StudyError
+from consortium.formatting import number
+from consortium.kernels.network_forecast import resolved
+from consortium.kernels.template_shrinkage import Agreement
+
+_MOST_FACTOR = 1000.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a study is expected to tell.
+
+    Parameters
+    ----------
+    size : int
+        d, dimensions of the basis.
+    cutoff : float
+        Shortest wavelength in mm; 0 for regions.
+    usual : Agreement
+        A usual map beside its template.
+    connectivity : float
+        Standard error by noise of a Fisher-transformed correlation; 0 if none is released.
+    """
+
+    size: int
+    cutoff: float
+    usual: Agreement
+    connectivity: float
+
+
+def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> Forecast:
+    """Forecast for maps as strong, and templates as good, as is usual."""
+    size, count = basis_templates(parameters, shape).shape
+    share, deviation = connectivity_share(parameters, shape), deviation_of(parameters, shape)
+    connections = 0.0
+    if share:
+        spread = connectivity_bound(parameters, shape).spread
+        connections = shape.noise * spread / sum(shape.units) / math.sqrt(share)
+    cutoff = cutoff_planned(parameters, shape)
+    return Forecast(size, cutoff, agreement_of(size, count, deviation), connections)
+
+
+def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str, ...]:
+    """The forecast in words."""
+    found = foretell(parameters, shape)
+    where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
+    kept = resolved(found.cutoff)
+    basis = (
+        f"{templates_of(shape).count} maps of each person in {found.size} dimensions ({where}, "
+        f"which keep {kept:.2f} of a usual network; finer details are the templates')."
+    )
+    lines = [basis]
+    if found.usual.is_told:
+        lines.append(
+            f"A template that agrees with the group's map by {AGREEMENT:g} is expected to become a "
+            f"map that agrees by about {found.usual.expected:.2f}."
+        )
+    else:
+        lines.append(f"Warning: {_too_little(parameters, shape)}")
+    if found.connectivity:
+        share = connectivity_share(parameters, shape)
+        lines.append(
+            f"Noise leaves each connection a standard error of {number(found.connectivity)} "
+            f"(Fisher's z), for {share:.0%} of the budget."
+        )
+    return tuple(lines)
+
+
+def refuse_hopeless(parameters: TemplateNetworksParameters, shape: Shape) -> None:
+    """Refuse a study that is expected to tell nothing, unless it is to run anyway.
+
+    Raises
+    ------
+    StudyError
+        With what would be enough.
+    """
+    if parameters.anyway or not shape.noise:
+        return
+    if not foretell(parameters, shape).usual.is_told:
+        raise StudyError(f"field 'privacy.epsilon': {_too_little(parameters, shape)}")
+
+
+def _too_little(parameters: TemplateNetworksParameters, shape: Shape) -> str:
+    persons, factor = sum(shape.units), _enough(parameters, shape)
+    remedy = (
+        f"about {math.ceil(persons * factor):,} persons would be enough, or an epsilon about "
+        f"{factor:.1f} times as large"
+        if factor < _MOST_FACTOR
+        else "bring many more persons or a larger epsilon"
+    )
+    return (
+        f"the noise over {persons} persons hides how they differ from templates that agree with "
+        f"them by {AGREEMENT:g}; {remedy}; set analysis.anyway to run it nevertheless."
+    )
+
+
+def _enough(parameters: TemplateNetworksParameters, shape: Shape) -> float:
+    """Factor by which the noise must fall for something to be told."""
+    factor = 1.0
+    while factor < _MOST_FACTOR:
+        factor *= 1.1
+        less = replace(shape, noise=shape.noise / factor)
+        if foretell(parameters, less).usual.is_told:
+            break
+    return factor

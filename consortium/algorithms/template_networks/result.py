@@ -1,0 +1,306 @@
+"""Maps between templates and release, and how networks go together, each with how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.findings import Finding, ImageSet
+from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
+from consortium.algorithms.template_networks.plan import (
+    basis_templates,
+    connectivity_bound,
+    cutoff_planned,
+    templates_of,
+)
+from consortium.formatting import count
+from consortium.kernels.network_forecast import resolved
+from consortium.kernels.template_shrinkage import Shrunk, shrink
+
+DRAWN = 2.0
+"""Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
+SURE = 3.0
+"""Standard errors from which on a voxel is told from noise."""
+ONLY = "template only"
+_FALSE = 0.05  # chance that any connection is said to be there which is not
+_MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _Painted:
+    """Maps at the voxels that are drawn, over their own standard deviation."""
+
+    maps: Array
+    errors: Array
+    scores: Array
+
+
+def make_result(
+    maps: Release,
+    connectivity: Release | None,
+    parameters: TemplateNetworksParameters,
+    shape: Shape,
+) -> Result:
+    """All that follows from the releases.
+
+    Returns
+    -------
+    Result
+        ``maps`` (D x R, or V x R at full resolution, in standard deviations over the voxels),
+        ``errors`` and ``z`` (the same shape; z is of what differs from the template), ``weights``
+        (d x R), ``expected`` and ``kept`` (R), and ``connectivity`` (R x R correlations).
+    """
+    templates = basis_templates(parameters, shape)
+    released = maps.values.reshape(templates.shape)
+    found = shrink(released, templates, _deviation(released, maps.deviation, shape))
+    painted = _paint(found, templates, parameters, shape)
+    told = _findings(found, parameters.least)
+    arrays = {
+        "maps": painted.maps,
+        "errors": painted.errors,
+        "z": painted.scores,
+        "weights": found.strengths * templates + found.moved,
+        "expected": found.expected[1],
+        "kept": found.kept,
+    }
+    tables = {"templates": _table(found, told, parameters.least)}
+    numbers = _numbers(found, told, parameters, shape)
+    if connectivity is not None:
+        connections = _connections(connectivity, parameters, shape)
+        arrays["connectivity"] = np.tanh(_square(connectivity.values, templates.shape[1]))
+        tables["connectivity"] = _matrix(connections, templates.shape[1])
+        numbers["connections"] = sum(each.state == "found" for each in connections)
+    sure = [each.state == "found" for each in told]
+    fine = shape.places is not None and shape.places.fine is not None
+    return Result(
+        arrays,
+        numbers,
+        images=_images(painted, told, fine),
+        tables=tables,
+        captions=Captions(
+            column="network", headline=_headline(sum(sure), len(sure)), found=any(sure)
+        ),
+    )
+
+
+def _deviation(released: Array, noise: float, shape: Shape) -> float:
+    """Of a released number beside the templates, around what more persons would lead to.
+
+    A person's maps lie R − ‖mean‖² from the mean in squared norm, nearly all of it beside the
+    templates; spread over as many numbers it is the choice of persons.
+    """
+    size, maps = released.shape
+    square = max(float(np.sum(released**2)) - released.size * noise**2, 0.0)
+    between = max(maps - square, 0.0) / (maps * (size - maps)) / sum(shape.units)
+    return float(np.hypot(noise, np.sqrt(between)))
+
+
+def _paint(
+    found: Shrunk, templates: Array, parameters: TemplateNetworksParameters, shape: Shape
+) -> _Painted:
+    """Maps, standard errors and deviations over theirs, voxel by voxel.
+
+    What the basis does not hold of a template is added as strongly as the template itself is in
+    the map.
+    """
+    given, places = templates_of(shape), shape.places
+    cutoff = cutoff_planned(parameters, shape)
+    if not cutoff or places is None:
+        whole = templates * found.strengths
+        return _scaled(found, whole, whole, np.eye(len(templates)))
+    basis = smooth_basis(places, cutoff)
+    sizes = np.linalg.norm(basis.matrix.T @ given.values, axis=0)
+    coarse = given.values / sizes * found.strengths
+    if places.fine is None or given.fine is None:
+        return _scaled(found, coarse, coarse, basis.matrix)
+    whole = given.fine / sizes * found.strengths
+    parts = range(0, len(whole), _ROWS)
+    painted = [
+        _scaled(
+            found,
+            whole[start : start + _ROWS],
+            coarse,
+            basis.at(places.fine[start : start + _ROWS]),
+            basis.matrix,
+        )
+        for start in parts
+    ]
+    return _Painted(
+        *(np.concatenate([getattr(each, name) for each in painted]) for name in _FIELDS)
+    )
+
+
+_FIELDS = ("maps", "errors", "scores")
+
+
+def _scaled(
+    found: Shrunk, whole: Array, coarse: Array, basis: Array, own: Array | None = None
+) -> _Painted:
+    """Maps at the rows of a basis, over their standard deviation at the rows of ``own``."""
+    study = coarse + (basis if own is None else own) @ found.moved
+    middle, spread = study.mean(axis=0), study.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    beside = np.square(basis).sum(axis=1) - np.square(basis @ found.span).sum(axis=1)
+    noise = np.sqrt(np.maximum(beside, 0.0))[:, None]
+    error = found.deviation * noise
+    differs = basis @ found.deviations
+    return _Painted(
+        (whole + basis @ found.moved - middle) / spread,
+        noise * found.errors / spread,
+        np.divide(differs, error, out=np.zeros_like(differs), where=error > 0),
+    )
+
+
+def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
+    """Expected correlation of each map with the group's, with its 95 % interval.
+
+    One is found if the release tells something beside the template, and the map is expected to
+    agree. Of a template whose own strength noise hides, nothing is told.
+    """
+    hidden = found.strengths <= SURE * found.deviation
+    told = []
+    for low, value, high, kept, gone in zip(*found.expected, found.kept, hidden, strict=True):
+        state = "found" if kept > 0 and value >= least else "not found"
+        told.append(Finding(value, low, high, "not told" if gone else state))  # type: ignore[arg-type]
+    return tuple(told)
+
+
+def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[str, ImageSet]:
+    labels = tuple(f"network {number}" for number in range(1, len(told) + 1))
+    sure = tuple(each.state == "found" for each in told)
+    return {
+        "networks": ImageSet(
+            painted.maps,
+            "Map of a network between template and release, in standard deviations over the "
+            f"brain; coloured from {DRAWN:g} on where it is also {SURE:g} standard errors from "
+            "zero.",
+            labels,
+            suffix="components",
+            fine=fine,
+            found=sure,
+            accuracy=told,
+            threshold=np.maximum(DRAWN, SURE * painted.errors),
+        ),
+        "z": ImageSet(
+            painted.scores,
+            "What was released of a network beside its template, over its standard error.",
+            labels,
+            entities={"stat": "z"},
+            units="z",
+            fine=fine,
+            found=sure,
+            accuracy=told,
+            drawn=False,
+            threshold=SURE,
+        ),
+        "errors": ImageSet(
+            painted.errors,
+            "Standard error of each voxel of the networks' maps; where a map is its template, how "
+            "far the group's may be from it.",
+            labels,
+            entities={"stat": "stderr"},
+            fine=fine,
+            found=sure,
+            drawn=False,
+        ),
+    }
+
+
+def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
+    words = {"found": "found", "not found": "not found", "not told": "not told"}
+    rows = [
+        (number, each, float(kept), words[each.state] if kept > 0 or not each.told else ONLY)
+        for number, (each, kept) in enumerate(zip(told, found.kept, strict=True), start=1)
+    ]
+    return Table(
+        "How well each map is expected to agree with the mean of many more persons' maps, at the "
+        "basis's resolution, and how much of what was released beside its template is believed. "
+        f"'{ONLY}': the release tells nothing beyond the template. Not found: below {least:g}.",
+        ("network", "expected correlation", "believed", "state"),
+        tuple(rows),
+    )
+
+
+def _connections(
+    release: Release, parameters: TemplateNetworksParameters, shape: Shape
+) -> tuple[Finding, ...]:
+    """Correlation of every two networks' courses, with intervals that hold for all together.
+
+    The choice of persons counts with the most that the clipping bound leaves to it.
+    """
+    values, noise = release.values, release.deviation
+    size, limit = len(values), connectivity_bound(parameters, shape).norm
+    own = max(float(values @ values) - size * noise**2, 0.0)
+    between = max(limit**2 - own, 0.0) / size / sum(shape.units)
+    error = float(np.hypot(noise, np.sqrt(between)))
+    reach = float(norm.isf(_FALSE / 2.0 / size)) * error
+    if error > _MOST_ERROR:
+        return (Finding(),) * size
+    return tuple(
+        Finding(
+            float(np.tanh(value)),
+            float(np.tanh(value - reach)),
+            float(np.tanh(value + reach)),
+            "found" if abs(value) > reach else "not found",
+        )
+        for value in values
+    )
+
+
+def _square(values: Array, size: int) -> Array:
+    """Symmetric matrix of zero diagonal with the values above it, row by row."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size, 1)] = values
+    return matrix + matrix.T
+
+
+def _matrix(found: tuple[Finding, ...], size: int) -> Table:
+    rows, columns = np.triu_indices(size, 1)
+    cells = {(int(r), int(c)): each for r, c, each in zip(rows, columns, found, strict=True)}
+    table = [
+        (first + 1, *(_cell(cells, first, other) for other in range(size))) for first in range(size)
+    ]
+    return Table(
+        "Mean correlation of every two networks' courses, by way of Fisher's z, with intervals "
+        "that hold for all of them together in 95 of 100 studies; persons with more connectivity "
+        "than the bound are scaled down.",
+        ("network", *(str(number) for number in range(1, size + 1))),
+        tuple(table),
+    )
+
+
+def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Finding | str:
+    if first == other:
+        return "–"
+    return cells[min(first, other), max(first, other)]
+
+
+def _numbers(
+    found: Shrunk, told: tuple[Finding, ...], parameters: TemplateNetworksParameters, shape: Shape
+) -> dict[str, float | int | str]:
+    cutoff = cutoff_planned(parameters, shape)
+    return {
+        "dimensions": len(found.deviations),
+        "cutoff": cutoff,
+        "resolved": resolved(cutoff),
+        "deviation": found.deviation,
+        "least": parameters.least,
+        "found": sum(each.state == "found" for each in told),
+        "template_only": int(np.count_nonzero(found.kept == 0)),
+    }
+
+
+def _headline(found: int, whole: int) -> str:
+    if not found:
+        return "Nothing was found beyond the templates."
+    if found == whole:
+        return f"Of all {count(found, 'network')} the release tells more than the templates."
+    return (
+        f"Of {found} of {count(whole, 'network')} the release tells more than the templates; of "
+        "the others it does not."
+    )

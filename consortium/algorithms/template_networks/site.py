@@ -1,0 +1,75 @@
+"""The site's half of networks by templates: its persons' maps, and how their networks go together.
+
+Sensitivity. A person's R maps are released together as one array M, each map of norm one or zero,
+so that ‖M‖ ≤ √R and ‖M − M'‖ ≤ 2√R: the mean over n persons moves by 2√R/n at the most. That is
+reached in the limit: a map is (a + z)/√(1 + ‖z‖²) for its template a and any z orthogonal to all
+templates (`kernels.dual_regression`), which tends to z/‖z‖ for a large z, and −z is another
+person's; two persons' maps may point apart, and the cone's √2 does not hold. Fisher's z of all
+R(R − 1)/2 correlations are clipped to the norm B, and move by 2B/n.
+
+Templates are signed with the study, and a site takes them from its own copy. Nothing of the proof
+rests on them, on the basis, or on how exactly a person's regression is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Places, Query, SiteData, Templates
+from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.query_arguments import number_argument, word_argument
+from consortium.errors import ProtocolError
+from consortium.kernels.dual_regression import fisher_connectivity, person_maps
+from consortium.kernels.projectors import GlobalSignal, reduce_series
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_vector, column_norms
+
+
+def mean_maps(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of their maps by dual regression, d·R entries, row by row."""
+    templates, people = _people(data, query)
+    total = np.zeros(templates.shape)
+    for series in people:
+        total += clip_vector(person_maps(series, templates), bound.norm)
+    return total.ravel() / len(data.lengths)
+
+
+def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of Fisher's z between their networks' courses, R(R - 1)/2 entries."""
+    templates, people = _people(data, query)
+    count = templates.shape[1]
+    total = np.zeros(count * (count - 1) // 2)
+    for series in people:
+        total += clip_vector(fisher_connectivity(series, templates), bound.norm)
+    return total / len(data.lengths)
+
+
+def in_basis(templates: Templates, places: Places | None, cutoff: float) -> Array:
+    """Templates as a study has them in its basis, each of norm one, or zero: d x R."""
+    values = np.asarray(templates.values, dtype=np.float64)
+    if cutoff and places is not None:
+        values = smooth_basis(places, cutoff).matrix.T @ values
+    norms = column_norms(values)
+    return np.asarray(values / np.where(norms > 0, norms, 1.0))
+
+
+def _people(data: SiteData, query: Query) -> tuple[Array, Iterator[Array]]:
+    """Templates, and each person's series in the basis."""
+    cutoff = number_argument(query, "cutoff")
+    word = cast("GlobalSignal", word_argument(query, "global_signal", "keep", "remove"))
+    places, templates = data.extent.places, data.extent.templates
+    if templates is None or (cutoff and places is None):
+        raise ProtocolError("The query's 'cutoff' or templates don't fit the study; discard it.")
+    basis = smooth_basis(places, cutoff).matrix if cutoff and places is not None else None
+
+    def series() -> Iterator[Array]:
+        narrow = basis
+        for block in data.blocks():
+            if narrow is not None and narrow.dtype != block.dtype:
+                narrow = narrow.astype(block.dtype)
+            yield reduce_series(block, narrow, word)
+
+    return in_basis(templates, places, cutoff), series()

@@ -1,0 +1,151 @@
+"""Between a template and a noisy release: what of each to believe, by the noise that is known.
+
+A map is released as y = θ + noise of deviation τ, and θ = s a + z for a template a of norm one and
+a deviation z orthogonal to all R templates (`dual_regression`). s has one coordinate and is taken
+as released; z has p = d − R, and is shrunk as James and Stein do: f w with f = 1 − (p − 2)τ²/‖w‖².
+Where ‖w‖² is no larger than noise alone makes it, f = 0 and the map is the template. So the error
+is that of the better of the two, or less: about pλ/(p + λ)·τ² for λ = ‖z‖²/τ², of which the
+template's is λτ² and the release's pτ².
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import orth
+from scipy.stats import chi2
+
+Array = NDArray[Any]
+
+FALSE_ALARM = 1e-4
+"""Of one map: chance that noise alone is taken for a deviation from its template."""
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Shrunk:
+    """Maps between their templates and what was released.
+
+    Parameters
+    ----------
+    strengths : array, shape (R,)
+        s, of the template in each map; 0 or more.
+    deviations : array, shape (d, R)
+        w, what was released beside all templates, noise and all.
+    kept : array, shape (R,)
+        f, the part of the deviation that is believed, 0 to 1; 0 for the template alone.
+    squares : array, shape (3, R)
+        ‖z‖²: low end of its 95 % interval, estimate, and high end.
+    span : array, shape (d, R)
+        Orthonormal basis of the templates.
+    deviation : float
+        τ.
+    """
+
+    strengths: Array
+    deviations: Array
+    kept: Array
+    squares: Array
+    span: Array
+    deviation: float
+
+    @property
+    def moved(self) -> Array:
+        """What is believed of the deviations: f w, shape (d, R)."""
+        return np.asarray(self.kept * self.deviations)
+
+    @property
+    def expected(self) -> Array:
+        """Expected correlation of each map with the truth, at the ends and within: (3, R)."""
+        own = np.square(self.strengths)
+        size = own + np.square(self.kept) * np.square(self.deviations).sum(axis=0)
+        whole = own + self.squares
+        top = own + self.kept * self.squares
+        product = np.sqrt(size * whole)
+        found = np.divide(top, product, out=np.zeros_like(top), where=product > 0)
+        return np.sort(np.clip(found, 0.0, 1.0), axis=0)
+
+    @property
+    def errors(self) -> Array:
+        """Standard error of a coordinate beside the templates, shape (R,).
+
+        Of a map that is its template alone, what the deviation may be at the most.
+        """
+        freedom = max(len(self.deviations) - self.deviations.shape[1], 1)
+        unknown = np.sqrt(self.squares[2] / freedom)
+        return np.where(self.kept > 0, self.deviation * np.sqrt(self.kept), unknown)
+
+
+def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
+    """Shrink every released map towards its template.
+
+    Parameters
+    ----------
+    released, templates : array, shape (d, R)
+        Templates have norm one and are independent; d is R + 3 or more.
+    deviation : float
+        τ, of every entry of the release.
+    """
+    span = orth(templates)
+    beside = released - span @ (span.T @ released)
+    strengths = np.maximum(np.einsum("ij,ij->j", templates, released), 0.0)
+    freedom = released.shape[0] - released.shape[1]
+    squares, noise = np.square(beside).sum(axis=0), deviation**2
+    believed = squares > noise * chi2.isf(FALSE_ALARM, freedom)
+    least = np.where(believed, squares, 1.0)
+    kept = np.where(believed, np.maximum(1.0 - (freedom - 2) * noise / least, 0.0), 0.0)
+    own = np.maximum(squares - freedom * noise, 0.0)
+    spread = _NORMAL_95 * deviation * np.sqrt(2.0 * freedom * noise + 4.0 * own)
+    ends = np.maximum(np.stack([own - spread, own, own + spread]), 0.0)
+    return Shrunk(strengths, beside, kept, ends, span, deviation)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A group's map beside its template, within a basis, and the noise of its release.
+
+    Parameters
+    ----------
+    freedom : int
+        p, dimensions of the basis beside the templates.
+    deviation : float
+        τ.
+    strength : float
+        ‖θ‖, norm of the group's map.
+    agreement : float
+        Its correlation with the template.
+    """
+
+    freedom: int
+    deviation: float
+    strength: float
+    agreement: float
+
+    @property
+    def beside(self) -> float:
+        """‖z‖²."""
+        return self.strength**2 * (1.0 - self.agreement**2)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the deviation is more likely than not to stand out of the noise."""
+        noise = self.deviation**2
+        limit = float(chi2.isf(FALSE_ALARM, self.freedom)) - self.freedom
+        return self.beside > noise * limit
+
+    @property
+    def captured(self) -> float:
+        """Part of the squared norm of the group's map that comes out, 0 to 1."""
+        if not self.is_told:
+            return self.agreement**2
+        kept = self.beside / (self.beside + self.freedom * self.deviation**2)
+        return self.agreement**2 + kept * (1.0 - self.agreement**2)
+
+    @property
+    def expected(self) -> float:
+        """Correlation of the shrunk map with the group's."""
+        return math.sqrt(self.captured)

@@ -1,0 +1,320 @@
+"""Networks by templates: what persons have beside public maps is told, and only that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Places, Query, Release, Templates
+from consortium.algorithms.template_networks.plan import cutoff_planned, deviation_of
+from consortium.errors import ProtocolError, StudyError
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.plan import count_rounds, make_plan
+from tests.support.cases import SITES, drive, make_study, shape_of
+
+NETWORKS_BY_TEMPLATES = REGISTRY["template_networks"]
+EDGE, RADIUS, SPOT = 8.0, 48.0, 12.0
+
+
+def ball(edge):
+    steps = np.arange(-RADIUS, RADIUS + edge / 2, edge)
+    places = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    return places[np.linalg.norm(places, axis=1) <= RADIUS]
+
+
+VOXELS, FINE = ball(EDGE), ball(5.0)
+PLACES = Places(VOXELS, EDGE**3, FINE)
+CENTRES = 26.0 * np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]])
+NETWORKS = len(CENTRES)
+
+
+def maps_at(places, shift=0.0):
+    """Spots, each moved by so many mm."""
+    moved = CENTRES + shift * np.array([0.0, 0.6, 0.8])
+    return np.exp(-0.5 * np.sum((places[:, None] - moved) ** 2, axis=2) / SPOT**2)
+
+
+def templates(shift=0.0):
+    return Templates(
+        maps_at(VOXELS, shift).astype(np.float32), maps_at(FINE, shift).astype(np.float32)
+    )
+
+
+def make_brains(given, *, persons=40, amplitude=1.0, seed=0, volumes=40):
+    """Four sites whose persons have networks without a shift; the first two go together."""
+    generator, maps = np.random.default_rng(seed), amplitude * maps_at(VOXELS)
+    mixing = np.eye(NETWORKS)
+    mixing[1, 0] = 0.8
+    return [
+        ArrayData(
+            [
+                (
+                    maps @ mixing @ generator.standard_normal((NETWORKS, volumes))
+                    + 0.5 * generator.standard_normal((len(VOXELS), volumes))
+                ).astype(np.float32)
+                for _ in range(persons)
+            ],
+            places=PLACES,
+            templates=given,
+        )
+        for _ in SITES
+    ]
+
+
+def study(epsilon=8.0, **analysis):
+    return make_study(
+        "template_networks", {"templates": "maps.nii.gz", **analysis}, epsilon=epsilon
+    )
+
+
+def answer(values, deviation, seed, parameters, shape):
+    """The result of noiseless releases with noise of so large a deviation."""
+    generator, run = np.random.default_rng(seed), NETWORKS_BY_TEMPLATES.run(parameters, shape)
+    next(run)
+    for each in values:
+        noise = deviation * generator.standard_normal(len(each))
+        try:
+            run.send(Release(each + noise, deviation, (0, 1, 2, 3)))
+        except StopIteration as stop:
+            return stop.value
+    raise AssertionError("it asks for what is not there")
+
+
+def noiseless(sites, parameters):
+    return [release.values for release in drive(NETWORKS_BY_TEMPLATES, parameters, sites)[1]]
+
+
+def correlations(found, truth):
+    return np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(found.T, truth.T, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    """Templates 14 mm off the persons' networks."""
+    return make_brains(templates(14.0))
+
+
+@pytest.fixture(scope="module")
+def fitting():
+    return make_brains(templates())
+
+
+def test_maps_come_closer_to_the_persons_networks_than_their_templates(shifted):
+    result = Simulation(study(), shifted, 0).run()
+    before = correlations(maps_at(FINE, 14.0), maps_at(FINE))
+    after = correlations(result.arrays["maps"], maps_at(FINE))
+    assert result.arrays["maps"].shape == (len(FINE), NETWORKS)
+    assert (after > before + 0.05).all()
+    assert result.numbers["found"] == NETWORKS
+    assert result.captions.found
+    assert all(result.images[name].fine for name in ("networks", "z", "errors"))
+    assert np.abs(result.arrays["z"]).max() > 5
+
+
+def test_where_templates_are_right_nothing_is_found_beyond_them(fitting):
+    parameters = study(anyway=True).analysis
+    values, shape = noiseless(fitting, parameters), shape_of(fitting)
+    for seed in range(10):
+        result = answer(values, 0.01, seed, parameters, shape)
+        assert result.numbers["found"] == 0
+        assert result.numbers["template_only"] == NETWORKS
+        assert result.captions.headline == "Nothing was found beyond the templates."
+        assert not any(any(images.found) for images in result.images.values())
+        states = [row[-1] for row in result.tables["templates"].rows]
+        assert states == ["template only"] * NETWORKS
+        told = correlations(result.arrays["maps"], maps_at(FINE))
+        assert told == pytest.approx(np.ones(NETWORKS), abs=1e-3)
+
+
+def test_persons_without_networks_show_nothing_but_the_templates():
+    sites = make_brains(templates(14.0), amplitude=0.0)
+    parameters = study(anyway=True).analysis
+    values, shape = noiseless(sites, parameters), shape_of(sites)
+    for deviation in (0.0, 0.002, 0.02):
+        result = answer(values, deviation, 1, parameters, shape)
+        assert result.numbers["found"] == 0
+        assert not result.captions.found
+
+
+def test_noise_alone_finds_nothing_and_tells_no_number(shifted):
+    parameters, shape = study(anyway=True).analysis, shape_of(shifted)
+    values = [0.0 * each for each in noiseless(shifted, parameters)]
+    for seed in range(20):
+        result = answer(values, 0.5, seed, parameters, shape)
+        assert result.numbers["found"] == 0
+        assert result.numbers["connections"] == 0
+        cells = [row[1] for row in result.tables["templates"].rows]
+        assert not any(cell.told for cell in cells)
+        assert not any(
+            getattr(cell, "told", False)
+            for row in result.tables["connectivity"].rows
+            for cell in row
+        )
+
+
+def test_expected_correlation_is_with_the_mean_map_that_is_released(shifted):
+    parameters, shape = study(anyway=True, cutoff=36.0).analysis, shape_of(shifted)
+    values = noiseless(shifted, parameters)
+    truth = values[0].reshape(-1, NETWORKS)
+    expected, true = [], []
+    for seed in range(20):
+        result = answer(values, 0.01, seed, parameters, shape)
+        weights = result.arrays["weights"]
+        expected.append(result.arrays["expected"])
+        true.append(
+            np.sum(weights * truth, axis=0)
+            / np.linalg.norm(weights, axis=0)
+            / np.linalg.norm(truth, axis=0)
+        )
+    assert np.mean(expected) == pytest.approx(np.mean(true), abs=0.02)
+
+
+def test_z_of_a_voxel_that_differs_in_nothing_is_standard_normal(fitting):
+    parameters, shape = study(anyway=True, cutoff=36.0).analysis, shape_of(fitting)
+    values = noiseless(fitting, parameters)
+    told = [answer(values, 0.02, seed, parameters, shape).arrays["z"] for seed in range(10)]
+    assert np.std(told) == pytest.approx(1.0, abs=0.1)
+
+
+def test_networks_that_go_together_are_told_with_an_interval(fitting):
+    result = Simulation(study(), fitting, 0).run()
+    rows = result.tables["connectivity"].rows
+    together = rows[0][2]
+    assert together.state == "found"
+    assert together.low < 0.8 / np.sqrt(1.64) < together.high
+    assert rows[0][1] == "–"
+    assert rows[0][2] == rows[1][1]
+    others = [rows[a][b + 1] for a in range(NETWORKS) for b in range(a) if (a, b) != (1, 0)]
+    assert [cell.state for cell in others] == ["not found"] * len(others)
+    assert result.arrays["connectivity"] == pytest.approx(result.arrays["connectivity"].T)
+    alone = Simulation(study(connectivity=False), fitting, 0).run()
+    assert "connectivity" not in alone.tables
+
+
+def test_the_planned_releases_share_the_budget_and_their_bounds_are_exact(shifted):
+    plan = make_plan(study(), shape_of(shifted))
+    maps, connectivity = (stage.release for stage in plan.stages)
+    assert maps.share + connectivity.share == pytest.approx(1.0)
+    assert maps.bound.spread == 2.0 * np.sqrt(NETWORKS)
+    assert connectivity.entries == NETWORKS * (NETWORKS - 1) // 2
+    found = deviation_of(study().analysis, plan.shape)
+    assert found == pytest.approx(plan.stages[0].mechanism.noise.aggregate(), rel=1e-3)
+    assert plan.epsilon <= 8.0 * (1 + 1e-9)
+    assert count_rounds(study(), shifted[0].extent) == plan.rounds == 2
+    assert count_rounds(study(connectivity=False), shifted[0].extent) == 1
+
+
+def test_two_persons_whose_maps_point_apart_reach_the_sensitivity():
+    # One network's course with a far stronger pattern beside the template, of either sign.
+    shape = Templates(np.eye(6, 1, dtype=np.float32))
+    wave = np.sin(np.arange(20.0))
+    query = Query("maps", "template_maps", {"cutoff": 0.0, "global_signal": "keep"})
+    (planned, *_) = NETWORKS_BY_TEMPLATES.releases(
+        study(connectivity=False).analysis,
+        shape_of([ArrayData([np.zeros((6, 20))], templates=shape)]),
+    )
+    told = []
+    for sign in (-1.0, 1.0):
+        person = np.outer([1e-6, sign, 0, 0, 0, 0], wave)
+        site = ArrayData([person], templates=shape)
+        told.append(NETWORKS_BY_TEMPLATES.statistics["template_maps"](site, query, planned.bound))
+    moved = np.linalg.norm(told[1] - told[0])
+    assert 0.999 <= moved / planned.bound.sensitivity(1) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("statistic", ["template_maps", "template_connectivity"])
+@pytest.mark.parametrize("seed", range(40))
+def test_no_template_of_any_scale_moves_a_statistic_further(statistic, seed):
+    # A site computes with its own signed copy; the bound holds whatever stands in it.
+    generator = np.random.default_rng(seed)
+    local = NETWORKS_BY_TEMPLATES.statistics[statistic]
+    norm = float(10.0 ** generator.uniform(-3, 2))
+    bound = replace(
+        NETWORKS_BY_TEMPLATES.releases(
+            study(anyway=True).analysis, shape_of(make_brains(templates(), persons=1))
+        )[0].bound,
+        norm=norm,
+    )
+
+    def wild(rows, columns):
+        scales = 10.0 ** generator.uniform(-300, 300, (rows, 1 if seed % 2 else columns))
+        return scales * generator.standard_normal((rows, columns))
+
+    with np.errstate(all="ignore"):
+        given = Templates(wild(6, 3))
+        arguments = {"cutoff": 0.0, "global_signal": ("keep", "remove")[seed % 2]}
+        query, told = Query("stage", statistic, arguments), []
+        for _ in range(2):
+            site = ArrayData([wild(6, 9)], templates=given)
+            told.append(local(site, query, bound))
+        assert np.isfinite(told).all()
+        assert np.linalg.norm(told[1] - told[0]) <= bound.sensitivity(1) * (1 + 1e-9)
+
+
+def told(asked, shape):
+    return [line for (line,) in NETWORKS_BY_TEMPLATES.foretell(asked.analysis, shape).rows]
+
+
+def test_a_hopeless_study_is_refused_with_what_would_be_enough(shifted):
+    shape = shape_of(shifted)
+    with pytest.raises(StudyError, match=r"persons would be enough.*analysis\.anyway") as caught:
+        make_plan(study(0.1), shape)
+    plan = make_plan(study(0.1, anyway=True), shape)
+    assert any(line.startswith("Warning") for line in told(study(0.1), plan.shape))
+    persons = int(str(caught.value).split("; about ")[1].split()[0].replace(",", ""))
+    enough = -(-persons // 4)
+    make_plan(study(0.1), replace(shape, subjects=(enough,) * 4, samples=(enough * 40,) * 4))
+
+
+def test_a_forecast_says_resolution_agreement_and_the_error_of_connections(shifted):
+    asked = study()
+    lines = told(asked, make_plan(asked, shape_of(shifted)).shape)
+    assert "waves longer than" in lines[0]
+    assert "is expected to become a map" in lines[1]
+    assert "standard error" in lines[2]
+
+
+def test_the_plan_grows_finer_with_epsilon(shifted):
+    def cutoff(epsilon):
+        asked = study(epsilon)
+        return cutoff_planned(asked.analysis, make_plan(asked, shape_of(shifted)).shape)
+
+    assert cutoff(4.0) > cutoff(64.0)
+
+
+ALIKE = Templates(np.repeat(maps_at(VOXELS)[:, :1], 2, axis=1) + 0.001 * maps_at(VOXELS)[:, :2])
+NEEDLES = Templates(np.indices((1, len(VOXELS)))[1][0][:, None] % 2 * 2.0 - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "analysis", "words"),
+    [
+        (None, {}, "name their file"),
+        (ALIKE, {}, "depend on each other.* 1 and 2"),
+        (templates(), {"cutoff": 5.0}, "too short"),
+        (Templates(np.random.default_rng(0).standard_normal((len(VOXELS), 45))), {}, "40 volumes"),
+        (NEEDLES, {"cutoff": 90.0}, "show nothing of template 1"),
+        (templates(), {"cutoff": 110.0}, "leave nothing to tell"),
+    ],
+)
+def test_templates_that_can_t_be_used_are_refused(shifted, given, analysis, words):
+    shape = replace(shape_of(shifted), templates=given)
+    with pytest.raises(StudyError, match=words):
+        NETWORKS_BY_TEMPLATES.releases(study(**analysis).analysis, shape)
+
+
+def test_only_persons_are_its_unit(shifted):
+    shape = replace(shape_of(shifted), unit="timepoint")
+    with pytest.raises(StudyError, match="set unit: subject"):
+        NETWORKS_BY_TEMPLATES.releases(study().analysis, shape)
+
+
+@pytest.mark.parametrize("change", [{"global_signal": "x"}, {"cutoff": np.nan}, {"cutoff": -1.0}])
+def test_a_question_that_nobody_asks_is_refused(shifted, change):
+    arguments = {"cutoff": 40.0, "global_signal": "keep", **change}
+    local = NETWORKS_BY_TEMPLATES.statistics["template_maps"]
+    bound = NETWORKS_BY_TEMPLATES.releases(study().analysis, shape_of(shifted))[0].bound
+    with pytest.raises(ProtocolError, match="discard"):
+        local(shifted[0], Query("maps", "template_maps", arguments), bound)
