@@ -8,7 +8,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from consortium.coordinator.demo.prepare import CUBE
+from consortium.coordinator.demo.one_study import CUBE
 from consortium.coordinator.simulate import simulate_study
 from consortium.space.grid import template_grid
 from consortium.synthetic.bids import Recipe, make_consortium
