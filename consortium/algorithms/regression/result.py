@@ -127,7 +127,10 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     if not model.least_squares:
         return Finding(state="not told")
     first, second = sorted(model.shift + model.most * end for end in (low, high))
-    return Finding(model.shift + model.most * value, first, second)
+    apart = first > 0 or second < 0
+    return Finding(
+        model.shift + model.most * value, first, second, "found" if apart else "not found"
+    )
 
 
 def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
@@ -181,7 +184,8 @@ def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[
     if told.constants:
         names = _constant_names(shape, len(told.constants))
         tables["constants"] = Table(
-            f"Constants of the model, with {percent} % intervals.",
+            f"Constants of the model, with {percent} % intervals, each of which is apart from 0, or "
+            "not, by itself.",
             ("of", "constant"),
             tuple(zip(names, told.constants, strict=True)),
         )
