@@ -365,8 +365,8 @@ def _headline(accuracy: Finding, above: Finding) -> str:
     if accuracy.state != "found":
         return (
             "The network was not found to tell persons better than the largest class does; at this "
-            f"ε and number of persons less than {percent(above.high - above.value)} more would not "
-            "be seen."
+            f"ε and number of persons an advantage below {percent(above.high - above.value)} of "
+            "them would not be seen."
         )
     return (
         f"The network tells {percent(accuracy.value)} of persons who trained nothing rightly, more "
