@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.findings import Finding, State
 from consortium.formatting import number
@@ -120,7 +120,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
         of each feature with the variate; ``correlations`` and ``found`` (K), 0 for what is not
         told.
     """
-    parameters, shape = plan.parameters, plan.shape
+    parameters = plan.parameters
     centred = _centred(release, plan)
     solved = _solve(centred.covariance, views, release.deviation, plan)
     law = _law(centred, solved, plan, release.deviation)

@@ -184,8 +184,8 @@ def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[
     if told.constants:
         names = _constant_names(shape, len(told.constants))
         tables["constants"] = Table(
-            f"Constants of the model, with {percent} % intervals, each of which is apart from 0, or "
-            "not, by itself.",
+            f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
+            "from 0, or not.",
             ("of", "constant"),
             tuple(zip(names, told.constants, strict=True)),
         )
