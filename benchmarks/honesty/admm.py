@@ -25,9 +25,10 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
         odds = level + (EFFECT * table[0] if cell.effect else 0.0)
         label = np.where(rng.random(table.shape[1]) < 1 / (1 + np.exp(-odds)), 1.0, -1.0)
         tables.append(np.vstack([SCALE * table, label]))
-    told, pooled = (_found(tables, epsilon, rng) for epsilon in (cell.epsilon, None))
+    told = _found(tables, cell.epsilon, rng)
     if not cell.effect:
         return Outcome((), bool(told.any()), 0, 0, 0)
+    pooled = _found(tables, None, rng)
     return Outcome((), bool(told[1:].any()), int(told[0]), 1, int(pooled[0]))
 
 

@@ -17,7 +17,7 @@ from consortium.privacy.clipping import clip_columns
 
 ENTRIES, TRUE, EFFECT = 30, 3, 0.5
 SCALE, BOUND = 0.1, 0.6  # the bound is a little above the usual norm
-MANY = 10_000  # persons of a site, for the truth
+MANY = 40  # times as many persons, for the truth
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
@@ -26,19 +26,22 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     mean[:TRUE] = EFFECT * SCALE if cell.effect else 0.0
     law = scanners(cell, ENTRIES, rng)
     tables = [SCALE * table + mean for table in law.persons(cell.sizes, rng)]
-    many = [SCALE * table + mean for table in law.persons((MANY,) * cell.sites, rng)]
+    many = [
+        SCALE * table + mean for table in law.persons([MANY * size for size in cell.sizes], rng)
+    ]
     means = [clip_columns(table, BOUND).mean(axis=1) for table in many]
     truth = np.average(means, axis=0, weights=cell.sizes)
-    told, pooled = (_told(tables, epsilon, rng) for epsilon in (cell.epsilon, None))
+    told = _told(tables, cell.epsilon, rng)
     covered = tuple(each.low <= true <= each.high for each, true in zip(told, truth, strict=True))
     effects = mean[:, 0] if cell.data != "sites" else truth
     wrong = [
         each.state == "found" and each.value * effect <= 0
         for each, effect in zip(told, effects, strict=True)
     ]
-    right, without = (sum(each.state == "found" for each in x[:TRUE]) for x in (told, pooled))
     if not cell.effect:
         return Outcome(covered, any(wrong), 0, 0, 0)
+    pooled = _told(tables, None, rng)
+    right, without = (sum(each.state == "found" for each in x[:TRUE]) for x in (told, pooled))
     return Outcome(covered, any(wrong), right, TRUE, without)
 
 

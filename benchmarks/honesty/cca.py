@@ -25,12 +25,16 @@ def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
     sites = [Persons(_table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
     asked = {"pairs": 2, "bounds": {"x": 1.0, "y": 1.0}, **analysis}
     private = findings(answer("cca", asked, sites, cell.epsilon, rng))
-    pooled = findings(answer("cca", asked, sites, None, rng))
     truth = (link, 0.0)
     both = list(zip(private, truth, strict=True))
+    covered = tuple(bool(f.low <= r <= f.high) for f, r in both if f.bounded)
+    wrong = any(f.state == "found" and not r for f, r in both)
+    if not cell.effect:
+        return Outcome(covered, wrong, 0, 0, 0)
+    pooled = findings(answer("cca", asked, sites, None, rng))
     return Outcome(
-        tuple(bool(f.low <= r <= f.high) for f, r in both if f.bounded),
-        any(f.state == "found" and not r for f, r in both),
+        covered,
+        wrong,
         sum(f.state == "found" for f, r in both if r),
         int(cell.effect),
         sum(f.state == "found" for f, r in zip(pooled, truth, strict=True) if r),

@@ -19,15 +19,14 @@ FALSE = 0.5
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     """A network found is false if it agrees with none."""
     sites = made_sites(cell, rng)
-    told, pooled = (
-        answer("group_ica", ANALYSIS, sites, epsilon, rng) for epsilon in (cell.epsilon, None)
-    )
+    told = answer("group_ica", ANALYSIS, sites, cell.epsilon, rng)
     true = agreement(told.arrays["maps"])
     images = told.images.get("components")
     expected = images.accuracy if images else ()
     seen = [k for k, each in enumerate(expected) if each.state == "found"]
     if not cell.effect:
         return Outcome((), bool(seen), 0, 0, 0)
+    pooled = answer("group_ica", ANALYSIS, sites, None, rng)
     right = sum(bool(true[k] >= FALSE) for k in seen)
     wrong = any(true[k] < FALSE for k in seen)
     return Outcome((), wrong, right, NETWORKS, _count(pooled))

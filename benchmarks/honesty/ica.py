@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.network_data import NETWORKS, made_sites
 from benchmarks.honesty.running import answer
+from consortium.algorithms.base import Result
 
 ANALYSIS = {"components": NETWORKS, "rounds": 5, "pca_bound": 0.5, "score": "tanh"}
 
@@ -14,10 +15,11 @@ ANALYSIS = {"components": NETWORKS, "rounds": 5, "pca_bound": 0.5, "score": "tan
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     """Components found of as many as there are networks."""
     sites = made_sites(cell, rng)
-    told, pooled = (
-        int(answer("ica", ANALYSIS, sites, epsilon, rng).numbers["found"])
-        for epsilon in (cell.epsilon, None)
-    )
+    told = _count(answer("ica", ANALYSIS, sites, cell.epsilon, rng))
     if not cell.effect:
         return Outcome((), told > 0, 0, 0, 0)
-    return Outcome((), False, told, NETWORKS, pooled)
+    return Outcome((), False, told, NETWORKS, _count(answer("ica", ANALYSIS, sites, None, rng)))
+
+
+def _count(result: Result) -> int:
+    return int(result.numbers["found"])

@@ -23,21 +23,17 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     levels = rng.standard_normal(len(made)) if cell.data == "sites" else np.zeros(len(made))
     sites = [Persons(_table(x, weight, b, rng), VIEWS) for x, b in zip(made, levels, strict=True)]
     private = answer("network", ASKED, sites, cell.epsilon, rng)
-    pooled = answer("network", ASKED, sites, None, rng)
-    told, better = _told(private), _told(pooled)
+    told = _told(private)
     parts = zip(made, levels, strict=True)
     fresh = np.hstack([_table(np.repeat(x, NEW, axis=1), weight, b, rng) for x, b in parts])
     truth = _accuracy(private, fresh)
     found = told.state == "found"
     # Sites that differ in how many are ill, and in scanner, can be told by the scanner.
-    nothing = not cell.effect and truth <= _largest(fresh)
-    return Outcome(
-        (bool(told.low <= truth <= told.high),) if told.bounded else (),
-        found and nothing,
-        int(found and cell.effect),
-        int(cell.effect),
-        int(better.state == "found" and cell.effect),
-    )
+    covered = (bool(told.low <= truth <= told.high),) if told.bounded else ()
+    if not cell.effect:
+        return Outcome(covered, found and truth <= _largest(fresh), 0, 0, 0)
+    better = _told(answer("network", ASKED, sites, None, rng))
+    return Outcome(covered, False, int(found), 1, int(better.state == "found"))
 
 
 def _told(result: Result) -> Finding:

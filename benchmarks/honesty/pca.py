@@ -34,7 +34,6 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
         sites.append(ArrayData(blocks))
     whole = np.mean([scaled(block) for site in sites for block in site.blocks()], axis=0)
     told = answer("pca", {"components": SIZE, "bound": BOUND}, sites, cell.epsilon, rng)
-    pooled = answer("pca", {"components": SIZE, "bound": BOUND}, sites, None, rng)
     covered = tuple(
         share.low <= vector @ whole @ vector / np.trace(whole) <= share.high
         for share, vector in zip(told.shares, told.arrays["basis"].T, strict=True)
@@ -43,6 +42,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     found = int(told.numbers["found"])
     if not cell.effect:
         return Outcome(covered, found > 0, 0, 0, 0)
+    pooled = answer("pca", {"components": SIZE, "bound": BOUND}, sites, None, rng)
     return Outcome(covered, found > TRUE, _seen(told, truth), TRUE, _seen(pooled, truth))
 
 

@@ -35,12 +35,15 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
         float(np.sum((means[s] - means[0]) ** 2)) if s in apart else 0.0
         for s in range(1, cell.sites)
     ]
-    told, pooled = (_rows(tables, epsilon, rng) for epsilon in (cell.epsilon, None))
+    told = _rows(tables, cell.epsilon, rng)
     covered = tuple(
         d.low <= true <= d.high if d.told else true <= most
         for (d, most), true in zip(told, truth, strict=True)
     )
     wrong = any(d.told and true == 0 for (d, _), true in zip(told, truth, strict=True))
+    if not cell.effect and cell.data != "sites":
+        return Outcome(covered, wrong, 0, 0, 0)
+    pooled = _rows(tables, None, rng)
     right, without = (
         sum(d.told for (d, _), true in zip(x, truth, strict=True) if true) for x in (told, pooled)
     )

@@ -21,10 +21,10 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
         kinds = rng.choice(KINDS, size=table.shape[1], p=(0.5, 0.3, 0.2))
         middle = centres[:, kinds] if cell.effect else centres.mean(axis=1, keepdims=True)
         tables.append(middle + SPREAD * table)
-    found, pooled = (_found(tables, epsilon, rng) for epsilon in (cell.epsilon, None))
+    found = _found(tables, cell.epsilon, rng)
     if not cell.effect:
         return Outcome((), found > 0, 0, 0, 0)
-    return Outcome((), False, found, KINDS, pooled)
+    return Outcome((), False, found, KINDS, _found(tables, None, rng))
 
 
 def _found(tables: list[Array], epsilon: float | None, rng: np.random.Generator) -> int:

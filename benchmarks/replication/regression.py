@@ -47,7 +47,7 @@ def ours(
         delta=delta,
         generator=generator,
     )
-    return result.arrays["coefficients"][:-1, 0]
+    return result.arrays["predictor"][:-1, 0]
 
 
 def published(x: Array, y: Array, epsilon: float, delta: float, g: np.random.Generator) -> Array:

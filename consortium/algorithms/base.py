@@ -11,6 +11,7 @@ Examples
 A whole analysis: the share of persons whose first entry is positive. A site's half is given the
 planned bound, and answers with a mean over its persons, none of whom counts for more.
 
+>>> import numpy as np
 >>> from consortium.frozen_model import FrozenModel
 >>> def positive(data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)

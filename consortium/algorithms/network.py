@@ -351,7 +351,7 @@ def _result(
     )
     words = Captions(
         "unit",
-        _headline(told[0]),
+        _headline(*told),
         "Weight of each entry in a unit of the first layer; no weight has an interval.",
         found=found,
     )
@@ -359,11 +359,15 @@ def _result(
     return Result(arrays, numbers, loadings="first_layer", tables=tables, captions=words)
 
 
-def _headline(accuracy: Finding) -> str:
+def _headline(accuracy: Finding, above: Finding) -> str:
     if not accuracy.told:
         return "Nothing can be told of the network's accuracy: the noise leaves none."
     if accuracy.state != "found":
-        return "The network was not found to tell persons better than the largest class does."
+        return (
+            "The network was not found to tell persons better than the largest class does; at this "
+            f"ε and number of persons an advantage below {percent(above.high - above.value)} of "
+            "them would not be seen."
+        )
     return (
         f"The network tells {percent(accuracy.value)} of persons who trained nothing rightly, more "
         "than the largest class has."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.findings import Finding, State
 from consortium.formatting import number
@@ -120,7 +120,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
         of each feature with the variate; ``correlations`` and ``found`` (K), 0 for what is not
         told.
     """
-    parameters, shape = plan.parameters, plan.shape
+    parameters = plan.parameters
     centred = _centred(release, plan)
     solved = _solve(centred.covariance, views, release.deviation, plan)
     law = _law(centred, solved, plan, release.deviation)
@@ -147,7 +147,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     tables = {"pairs": _pair_table(pairs, values, floor, plan)}
     if len(views) > 2 and many:
         tables["views"] = _view_table(solved, [view.name for view in views], many)
-    said = _words(pairs, floor, solved, shape)
+    said = _words(pairs, floor, solved, plan)
     return Result(arrays, numbers, loadings="patterns", tables=tables, captions=said)
 
 
@@ -260,16 +260,18 @@ def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
     return Table("Correlations of every two views, without intervals.", columns, tuple(rows))
 
 
-def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, shape: Shape) -> Captions:
+def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPlan) -> Captions:
     """Say how many pairs were found, or what would have been."""
     found = tuple(each.state == "found" for each in pairs)
-    many, names = sum(found), " and ".join(name for name, _ in shape.views)
+    many, names = sum(found), " and ".join(name for name, _ in plan.shape.views)
     least = min(floor / float(np.prod([s[0] for s in solved.sizes]) ** (2 / len(solved.sizes))), 1)
     if many:
         headline = (
             f"{many} of {len(pairs)} canonical pairs of {names} {'is' if many == 1 else 'are'} "
             "linked."
         )
+        if plan.places < len(plan.shape.units):
+            headline += " Differences between the sites may be what links them."
     elif least >= 1.0:
         headline = f"No link of {names} was found; at this ε and these numbers none would be."
     else:

@@ -22,6 +22,7 @@ from consortium.algorithms.regression.plan import constants, parts_of, release_w
 from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import Fit, NoisyMoment, noisy_moment
+from consortium.kernels.stabilized_squares import stabilized_squares
 
 _MEANING = (
     "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "
@@ -61,18 +62,25 @@ def read_moment(release: Release, parameters: RegressionParameters, shape: Shape
 def regression_result(
     parameters: RegressionParameters, shape: Shape, target: int, fit: Fit
 ) -> Result:
-    """Coefficients over all views' entries, 0 for the target, with tables of intervals."""
+    """Coefficients over all views' entries, 0 for the target, with tables of intervals.
+
+    ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
+    page and tables say nothing.
+    """
     told = tell(parameters, fit)
     values, low, high = (
         np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
         for end in ("value", "low", "high")
     )
     found = np.insert([f.state == "found" for f in told.coefficients], target, False)
+    model = model_of(parameters, fit, fit.explained(parameters.confidence))
+    predictor = np.insert(model.factor * stabilized_squares(fit.moment), target, 0.0)
     arrays = {
         "coefficients": values[:, None],
         "low": np.nan_to_num(low)[:, None],
         "high": np.nan_to_num(high)[:, None],
         "found": found[:, None],
+        "predictor": predictor[:, None],
         "intercept": np.array([f.value if f.told else 0.0 for f in told.constants]),
     }
     return Result(
@@ -119,7 +127,10 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
     if not model.least_squares:
         return Finding(state="not told")
     first, second = sorted(model.shift + model.most * end for end in (low, high))
-    return Finding(model.shift + model.most * value, first, second)
+    apart = first > 0 or second < 0
+    return Finding(
+        model.shift + model.most * value, first, second, "found" if apart else "not found"
+    )
 
 
 def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
@@ -173,7 +184,8 @@ def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[
     if told.constants:
         names = _constant_names(shape, len(told.constants))
         tables["constants"] = Table(
-            f"Constants of the model, with {percent} % intervals.",
+            f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
+            "from 0, or not.",
             ("of", "constant"),
             tuple(zip(names, told.constants, strict=True)),
         )

@@ -99,7 +99,7 @@ def summarize_result(
     if target is not None:
         numbers["mixture_distance"] = _told(_distance(found, weights - goal), floors)
     tables = {"sites": _table(parameters, found, target, weights, rows, floors)}
-    seen = sum(row.distance > floor for row, floor in zip(rows, floors, strict=True))
+    seen = sum(bool(row.distance > floor) for row, floor in zip(rows, floors, strict=True))
     numbers |= {"found": seen}
     headline = _headline(seen, len(rows), float(floors.max()))
     words = Captions("point", headline, "A made-up person of the summary.")

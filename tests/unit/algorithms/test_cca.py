@@ -212,10 +212,13 @@ def scanners(seed, site_constants):
 
 
 def test_differences_between_sites_link_nothing_with_constants_for_each():
-    apart = [scanners(seed, True).captions.found for seed in range(20)]
-    together = [scanners(seed, False).captions.found for seed in range(20)]
-    assert np.mean(apart) <= 0.15
-    assert np.mean(together) > 0.9
+    apart = [scanners(seed, True).captions for seed in range(20)]
+    together = [scanners(seed, False).captions for seed in range(20)]
+    assert np.mean([words.found for words in apart]) <= 0.15
+    assert np.mean([words.found for words in together]) > 0.9
+    for words in (*apart, *together):  # and the headline warns where there is none
+        warned = "Differences between the sites" in words.headline
+        assert warned == (words.found and words in together)
 
 
 def test_the_plan_decides_for_constants_where_their_noise_is_small():

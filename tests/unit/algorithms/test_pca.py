@@ -67,7 +67,6 @@ def test_noise_alone_reaches_the_noise_edge():
     assert result.arrays["eigenvalues"][0] == pytest.approx(result.numbers["noise_edge"], rel=0.05)
 
 
-@pytest.mark.parametrize("unit", ["subject", "timepoint"])
 def noisy(moment, deviation, seed):
     generator = np.random.default_rng(seed)
     packed = pack_symmetric(moment)
@@ -104,6 +103,7 @@ def test_captured_variance_is_freed_of_the_noise():
     assert np.mean(raw) > 0.05
 
 
+@pytest.mark.parametrize("unit", ["subject", "timepoint"])
 def test_power_finds_what_the_moment_finds(unit):
     sites = make_sites(unit, features=30, seed=5)
     for site in sites:  # a spectrum that falls, as a brain's does

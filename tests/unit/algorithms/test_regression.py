@@ -265,3 +265,14 @@ def test_views_that_don_t_fit_are_refused(analysis, views, message):
 def test_parameters_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(ValidationError, match=message):
         REGRESSION.Parameters.model_validate({"target": "y", "bound": 1.0, **wrong})
+
+
+def test_what_predicts_is_kept_where_nothing_is_told():
+    w, table = people(21)
+    quiet = fit(table)
+    assert explaining(quiet, "predictor") == pytest.approx(explaining(quiet), abs=1e-6)
+    loud = fit(table, mu=0.05, generator=np.random.default_rng(22))
+    assert not any(row[-1].told for row in loud.tables["coefficients"].rows)
+    predictor = explaining(loud, "predictor")
+    assert 0 < np.linalg.norm(predictor) < 2 * np.linalg.norm(w)
+    assert not explaining(loud).any()
