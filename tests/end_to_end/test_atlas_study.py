@@ -8,10 +8,6 @@ import pytest
 import yaml
 from rich.console import Console
 
-<<<<<<< HEAD
-=======
-from consortium.coordinator.demo.one_study import CUBE
->>>>>>> 6e35d921c030162192b8fff9e2d9d9ca8ae4f0d4
 from consortium.coordinator.simulate import simulate_study
 from consortium.space.grid import template_grid
 from consortium.synthetic.bids import Recipe, make_consortium

@@ -47,6 +47,10 @@ ONE_CONSTANT = (
     "All sites have one constant together: differences between sites that show in two views count "
     "as a link. Set analysis.site_constants to change it."
 )
+COSTLY = (
+    "With so few persons for this ε the noise of sites' means hides most links. With "
+    "analysis.site_constants: false more is seen, but differences between sites count as links."
+)
 _VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
 
 
@@ -95,11 +99,11 @@ class Cca:
         return cca_result(release, views, centre, plan)
 
     def remarks(self, parameters: CcaParameters, shape: Shape) -> tuple[str, ...]:
-        """Tell which constants the plan decided for, and what that means."""
-        places = CcaPlan(parameters, shape).places
-        if places > 1:
-            return (SITE_MEANS,)
-        if len(shape.units) > 1 and places:
+        """Tell which constants there are, what that means, and whether it costs power."""
+        plan = CcaPlan(parameters, shape)
+        if plan.places > 1:
+            return (SITE_MEANS, COSTLY) if plan.costly else (SITE_MEANS,)
+        if len(shape.units) > 1 and plan.places:
             return (ONE_CONSTANT,)
         return ()
 

@@ -51,11 +51,11 @@ class CcaParameters(FrozenModel):
         description="Constant in the stacked vector, over the bound of the rest: it tells what is "
         "left of the mean. With 0 the views are taken to have mean zero.",
     )
-    site_constants: bool | None = Field(
-        default=None,
+    site_constants: bool = Field(
+        default=True,
         description="Whether each site has a constant of its own, so that differences between "
-        "sites link nothing; noisy site means become public. By default where the noise of these "
-        "means costs no power, which the plan decides and says.",
+        "sites link nothing; noisy site means become public. In small studies the noise of these "
+        "means costs power, which the plan says.",
     )
     reduce: dict[str, int] = Field(
         default_factory=dict,

@@ -73,22 +73,31 @@ class CcaPlan:
 
     @cached_property
     def places(self) -> int:
-        """S, constants: one for each site, one for all, or none.
+        """S, constants: one for each site, one for all, or none."""
+        if not self.parameters.constant:
+            return 0
+        return len(self.shape.units) if self.parameters.site_constants else 1
+
+    @property
+    def costly(self) -> bool:
+        """Whether constants of sites more than double the noise of a link."""
+        return self.means_noise > 1.0
+
+    @property
+    def means_noise(self) -> float:
+        """What site means add to the noise variance of a link, over that variance.
 
         The noise ε of a site's mean is σ/(√2 c π), and Σ π ε εᵀ adds σ⁴/(4 c⁴) Σ 1/π² to the
-        variance σ²/2 of an entry between two views. Where it would more than double it, one
-        constant sees more, if the study does not say otherwise.
+        variance σ²/2 of an entry between two views.
         """
         parameters, sizes = self.parameters, np.array(self.shape.units, dtype=np.float64)
-        if not parameters.constant:
-            return 0
-        if parameters.site_constants is not None:
-            return len(sizes) if parameters.site_constants else 1
+        if self.places < 2:
+            return 0.0
         bound = Bound(1.0 + parameters.constant**2, cone=True)
         part = (1.0 - parameters.centre_share) * self._last_part
         noise = self.shape.noise * bound.sensitivity(int(sizes.sum())) / np.sqrt(part)
         whole = float(np.square(sizes.sum() / sizes).sum())
-        return len(sizes) if noise**2 * whole <= 2.0 * parameters.constant**4 else 1
+        return float(noise**2 * whole / (2.0 * parameters.constant**4))
 
     def parts(self, present: Sequence[int]) -> Array:
         """Parts of the persons that each constant is one for; of a site that is missing, none."""

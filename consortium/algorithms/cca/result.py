@@ -108,6 +108,10 @@ class _Solved:
         return np.asarray(np.clip(np.mean(found, axis=0), 0.0, 1.0))
 
 
+_NOISY = 0.35
+"""Part of a link's noise that site means may add before nothing is told of what was not seen."""
+
+
 def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: CcaPlan) -> Result:
     """Solve, and give everything in the features' own units.
 
@@ -128,7 +132,8 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     floor = law.floor(generator)
     values = solved.solution.correlations
     many = int(np.cumprod(values > floor).sum())
-    pairs = _findings(solved, law, many, generator)
+    bounded = many if plan.means_noise > _NOISY else many + 1
+    pairs = _findings(solved, law, many, bounded, generator)
     found = np.array([each.state == "found" for each in pairs])
     arrays = _in_features(solved, views, release.deviation)
     left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
@@ -199,14 +204,18 @@ def _turned(solution: Canonical, spectra: Sequence[Spectrum], views: Sequence[Sc
 
 
 def _findings(
-    solved: _Solved, law: CrossNoise, many: int, generator: np.random.Generator
+    solved: _Solved, law: CrossNoise, many: int, bounded: int, generator: np.random.Generator
 ) -> tuple[Finding, ...]:
-    """Correlation of each pair: an interval for those found and the next; nothing of others."""
+    """Correlation of each pair: an interval for those found and the next; nothing of others.
+
+    Not of the next, either, where site means are mostly noise: whitening is then too far from the
+    truth for a bound on what was not seen.
+    """
     values, correlations = solved.solution.correlations, solved.correlations
     present = min(len(each.variances) for each in solved.spectra)
     pairs = []
     for k in range(len(values)):
-        if k > many or k >= present:
+        if k >= min(bounded, present):
             pairs.append(Finding(state="not told"))
         elif len(solved.spectra) > 2:  # of a mean over pairs of views no interval is known
             pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="not told"))

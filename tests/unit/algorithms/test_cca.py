@@ -221,16 +221,18 @@ def test_differences_between_sites_link_nothing_with_constants_for_each():
         assert warned == (words.found and words in together)
 
 
-def test_the_plan_decides_for_constants_where_their_noise_is_small():
+def test_the_plan_says_where_constants_of_sites_cost_power():
     views, noise = (("x", 8), ("y", 5)), 8.0
-    for persons, expected in ((50, 1), (5000, 4)):
+    for persons, costly in ((50, True), (5000, False)):
         shape = Shape(13, (persons,) * 4, (persons,) * 4, "subject", views=views, noise=noise)
-        plan = CcaPlan(CCA.Parameters(pairs=1), shape)
-        assert plan.places == expected
-        (said,) = CCA.remarks(CCA.Parameters(pairs=1), shape)
-        assert ("become public" in said) == (expected == 4)
-        forced = CCA.Parameters(pairs=1, site_constants=expected == 1)
-        assert CcaPlan(forced, shape).places != expected
+        assert CcaPlan(CCA.Parameters(pairs=1), shape).places == 4
+        public, *more = CCA.remarks(CCA.Parameters(pairs=1), shape)
+        assert "become public" in public
+        assert [("more is seen" in said) for said in more] == [True] * costly
+        alike = CCA.Parameters(pairs=1, site_constants=False)
+        assert CcaPlan(alike, shape).places == 1
+        (said,) = CCA.remarks(alike, shape)
+        assert "count as a link" in said
 
 
 def test_the_first_release_makes_the_noise_matter_less():
