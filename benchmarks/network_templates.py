@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.network_people import EDGE, People, hard_people, plain_people
-from benchmarks.networks import FOUND, HARD, PLAIN, Pool, answer, extent, key, matched, plan
+from benchmarks.network_pool import FOUND, HARD, PLAIN, Pool, answer, extent, key, matched, plan
 from benchmarks.timing import show
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Release, Result, Templates

@@ -9,130 +9,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from benchmarks.network_people import EDGE, People, hard_people, places, plain_people
+from benchmarks.network_people import People, hard_people, plain_people
+from benchmarks.network_pool import (
+    FALSE,
+    FOUND,
+    HARD,
+    LARGE,
+    PLAIN,
+    Pool,
+    answer,
+    cosines,
+    key,
+    matched,
+    plan,
+    resolved,
+)
 from benchmarks.timing import show
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Extent, Release, Result
-from consortium.algorithms.group_ica.site import smooth_basis
-from consortium.kernels.moments import pack_symmetric
-from consortium.kernels.projectors import leading_directions, reduce_series
-from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import Study
-
-GROUP_ICA = REGISTRY["group_ica"]
-PLAIN, HARD = (100,) * 4, (150, 90, 60, 40, 25, 15, 10, 10)
-LARGE = (300, 200, 150, 120, 90, 65, 45, 30)
-FOUND, FALSE = 0.7, 0.5
-Key = tuple[float, int]
-"""Cut-off and K."""
-
-
-@lru_cache(maxsize=1)
-def extent() -> Extent:
-    """The voxels of all studies here."""
-    where = places()
-    return Extent(len(where.coordinates), 0, (), where)
-
-
-def plan(people: People, epsilon: float, **analysis: Any) -> Plan:
-    """The plan of a study over these hospitals, one of which may collude."""
-    privacy = {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1}
-    study = Study.model_validate(
-        {
-            "study": "networks",
-            "sites": [f"site-{number}" for number in range(len(people.sizes))],
-            "data": {"resolution": EDGE},
-            "privacy": privacy,
-            "algorithm": "group_ica",
-            "analysis": {"anyway": True, **analysis},
-        }
-    )
-    shape = extent().shape(people.sizes, tuple(80 * size for size in people.sizes), "subject")
-    return make_plan(study, shape)
-
-
-def key(made: Plan) -> Key:
-    """Which mean of projectors a study releases."""
-    fixed = made.stages[0].release.fixed
-    return fixed["cutoff"], fixed["directions"]  # type: ignore[return-value]
-
-
-@dataclass
-class Pool:
-    """Means of persons' projectors, of each hospital alone and of all."""
-
-    people: People
-    seed: int
-    means: dict[Key, list[Array]] = field(default_factory=dict)
-
-    def add(self, keys: Sequence[Key]) -> None:
-        """Work the means out for several bases at once, person by person."""
-        new = [each for each in dict.fromkeys(keys) if each not in self.means]
-        bases = {c: smooth_basis(extent().places, c).matrix for c, _ in new}
-        narrow = {cutoff: matrix.astype(np.float32) for cutoff, matrix in bases.items()}
-        sums = {
-            each: [np.zeros((bases[each[0]].shape[1],) * 2) for _ in self.people.sizes]
-            for each in new
-        }
-        for site, series in self.people.persons(self.seed) if new else ():
-            for each in new:
-                reduced = reduce_series(series, narrow[each[0]], "keep")
-                directions = leading_directions(reduced, each[1])
-                sums[each][site] += directions @ directions.T
-        sizes = self.people.sizes
-        self.means |= {
-            each: [total / size for total, size in zip(totals, sizes, strict=True)]
-            for each, totals in sums.items()
-        }
-
-    def mean(self, each: Key) -> Array:
-        """Of all persons."""
-        self.add([each])
-        return np.asarray(np.average(self.means[each], axis=0, weights=self.people.sizes))
-
-
-def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
-    """The study's result, with its noise or without any."""
-    deviation = 0.0 if seed is None else float(made.stages[0].mechanism.noise.aggregate())
-    values = pack_symmetric(matrix)
-    values += deviation * np.random.default_rng(seed or 0).standard_normal(len(values))
-    run = GROUP_ICA.run(made.study.analysis, made.shape)
-    next(run)
-    try:
-        run.send(Release(values, deviation))
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it asks only once")
-
-
-def cosines(found: Array, truth: Array) -> Array:
-    """Size of the correlation of every true map (rows) with every one that was found."""
-    split = truth.shape[1]
-    return np.abs(np.corrcoef(truth.T, found.T)[:split, split:])
-
-
-def matched(found: Array, truth: Array) -> Array:
-    """Correlation of each true map with its own of those found, 0 for one that has none."""
-    scores = np.zeros(truth.shape[1])
-    if found.shape[1]:
-        table = cosines(found, truth)
-        rows, columns = linear_sum_assignment(-table)
-        scores[rows] = table[rows, columns]
-    return scores
-
-
-def resolved(truth: Array, cutoff: float) -> Array:
-    """What the basis shows of the truth."""
-    basis = smooth_basis(extent().places, cutoff).matrix
-    return np.asarray(basis @ (basis.T @ truth))
+from consortium.algorithms.base import Array, Result
+from consortium.study.plan import Plan
 
 
 def _row(scores: Sequence[Array], told: Sequence[Result]) -> list[str]:
