@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orth
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 Array = NDArray[Any]
 
@@ -95,7 +95,7 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
     strengths = np.maximum(np.einsum("ij,ij->j", templates, released), 0.0)
     freedom = released.shape[0] - released.shape[1]
     squares, noise = np.square(beside).sum(axis=0), deviation**2
-    believed = squares > noise * chi2.isf(FALSE_ALARM, freedom)
+    believed = squares > noise * chdtri(freedom, FALSE_ALARM)
     least = np.where(believed, squares, 1.0)
     kept = np.where(believed, np.maximum(1.0 - (freedom - 2) * noise / least, 0.0), 0.0)
     own = np.maximum(squares - freedom * noise, 0.0)
@@ -134,7 +134,7 @@ class Agreement:
     def is_told(self) -> bool:
         """Whether the deviation is more likely than not to stand out of the noise."""
         noise = self.deviation**2
-        limit = float(chi2.isf(FALSE_ALARM, self.freedom)) - self.freedom
+        limit = float(chdtri(self.freedom, FALSE_ALARM)) - self.freedom
         return self.beside > noise * limit
 
     @property
