@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 Array = NDArray[Any]
 
@@ -142,7 +142,7 @@ class Fit:
         return max(self.moment.units - len(self.error), 1)
 
     def _limit(self, confidence: float) -> float:
-        return float(t.ppf((1.0 + confidence) / 2.0, self.freedom())) ** 2
+        return float(stdtrit(self.freedom(), (1.0 + confidence) / 2.0)) ** 2
 
     def intervals(self, confidence: float) -> tuple[Array, Array] | None:
         """Low and high ends for w and b, each of length P + S; nothing if they are open."""
@@ -201,7 +201,7 @@ class Fit:
         chance = 4.0 * np.square(max(left, 0.0)) * shares / moment.units
         missed = np.abs(kept * whole - left)
         spread = np.sqrt(np.maximum(noise + chance + doubt + kept**2 * doubt_whole, 0.0))
-        holds = missed <= norm.ppf((1.0 + confidence) / 2.0) * spread
+        holds = missed <= ndtri((1.0 + confidence) / 2.0) * spread
         value = float(np.clip(1.0 - left / whole, 0.0, 1.0))
         if not holds.any():  # known more closely than the steps between them
             return Share(value, value, value, whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
@@ -238,7 +238,7 @@ def _connections(
     own = max(float(values @ values) - size * noise**2, 0.0)
     between = max(limit**2 - own, 0.0) / size / sum(shape.units)
     error = float(np.hypot(noise, np.sqrt(between)))
-    reach = float(norm.isf(_FALSE / 2.0 / size)) * error
+    reach = -float(ndtri(_FALSE / 2.0 / size)) * error
     if error > _MOST_ERROR:
         return (Finding(),) * size
     return tuple(
