@@ -108,9 +108,7 @@ class NetworkParameters(FrozenModel):
 def _gradient(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
     parameters, sizes, inputs, labels, trains = _asked(data, query)
-    total: Array = sum_clipped_gradients(
-        parameters, sizes, inputs[:, trains], labels[:, trains], bound.norm
-    )
+    total: Array = sum_clipped_gradients(parameters, sizes, inputs, labels, bound.norm, trains)
     total /= len(trains)
     return total
 

@@ -62,9 +62,19 @@ def predict(parameters: Array, sizes: Sequence[int], inputs: Array) -> Array:
 
 
 def sum_clipped_gradients(
-    parameters: Array, sizes: Sequence[int], inputs: Array, labels: Array, bound: float
+    parameters: Array,
+    sizes: Sequence[int],
+    inputs: Array,
+    labels: Array,
+    bound: float,
+    counted: Array | None = None,
 ) -> Array:
     """Sum over persons of the gradient of cross-entropy, each clipped to norm ``bound``.
+
+    All persons go through every product, also those who don't count: how a column is rounded
+    depends on how many columns there are, and parameters can be chosen that make that rounding as
+    large as one likes. Were those who count taken out first, one person who changes sides would
+    change everybody's.
 
     A person whose gradient overflowed counts as zero: an error would tell whoever chose the
     parameters how large the data are.
@@ -77,12 +87,15 @@ def sum_clipped_gradients(
     labels : array, D_L x N
         From 0 to 1.
     bound : float
+    counted : array of bool, shape (N,), optional
+        Whose gradients are added; by default everybody's.
 
     Returns
     -------
     array
         Flat, as the parameters.
     """
+    weights = np.ones(inputs.shape[1]) if counted is None else counted.astype(np.float64)
     matrices = layers(parameters, sizes)
     totals = [np.zeros(matrix.shape) for matrix in matrices]
     for start in range(0, inputs.shape[1], _CHUNK):
@@ -90,7 +103,7 @@ def sum_clipped_gradients(
         with np.errstate(over="ignore", invalid="ignore"):
             pairs = list(_backward(matrices, inputs[:, part], labels[:, part]))
         for total, (back, ahead) in zip(totals, clip_products(pairs, bound), strict=True):
-            total += back @ ahead.T
+            total += (back * weights[part]) @ ahead.T
     return np.concatenate([total.ravel() for total in totals])
 
 

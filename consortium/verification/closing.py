@@ -61,7 +61,7 @@ def hear_attestations(
         try:
             said = _attestation(record, site)
         except ContradictionError as error:
-            verdict.contradict(error)
+            verdict.contradict(error, "Whoever had this copy did it, or the centre.")
             continue
         if _agrees(said, setting, rounds, site, verdict):
             agreeing.append(said)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consortium.kernels import classifier
 from consortium.kernels.classifier import (
     initial_parameters,
     layers,
@@ -95,3 +96,51 @@ def test_first_weights_are_public_and_of_the_right_size():
     same = initial_parameters((400, 300, 2), 5)
     assert np.array_equal(same, initial_parameters((400, 300, 2), 5))
     assert not np.array_equal(same, initial_parameters((400, 300, 2), 6))
+
+
+def rounding_made_large(hidden, generator):
+    """Weights under which only the rounding of a cancelling sum is left, times 1e22.
+
+    The first layer's weights are zero, so that all persons' hidden values are alike; the second
+    layer's cancel on them.
+    """
+    first = np.hstack([generator.uniform(0.5, 1.5, (hidden[0], 1)), np.zeros((hidden[0], 4))])
+    weights = generator.standard_normal((hidden[1], hidden[0]))
+    weights -= np.outer(weights @ first[:, 0], first[:, 0]) / (first[:, 0] @ first[:, 0])
+    second = np.hstack([np.zeros((hidden[1], 1)), 1e22 * weights])
+    last = np.hstack([np.zeros((1, 1)), generator.standard_normal((1, hidden[1]))])
+    return np.concatenate([each.ravel() for each in (first, second, last)]), (4, *hidden, 1)
+
+
+@pytest.mark.parametrize("hidden", [(16, 16), (400, 16)])
+def test_a_person_who_changes_sides_changes_nobody_else(hidden):
+    generator = np.random.default_rng(0)
+    parameters, sizes = rounding_made_large(hidden, generator)
+    inputs, labels = generator.standard_normal((4, 200)), generator.integers(0, 2, (1, 200)) * 1.0
+    counted = generator.random(200) < 0.8
+    counted[-1] = True
+    fewer = counted.copy()
+    fewer[-1] = False
+    one, other = (
+        sum_clipped_gradients(parameters, sizes, inputs, labels, 1.0, who)
+        for who in (counted, fewer)
+    )
+    assert np.linalg.norm(one - other) <= 1 + 1e-9
+
+
+def test_who_does_not_count_goes_through_every_product_all_the_same(monkeypatch):
+    widths, real = [], classifier._forward
+
+    def noted(matrices, inputs):
+        widths.append(inputs.shape[1])
+        return real(matrices, inputs)
+
+    monkeypatch.setattr(classifier, "_forward", noted)
+    generator = np.random.default_rng(1)
+    parameters = initial_parameters((4, 5, 1), 0)
+    inputs, labels = generator.standard_normal((4, 50)), np.ones((1, 50))
+    counted = generator.random(50) < 0.5
+    found = sum_clipped_gradients(parameters, (4, 5, 1), inputs, labels, 0.3, counted)
+    assert widths == [50]
+    own = sum_clipped_gradients(parameters, (4, 5, 1), inputs[:, counted], labels[:, counted], 0.3)
+    np.testing.assert_allclose(found, own, atol=1e-12)

@@ -24,6 +24,7 @@ from tests.support.cases import (
     make_study,
     shape_of,
     study_of,
+    templates_for,
 )
 
 SHAPE = Shape(20, (30, 40, 50, 60), (6000, 8000, 10_000, 12_000), "subject")
@@ -35,7 +36,9 @@ PRIVATE = ["cape", "secure-sum", "local"]
 @pytest.mark.parametrize("scheme", PRIVATE)
 def test_the_whole_budget_is_used_and_no_more(name, case, scheme):
     study = study_of(name, case, scheme=scheme, epsilon=4.0)
-    extent = Extent(sum(size for _, size in case.views) or 20, 0, case.views)
+    extent = Extent(
+        sum(size for _, size in case.views) or 20, 0, case.views, templates=templates_for(case, 20)
+    )
     plan = make_plan(study, extent.shape(SHAPE.subjects, SHAPE.samples, case.unit))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)
     assert plan.epsilon == pytest.approx(4.0, rel=1e-3)

@@ -266,7 +266,11 @@ def test_the_digest_is_that_of_the_content():
 
 @pytest.mark.parametrize("name", sorted(n for n in REGISTRY if REGISTRY[n].takes != "features"))
 def test_writing_and_reading_a_study_are_inverses(name):
-    analysis = {"average": {}, "cca": {"pairs": 2, "bounds": {"age": 2.0}}}
+    analysis = {
+        "average": {},
+        "cca": {"pairs": 2, "bounds": {"age": 2.0}},
+        "template_networks": {"templates": "maps.nii.gz"},
+    }
     more = {"features": table_views()} if REGISTRY[name].takes == "features" else {}
     source = text(
         algorithm=name,
