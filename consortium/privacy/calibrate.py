@@ -20,6 +20,8 @@ from scipy.sparse import coo_array
 from consortium.errors import PrivacyError
 from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses
 
+_MOST = 1e280  # of all variances together: sums of their multiples are still numbers
+
 
 def calibrate(
     scheme: Scheme,
@@ -93,7 +95,13 @@ def _demands(
             f"{missing} colluding or missing sites leave none of {len(targets)} honest; "
             "lower colluding_sites or dropouts, or choose scheme: local."
         )
-    demands: Floats = (np.asarray(sensitivities, float) / np.asarray(targets, float)) ** 2
+    with np.errstate(over="ignore"):
+        demands: Floats = (np.asarray(sensitivities, float) / np.asarray(targets, float)) ** 2
+    if not demands.sum() <= _MOST:
+        raise PrivacyError(
+            f"A release with μ = {min(targets):.3g} would need more noise than a number can hold; "
+            "raise epsilon, or the share of the budget that the study gives to this release."
+        )
     return demands
 
 

@@ -233,13 +233,14 @@ def _clip_carefully(products: Sequence[Factors], bound: float) -> list[Factors]:
     """`clip_products` for columns of any size, for a bound of any size.
 
     Every factor is taken as 2^e times one of norm near one. Of the first factor's multiple only
-    what is left after clipping is ever worked out, and that is no larger than about the bound.
+    what is left after clipping is ever worked out, and that is no larger than about the bound. A
+    product with a factor of zero is zero, however large its others: 0 · 2^1024 would be no number.
     """
     pairs = [[_near_one(factor) for factor in factors] for factors in products]
-    norms = [math.prod(np.sqrt(squared_norms(s)) for s, _ in each) for each in pairs]
+    norms = np.stack([math.prod(np.sqrt(squared_norms(s)) for s, _ in each) for each in pairs])
     powers = np.stack([sum(exponents for _, exponents in each) for each in pairs])
-    largest = np.where(np.stack(norms) > 0, powers, np.iinfo(powers.dtype).min // 2).max(axis=0)
-    shares = np.ldexp(np.stack(norms), np.maximum(powers - largest, -2000))
+    largest = np.where(norms > 0, powers, np.iinfo(powers.dtype).min // 2).max(axis=0)
+    shares = np.ldexp(norms, np.maximum(powers - largest, -2000))
     size = np.sqrt(np.square(shares).sum(axis=0))  # over 2^largest
     kept = size > 0
     for factors in products:
@@ -247,7 +248,7 @@ def _clip_carefully(products: Sequence[Factors], bound: float) -> list[Factors]:
             kept &= _finite(factor)
     fraction, exponent = math.frexp(min(bound, _LARGEST) if bound > 0 else 0.0)
     caps = np.ldexp(fraction / np.where(kept, size, 1.0), powers - largest + exponent)
-    weights = np.where(kept, np.minimum(np.ldexp(1.0, powers), caps), 0.0)
+    weights = np.where(kept & (norms > 0), np.minimum(np.ldexp(1.0, powers), caps), 0.0)
     return [
         (each[0][0] * weight, *(scaled for scaled, _ in each[1:]))
         for each, weight in zip(pairs, weights, strict=True)

@@ -117,6 +117,13 @@ def test_a_target_that_promises_nothing_is_refused(target):
         calibrate("cape", [1.0, 1.0], [1.0, target], colluding=0)
 
 
+@pytest.mark.parametrize("target", [1e-150, 1e-300, 5e-324])
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local", "none"])
+def test_a_target_whose_noise_is_no_number_is_refused(scheme, target):
+    with pytest.raises(PrivacyError, match="share of the budget"):
+        calibrate(scheme, [1.0, 1.0], [1.0, target], colluding=0)
+
+
 def test_no_honest_site_and_mismatched_lists_are_refused():
     for scheme in ("cape", "secure-sum"):
         with pytest.raises(PrivacyError, match="scheme: local"):

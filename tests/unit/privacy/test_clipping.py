@@ -137,6 +137,19 @@ def test_a_column_that_is_not_finite_counts_as_zero_and_alone(left, right, wrong
     assert not clip_vector(damaged, 1.0).any()
 
 
+@given(scaled(), scaled(), WIDE_BOUNDS, st.sampled_from([0, 1]))
+def test_a_product_with_a_factor_of_zero_is_zero_however_large_the_other(left, right, bound, which):
+    right[:] = 1.7e308
+    zero = left.copy()
+    zero[:] = 0.0
+    pair = (zero, right) if which else (right, zero)
+    (vanished, (u, v)) = clip_products([pair, (left, left)], bound)
+    assert np.isfinite(vanished[0]).all()
+    assert np.isfinite(vanished[1]).all()
+    assert not np.any(vanished[0] @ vanished[1].T)
+    assert np.isfinite(u @ v.T).all()
+
+
 def test_a_norm_that_allows_nothing_leaves_nothing():
     for norm in (0.0, -1.0, np.nan):
         assert not clip_columns(np.ones((2, 2)), norm).any()
