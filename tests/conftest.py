@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
@@ -31,6 +34,32 @@ WHOLE = re.compile(
     r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica)\.py)"
 )
 """Files whose tests share what takes long to make: one worker has each."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bulks_are_found_once() -> Iterator[None]:
+    """Find the bulk of a spectrum once: hundreds of tests play a run of the same few studies.
+
+    The replays with which it is found begin at a fixed seed, so that what they tell is a function
+    of the spectrum.
+    """
+    from consortium.algorithms.pca import result
+    from consortium.kernels.bulk import Bulk
+
+    known: dict[tuple[bytes, float, int], Bulk] = {}
+    find = result.find_bulk
+
+    def find_once(
+        values: NDArray[np.float64], deviation: float, samples: int, generator: np.random.Generator
+    ) -> Bulk:
+        key = values.tobytes(), deviation, samples
+        if key not in known:
+            known[key] = find(values, deviation, samples, generator)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(result, "find_bulk", find_once)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)
