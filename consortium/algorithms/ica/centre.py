@@ -75,6 +75,7 @@ class Ica:
         Case({"components": 3, "rounds": 3}),
         Case({"components": 3, "rounds": 2, "pca_solver": "power"}),
         Case({"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),
+        Case({"components": 3, "rounds": 2, "pca_solver": "subspace"}),
         Case({"components": 3, "rounds": 2, "maps": True}),
         Case({"components": 2, "rounds": 2, "maps": True, "maps_bound": 0.5}, "timepoint"),
         Case({"components": 2, "rounds": 3, "score": "tanh"}),
@@ -90,7 +91,9 @@ class Ica:
 
     def run(self, parameters: IcaParameters, shape: Shape) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
-        subspace = yield from Pca().run(pca_parameters(parameters), left_for_pca(parameters, shape))
+        subspace = yield from Pca().run(
+            pca_parameters(parameters, shape), left_for_pca(parameters, shape)
+        )
         basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))

@@ -18,13 +18,18 @@ class IcaParameters(FrozenModel):
 
     components: int = Field(ge=2, le=200, description="R, networks to look for.")
     pca_bound: float | None = Field(
-        default=None, gt=0, description="Clipping bound of the PCA before it, as in pca."
+        default=None,
+        gt=0,
+        description="Clipping bound of the PCA before it, as in pca; by default 0.3 for unit "
+        "subject.",
     )
     pca_share: float = Field(
-        default=0.5, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
+        default=0.6, gt=0, lt=1, description="Part of the whole budget (of μ²) that PCA may use."
     )
     pca_solver: Solver | None = Field(
-        default=None, description="Solver of the PCA before it, as in pca."
+        default=None,
+        description="Solver of the PCA before it, as in pca; by default subspace for voxels with "
+        "unit subject.",
     )
     pca_iterations: int | None = Field(
         default=None, ge=1, le=50, description="Products of the solver power, as in pca."

@@ -18,6 +18,8 @@ _ROUNDS: dict[Optimizer, dict[Unit, int]] = {
     "fixed-point": {"subject": 8, "timepoint": 8},
     "gradient": {"subject": 150, "timepoint": 150},
 }
+_PERSONS_BOUND = 0.3
+"""Of the PCA's moments: about the norm of a person's, whose trace is 1."""
 
 
 def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
@@ -26,7 +28,7 @@ def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelea
     maps = (plan_maps(parameters, shape),) if parameters.maps else ()
     left = 1.0 - (parameters.maps_share if parameters.maps else 0.0)
     size, share = parameters.components, parameters.pca_share
-    (moment,) = plan_pca(pca_parameters(parameters), left_for_pca(parameters, shape))
+    whitening = plan_pca(pca_parameters(parameters, shape), left_for_pca(parameters, shape))
     entries = {
         "rotation": size * (size - 1) // 2,
         "fixed-point": size * size,
@@ -34,7 +36,7 @@ def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelea
     }[parameters.optimizer]
     statistic = {"rotation": "rotation", "fixed-point": "fixed_point", "gradient": "infomax"}
     return (
-        replace(moment, share=left * share),
+        *(replace(each, share=left * share * each.share) for each in whitening),
         PlannedRelease(
             "ica",
             statistic[parameters.optimizer],
@@ -68,12 +70,14 @@ def plan_maps(parameters: IcaParameters, shape: Shape) -> PlannedRelease:
     return PlannedRelease("maps", "maps", entries, bound, 1, parameters.maps_share, forms)
 
 
-def pca_parameters(parameters: IcaParameters) -> PcaParameters:
-    """Parameters of the PCA before it."""
+def pca_parameters(parameters: IcaParameters, shape: Shape) -> PcaParameters:
+    """Parameters of the PCA before it, which looks for smooth directions where it can."""
+    persons = shape.unit == "subject"
+    smooth = persons and shape.places is not None
     return PcaParameters(
         components=parameters.components,
-        bound=parameters.pca_bound,
-        solver=parameters.pca_solver,
+        bound=parameters.pca_bound or (_PERSONS_BOUND if persons else None),
+        solver=parameters.pca_solver or ("subspace" if smooth else None),
         iterations=parameters.pca_iterations,
     )
 

@@ -1,8 +1,9 @@
 """capePCA: the principal subspace of all sites' data.
 
-Source: dissertation Algorithm 4.1, corrected. Two solvers: ``moment`` releases one private
+Source: dissertation Algorithm 4.1, corrected. Three solvers: ``moment`` releases one private
 second moment; ``power`` releases its products with a few columns, and is for more
-features than a matrix of all their pairs can have. The moment is released in
+features than a matrix of all their pairs can have; ``subspace`` releases what persons'
+leading directions have in common. The moment is released in
 coordinates that keep its norm (half the matrix), so that noise is drawn only on
 free coordinates; replacing one unit moves it by √2·B/n, not B/n; volumes or
 subjects are clipped to a public bound, not scaled by the data's own maximum.
@@ -25,15 +26,28 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
+from consortium.algorithms.group_ica.plan import arguments_of, cutoff_planned
+from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
 from consortium.algorithms.pca.parameters import PcaParameters
-from consortium.algorithms.pca.plan import chosen_solver, plan_releases, planned_iterations
-from consortium.algorithms.pca.result import power_subspace, subspace
-from consortium.algorithms.pca.site import power_product, second_moment
+from consortium.algorithms.pca.plan import (
+    as_group,
+    chosen_solver,
+    left_for_directions,
+    plan_releases,
+    planned_iterations,
+)
+from consortium.algorithms.pca.result import (
+    axes_within,
+    leading_directions,
+    power_subspace,
+    subspace,
+)
+from consortium.algorithms.pca.site import power_product, second_moment, variances_within
 from consortium.kernels.power import orthonormal, start_basis
 
 
 class Pca:
-    """One release of D(D+1)/2 numbers, or a few of D K."""
+    """One release of D(D+1)/2 numbers, a few of D K, or one of d(d+1)/2 and a small one."""
 
     name = "pca"
     title = "capePCA"
@@ -43,12 +57,15 @@ class Pca:
     statistics: ClassVar[Mapping[str, Local]] = {
         "second_moment": second_moment,
         "power": power_product,
+        "projectors": mean_projector,
+        "variances": variances_within,
     }
     cases: ClassVar[Sequence[Case]] = (
         Case({"components": 2}),
         Case({"components": 6, "bound": 0.7}, "timepoint"),
         Case({"components": 2, "solver": "power"}),
         Case({"components": 6, "solver": "power", "iterations": 2, "bound": 0.4}, "timepoint"),
+        Case({"components": 2, "solver": "subspace"}),
     )
 
     def releases(self, parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
@@ -58,7 +75,10 @@ class Pca:
     def run(self, parameters: PcaParameters, shape: Shape) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
         size = parameters.components
-        if chosen_solver(parameters, shape) == "power":
+        solver = chosen_solver(parameters, shape)
+        if solver == "subspace":
+            return (yield from run_subspace(parameters, shape))
+        if solver == "power":
             iterations = planned_iterations(parameters, shape)
             return (yield from run_power(shape, size, iterations, parameters.seed))
         release = yield Query("pca", "second_moment")
@@ -85,3 +105,15 @@ def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
         if left:
             basis = orthonormal(product)
     return power_subspace(product, release, total, sum(shape.samples))
+
+
+def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:
+    """Ask for the directions, and for the variances along the leading ones."""
+    group, left, size = as_group(parameters), left_for_directions(shape), parameters.components
+    release = yield Query("pca", "projectors", arguments_of(group, left))
+    weights, seen, limit = leading_directions(release, size, sum(shape.units))
+    cutoff = cutoff_planned(group, left)
+    places = shape.places
+    basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
+    told = yield Query("variances", "variances", {"basis": basis})
+    return axes_within(basis, told, seen, limit)

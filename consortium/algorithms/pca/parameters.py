@@ -9,7 +9,7 @@ from pydantic import Field
 from consortium.algorithms.base import MOST_MOMENT_FEATURES
 from consortium.frozen_model import FrozenModel
 
-Solver = Literal["moment", "power"]
+Solver = Literal["moment", "power", "subspace"]
 
 
 class PcaParameters(FrozenModel):
@@ -22,13 +22,16 @@ class PcaParameters(FrozenModel):
         description="Clipping bound: unit subject, Frobenius norm of a subject's own second moment "
         "(its trace is 1 after standardize: subject); unit timepoint, squared norm of a volume. "
         "By default 0.5 and 2. With solver power, Frobenius norm of the moment's product with "
-        "orthonormal columns, which is at most as large; by default 0.3 and 1.",
+        "orthonormal columns, which is at most as large; by default 0.3 and 1. With solver "
+        "subspace, that of the moment within the directions; by default 0.3.",
     )
     solver: Solver | None = Field(
         default=None,
         description="'moment' releases the second moment at once; 'power' its products with K "
-        "columns, round by round, without a number for every pair of features. By default "
-        f"moment up to {MOST_MOMENT_FEATURES} features, and power beyond.",
+        "columns, round by round, without a number for every pair of features; 'subspace' the "
+        "directions that persons share, on a smooth basis, and then the variances along them "
+        f"(unit subject only). By default moment up to {MOST_MOMENT_FEATURES} features, and "
+        "power beyond.",
     )
     iterations: int | None = Field(
         default=None,

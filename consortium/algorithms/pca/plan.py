@@ -1,8 +1,18 @@
-"""What a PCA will release: one second moment, or as many products as are worth their noise."""
+"""What a PCA will release.
+
+One second moment; or as many products as are worth their noise; or the directions that persons
+share, and a small moment within them. Of most of the noise in a whole moment a brain's maps know
+nothing: it lies in directions that are not smooth.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from consortium.algorithms.base import MOST_ENTRIES, MOST_MOMENT_FEATURES, PlannedRelease, Shape
+from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import plan_release as plan_projectors
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
@@ -17,6 +27,10 @@ NEAR = 0.005
 """More products are not asked for if they are expected to add less than this part of the energy."""
 DEFAULT_BOUND: dict[Unit, float] = {"subject": 0.3, "timepoint": 1.0}
 _MOMENT_BOUND = {"subject": 0.5, "timepoint": 2.0}
+DIRECTIONS_SHARE = 0.9
+"""Solver subspace: d(d+1)/2 numbers tell the directions, and K(K+1)/2 the variances in them."""
+_VARIANCES_BOUND = 0.3
+_MOST_DIRECTIONS = 100
 
 
 def plan_releases(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
@@ -27,7 +41,10 @@ def plan_releases(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelea
             f"field 'analysis.components': {size} components can't be had "
             f"from {features} features; ask for fewer or refine the resolution."
         )
-    if chosen_solver(parameters, shape) == "power":
+    solver = chosen_solver(parameters, shape)
+    if solver == "subspace":
+        return plan_subspace(parameters, shape)
+    if solver == "power":
         norm = parameters.bound or DEFAULT_BOUND[shape.unit]
         return (plan_power(features, size, norm, planned_iterations(parameters, shape)),)
     if features > MOST_MOMENT_FEATURES:
@@ -91,3 +108,48 @@ def plan_power(features: int, components: int, bound: float, iterations: int) ->
         )
     forms = {"basis": (features, components)}
     return PlannedRelease("pca", "power", entries, Bound(bound), iterations, 1.0, forms)
+
+
+def plan_subspace(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+    """The release of directions, and that of variances along them.
+
+    Raises
+    ------
+    StudyError
+        If the unit is not a person, or there are too many directions.
+    """
+    size = parameters.components
+    if shape.unit != "subject":
+        raise StudyError(
+            "field 'analysis.solver': subspace takes each person's directions as a whole; set "
+            "privacy.unit: subject, or choose moment."
+        )
+    if size > _MOST_DIRECTIONS:
+        raise StudyError(
+            f"field 'analysis.components': {size} are more than the "
+            f"{_MOST_DIRECTIONS} directions of a person that solver subspace "
+            "takes; ask for fewer, or choose moment."
+        )
+    directions = plan_projectors(as_group(parameters), left_for_directions(shape))
+    return (
+        replace(directions, stage="pca", share=DIRECTIONS_SHARE),
+        PlannedRelease(
+            "variances",
+            "variances",
+            packed_size(size),
+            Bound(parameters.bound or _VARIANCES_BOUND, cone=True),
+            1,
+            1.0 - DIRECTIONS_SHARE,
+            {"basis": (shape.features, size)},
+        ),
+    )
+
+
+def as_group(parameters: PcaParameters) -> GroupIcaParameters:
+    """The group ICA whose release solver subspace begins with."""
+    return GroupIcaParameters(directions=parameters.components)
+
+
+def left_for_directions(shape: Shape) -> Shape:
+    """The data with the noise that the release of directions has."""
+    return replace(shape, noise=shape.noise / math.sqrt(DIRECTIONS_SHARE))

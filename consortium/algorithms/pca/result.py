@@ -14,7 +14,9 @@ from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import count, number
 from consortium.kernels.bulk import find_bulk, freed_variances
 from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.network_replay import find_directions
 from consortium.kernels.power import eigenpairs, noise_edge
+from consortium.kernels.replay import SymmetricNoise
 
 _QUANTILE = float(ndtri(0.975))
 
@@ -51,7 +53,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     shares += (Finding(),) * (components - found)
     all_found = _share(float(freed.sum()), found, total, size, level) if found else Finding()
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
-    return _result(arrays, numbers, shares, all_found)
+    return make_result(arrays, numbers, shares, all_found, _first(found, components))
 
 
 def power_subspace(product: Array, release: Release, total: float, samples: int) -> Result:
@@ -71,7 +73,12 @@ def power_subspace(product: Array, release: Release, total: float, samples: int)
         "captured": NOT_TOLD,
     }
     shares = (Finding(),) * size
-    return _result({"basis": vectors, "eigenvalues": values}, numbers, shares, Finding())
+    arrays = {"basis": vectors, "eigenvalues": values}
+    return make_result(arrays, numbers, shares, Finding(), _first(found, size))
+
+
+def _first(found: int, many: int) -> tuple[bool, ...]:
+    return tuple(k < found for k in range(many))
 
 
 def _share(
@@ -89,26 +96,76 @@ def _share(
     return Finding(part, max(part - _QUANTILE * spread, 0.0), min(part + _QUANTILE * spread, 1.0))
 
 
-def _result(
-    arrays: dict[str, Array], numbers: dict[str, Any], shares: tuple[Finding, ...], all_: Finding
+def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
+    """K leading directions of the mean projector (d x K), how many stand out, and beyond what."""
+    matrix = unpack_symmetric(release.values)
+    law = SymmetricNoise(len(matrix), release.deviation)
+    seen = find_directions(matrix, law, size, skew=len(matrix) / (size * persons))
+    vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]
+    return vectors[:, ::-1], seen.count, seen.limit
+
+
+def axes_within(basis: Array, told: Release, seen: int, limit: float) -> Result:
+    """Principal axes within the directions, the largest variance first.
+
+    An axis is found if half of it or more lies in directions that stand out. Variances are at
+    least half of where those of noise alone would end: whitening divides by their roots.
+    """
+    moment = unpack_symmetric(told.values)
+    values, axes = np.linalg.eigh(moment)
+    values, axes = values[::-1], axes[:, ::-1]
+    noise = SymmetricNoise(len(moment), told.deviation).edge
+    within = np.square(axes[:seen]).sum(axis=0)
+    found = tuple(bool(part >= 0.5) for part in within)
+    numbers: dict[str, Any] = {
+        "noise_edge": noise,
+        "limit": limit,
+        "found": sum(found),
+        "captured": NOT_TOLD,
+    }
+    arrays = {"basis": basis @ axes, "eigenvalues": np.maximum(values, noise / 2.0)}
+    return make_result(arrays, numbers, (Finding(),) * len(found), Finding(), found)
+
+
+def make_result(
+    arrays: dict[str, Array],
+    numbers: dict[str, Any],
+    shares: tuple[Finding, ...],
+    together: Finding,
+    found: tuple[bool, ...],
 ) -> Result:
-    found, many = int(numbers["found"]), len(shares)
+    """The result of a PCA, whatever its solver.
+
+    Parameters
+    ----------
+    arrays : dict
+        ``basis`` (D x K) and ``eigenvalues`` (K).
+    numbers : dict
+        ``edge`` among them, the variance beyond which a direction stands out, if there is one.
+    shares : tuple of Finding
+        Of the variance, of each direction.
+    together : Finding
+        Of all that are found.
+    found : tuple of bool
+        Which directions stand out.
+    """
+    values = arrays["eigenvalues"]
     rows = [
-        (k + 1, float(value), share, "found" if k < found else "not found")
-        for k, (value, share) in enumerate(zip(arrays["eigenvalues"], shares, strict=True))
+        (k, float(value), share, "found" if each else "not found")
+        for k, (value, share, each) in enumerate(zip(values, shares, found, strict=True), 1)
     ]
     table = Table(
         "Released eigenvalues, and each direction's share of the variance of the persons in the "
         "study, as clipped, without what noise adds, with 95 % interval. Found are those beyond "
         "the edge of what noise, chance and white data make.",
         ("component", "eigenvalue", "share", "state"),
-        (*rows, ("found together", float(arrays["eigenvalues"][:found].sum()), all_, "")),
+        (*rows, ("found together", float(values[np.array(found)].sum()), together, "")),
     )
     words = Captions(
-        headline=_headline(found, many, float(numbers["edge"])),
+        headline=_headline(sum(found), len(found), numbers.get("edge")),
         sign=True,
-        found=found > 0,
-        columns_found=tuple(k < found for k in range(many)),
+        found=any(found),
+        columns_found=found,
     )
     return Result(
         arrays,
@@ -121,8 +178,10 @@ def _result(
     )
 
 
-def _headline(found: int, many: int, edge: float) -> str:
-    if not found:
+def _headline(found: int, many: int, edge: float | None) -> str:
+    if not found and edge is None:
+        return "Nothing was found: no direction that persons share stands out of noise and chance."
+    if not found and edge is not None:
         return (
             "Nothing was found; at this ε and these numbers a component with a variance below "
             f"{number(edge)} would not be seen."

@@ -3,7 +3,8 @@
 A product is released for as many features as a whole brain has, the second moment A never formed: a
 round releases A Q, D x K numbers, for the orthonormal Q that the round before led to. A unit's
 X Xᵀ Q / T is clipped to a Frobenius norm, so that the sensitivity holds whatever Q is asked for;
-two units' products may point anywhere, so that it is 2·B, not √2·B.
+two units' products may point anywhere, so that it is 2·B, not √2·B. Variances within a few
+directions are a moment again.
 """
 
 from __future__ import annotations
@@ -47,3 +48,17 @@ def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
                 narrow = basis.astype(block.dtype)
         add_subject_product(total, block, narrow, bound.norm)
     return total / data.units
+
+
+def variances_within(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of the clipped second moment of Qᵀ X, packed: K(K+1)/2 entries."""
+    basis = feature_argument(query, "basis", data.features)
+    total = np.zeros((basis.shape[1],) * 2, order="F")
+    narrow: Array = basis
+    for block in data.blocks():
+        with np.errstate(over="ignore", invalid="ignore"):
+            if narrow.dtype != block.dtype:
+                narrow = basis.astype(block.dtype)
+            rows, scale = clip_moment(narrow.T @ block, bound.norm)
+        total = add_second_moment(total, rows, scale)
+    return pack_symmetric(total) / data.units

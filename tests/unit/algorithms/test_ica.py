@@ -92,8 +92,8 @@ def test_a_volume_unit_can_t_use_what_mixes_volumes():
 def test_planned_sizes(optimizer, entries, rounds):
     shape = Shape(FEATURES, (4, 4), (400, 400), "subject")
     first, second = ICA.releases(ICA.Parameters(components=5, optimizer=optimizer), shape)
-    assert (first.entries, first.rounds, first.share) == (78, 1, 0.5)
-    assert (second.entries, second.rounds, second.share) == (entries, rounds, 0.5)
+    assert (first.entries, first.rounds, first.share) == (78, 1, 0.6)
+    assert (second.entries, second.rounds, second.share) == (entries, rounds, 0.4)
     assert not second.bound.cone
 
 
