@@ -1,8 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
-Parts: ``plain``, ``hard``, ``ica`` (today's `ica` on the hard persons), ``calibration``, ``null``,
-``errors``, ``templates`` (`template_networks` beside it). The release is simulated: the mechanism's
-noise is added to the mean of all persons' projectors, which is worked out once for each basis.
+Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates`` (`template_networks`
+beside it), ``rounds`` (`ica`). The release is simulated: the mechanism's noise is added to the mean
+of all persons' projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
 """
 
 from __future__ import annotations
@@ -188,6 +188,13 @@ def templates() -> None:
     network_templates.templates()
 
 
+def rounds() -> None:
+    """CapeDJICA's solvers and scores."""
+    from benchmarks import network_rounds  # as above
+
+    network_rounds.rounds()
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
@@ -195,6 +202,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "null": null,
     "errors": errors,
     "templates": templates,
+    "rounds": rounds,
 }
 
 
