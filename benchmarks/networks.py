@@ -1,7 +1,7 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
-Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates`` (`template_networks`
-beside it), ``rounds`` (`ica`). The release is simulated: the mechanism's noise is added to the mean
+Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates`` and ``rounds`` (of
+`template_networks` and `ica`). The release is simulated: the mechanism's noise is added to the mean
 of all persons' projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
 """
 
