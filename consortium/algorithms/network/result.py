@@ -37,8 +37,7 @@ def judged(
     unsure = (noise + (value - 0.5) ** 2 * doubt) / held**2
     chance = _binomial(value, persons) / held
     width = -float(ndtri((1.0 - parameters.confidence) / 2.0))
-    half = width * float(np.sqrt(unsure + chance))
-    low, high = max(value - half, 0.0), min(value + half, 1.0)
+    low, high = _interval(value, unsure, held * persons, width)
     if high - low >= _UNKNOWN:
         return _NOTHING
     # Those who trained nothing are among those of whom the largest class is told.
@@ -47,6 +46,15 @@ def judged(
     above, margin = value - largest, width * float(np.sqrt(apart))
     state: State = "found" if above > margin else "not found"
     return Finding(value, low, high, state), Finding(above, above - margin, above + margin, state)
+
+
+def _interval(value: float, noise: float, many: float, width: float) -> tuple[float, float]:
+    """Ends of the shares p for which (value - p)² ≤ width² (noise + p (1 - p) / many) (Wilson)."""
+    ratio = width**2 / many
+    middle, square = value + ratio / 2.0, value**2 - width**2 * noise
+    half = float(np.sqrt(max(middle**2 - (1.0 + ratio) * square, 0.0)))
+    ends = (middle - half) / (1.0 + ratio), (middle + half) / (1.0 + ratio)
+    return max(ends[0], 0.0), min(ends[1], 1.0)
 
 
 def _binomial(share: float, persons: int) -> float:
@@ -96,14 +104,16 @@ def network_result(
         "Weight of each entry in a unit of the first layer; no weight has an interval.",
         found=told[0].state == "found",
     )
-    tables = {"accuracy": _accuracy(told), "gradients": _gradients(norms, noise)}
+    tables = {"accuracy": _accuracy(told, places), "gradients": _gradients(norms, noise)}
     return Result(arrays, numbers, loadings="first_layer", tables=tables, captions=words)
 
 
-def _accuracy(told: tuple[Finding, Finding]) -> Table:
+def _accuracy(told: tuple[Finding, Finding], places: int) -> Table:
+    known = "is told" if places else "is not told"
     return Table(
         "Measured on persons who trained nothing, with intervals that count the noise of privacy "
-        "and chance. Whoever knows a person's site and nothing else can name its largest class.",
+        "and chance. Whoever knows a person's site and nothing else can name its largest class; "
+        f"the network {known} the site. No weight has an interval.",
         ("persons", "share"),
         (("told rightly", told[0]), ("above the largest class of each site", told[1])),
     )

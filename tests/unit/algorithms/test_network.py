@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.stats import binomtest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import who_trains
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.classifier import predict
@@ -263,6 +265,18 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
     alone = shape_of(sites_of(table, views, (2000,)))
     assert NetworkPlan(study.analysis, alone).places == 0
     assert NETWORK.remarks(study.analysis, alone) == ()
+
+
+def test_the_accuracys_interval_holds_for_few_persons():
+    """Forty persons held out, told rightly by chance: Wilson's interval where there is no noise."""
+    parameters, right, persons = NETWORK.Parameters(target="y"), 0.55, 200
+    values = np.array([np.sqrt(0.75) * 0.2, 0.2 * (right - 0.5), 0.5])
+    told, _ = judged(Release(values, 0.0), persons, parameters)
+    assert told.value == pytest.approx(right)
+    expected = binomtest(22, 40).proportion_ci(method="wilson")
+    assert (told.low, told.high) == pytest.approx((expected.low, expected.high))
+    noisy, _ = judged(Release(values, 0.01), persons, parameters)
+    assert noisy.low < told.low < told.high < noisy.high
 
 
 def test_the_accuracy_counts_who_is_held_out_and_the_largest_class_of_all():
