@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
@@ -297,3 +297,21 @@ def test_the_accuracy_counts_who_is_held_out_and_the_largest_class_of_all():
     right, largest = (first & held).sum(), max(first.sum(), (~first).sum())
     expected = [np.sqrt(0.75) * held.sum(), right - held.sum() / 2, largest]
     assert told == pytest.approx(np.array(expected) / 300)
+
+
+@pytest.mark.parametrize(("persons", "mu"), [(200, 1.6), (800, 0.27), (4000, 0.9)])
+def test_accuracies_hold_as_often_as_they_say_and_nothing_is_found_where_nothing_is(persons, mu):
+    generator, parameters, runs = np.random.default_rng(0), NETWORK.Parameters(target="y"), 300
+    deviation = np.sqrt(2.0 / parameters.judging) / (persons * mu)
+    held_truth, found = 0, 0
+    for _ in range(runs):
+        ill, held, right = (generator.random((4, persons // 4)) < p for p in (0.5, 0.2, 0.5))
+        largest = np.maximum(ill.sum(axis=1), (~ill).sum(axis=1)).sum()
+        count = held.sum()
+        exact = np.array([np.sqrt(0.75) * count, (right & held).sum() - count / 2, largest])
+        noisy = exact / persons + deviation * generator.standard_normal(3)
+        accuracy, above = judged(Release(noisy, deviation), persons, parameters)
+        held_truth += accuracy.low <= 0.5 <= accuracy.high
+        found += above.state == "found"
+    assert held_truth >= binom.ppf(1e-3, runs, 0.94)
+    assert found <= binom.ppf(1 - 1e-3, runs, 0.025)
