@@ -1,36 +1,50 @@
-"""``python -m benchmarks.honesty [ANALYSIS ...] [--repetitions N] [--cells short|all]``."""
+"""``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` names what it takes."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 
-from benchmarks.honesty.cells import every_cell, short_cells
-from benchmarks.honesty.table import Row, analyses, outcomes, print_rows
-
-WORKERS = 2
+from benchmarks.honesty.cells import every_group, short_groups
+from benchmarks.honesty.table import analyses, print_markdown, print_rows, rows
 
 
 def main() -> None:
     """Repeat every cell of every analysis and print one table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.honesty")
-    parser.add_argument("analyses", nargs="*", metavar="ANALYSIS")
-    parser.add_argument("--repetitions", type=int, default=100)
-    parser.add_argument("--cells", choices=("short", "all"), default="short")
-    given = parser.parse_args()
+    given = _parser().parse_args()
     known = analyses()
     for name in given.analyses:
         if name not in known:
             sys.exit(f"There is no analysis '{name}' here; choose from {', '.join(known)}.")
-    cells = short_cells() if given.cells == "short" else every_cell()
-    todo = list(product(given.analyses or known, cells))
+    groups = short_groups() if given.cells == "short" else every_group()
     seeds = range(given.repetitions)
-    with ProcessPoolExecutor(WORKERS) as pool:
-        futures = [pool.submit(outcomes, name, cell, seeds) for name, cell in todo]
-        found = [future.result() for future in futures]
-    print_rows([Row(name, cell, each) for (name, cell), each in zip(todo, found, strict=True)])
+    with ProcessPoolExecutor(given.processes) as pool:
+        futures = [
+            pool.submit(rows, name, group, seeds, given.seconds)
+            for name, group in product(given.analyses or known, groups)
+        ]
+        found = [row for future in futures for row in future.result()]
+    (print_markdown if given.markdown else print_rows)(found)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.honesty")
+    parser.add_argument("analyses", nargs="*", metavar="ANALYSIS")
+    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--cells", choices=("short", "all"), default="short")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        help="after so much time of the processor no cell of a kind of data and a number of "
+        "persons is repeated again",
+    )
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--markdown", action="store_true")
+    return parser
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -80,13 +79,17 @@ class Outcome:
     found_pooled: int
 
 
-def every_cell() -> Sequence[Cell]:
-    """All of them."""
-    few: list[Cell] = [Cell("too few", epsilon, FEW * 4) for epsilon in EPSILONS]
-    rest = product(DATA[:3], EPSILONS, PERSONS)
-    return (*(Cell(data, epsilon, persons) for data, epsilon, persons in rest), *few)
+Group = tuple[Cell, ...]
 
 
-def short_cells() -> Sequence[Cell]:
-    """One of each kind, at the middle of the budgets."""
-    return tuple(Cell(data, 4.0, FEW * 4 if data == "too few" else 800) for data in DATA)
+def every_group() -> tuple[Group, ...]:
+    """All cells, those that differ in ε alone together."""
+    kinds: list[tuple[Data, int]] = [*product(DATA[:3], PERSONS), ("too few", FEW * 4)]
+    return tuple(
+        tuple(Cell(data, epsilon, persons) for epsilon in EPSILONS) for data, persons in kinds
+    )
+
+
+def short_groups() -> tuple[Group, ...]:
+    """One cell of each kind, at the middle of the budgets."""
+    return tuple((Cell(data, 4.0, FEW * 4 if data == "too few" else 800),) for data in DATA)

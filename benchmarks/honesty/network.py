@@ -18,21 +18,26 @@ ASKED = {"target": "y", "hidden": [4], "rounds": 15}
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     """Train with and without noise, and try the network on new persons of the same sites."""
-    weight = EFFECT if cell.effect else 0.0
+    return study(cell, rng)
+
+
+def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
+    """Run a study of any parameters. Among "sites" the share of either class differs by site."""
+    weight, asked = EFFECT if cell.effect else 0.0, {**ASKED, **analysis}
     made = background(cell, ENTRIES, rng)
     levels = rng.standard_normal(len(made)) if cell.data == "sites" else np.zeros(len(made))
     sites = [Persons(_table(x, weight, b, rng), VIEWS) for x, b in zip(made, levels, strict=True)]
-    private = answer("network", ASKED, sites, cell.epsilon, rng)
+    private = answer("network", asked, sites, cell.epsilon, rng)
     told = _told(private)
-    parts = zip(made, levels, strict=True)
-    fresh = np.hstack([_table(np.repeat(x, NEW, axis=1), weight, b, rng) for x, b in parts])
-    truth = _accuracy(private, fresh)
+    fresh = [
+        _table(np.repeat(x, NEW, axis=1), weight, b, rng) for x, b in zip(made, levels, strict=True)
+    ]
+    truth = accuracy(private, fresh)
     found = told.state == "found"
-    # Sites that differ in how many are ill, and in scanner, can be told by the scanner.
     covered = (bool(told.low <= truth <= told.high),) if told.bounded else ()
     if not cell.effect:
         return Outcome(covered, found and truth <= _largest(fresh), 0, 0, 0)
-    better = _told(answer("network", ASKED, sites, None, rng))
+    better = _told(answer("network", asked, sites, None, rng))
     return Outcome(covered, False, int(found), 1, int(better.state == "found"))
 
 
@@ -42,15 +47,24 @@ def _told(result: Result) -> Finding:
     return found
 
 
-def _accuracy(result: Result, table: Array) -> float:
+def accuracy(result: Result, tables: list[Array]) -> float:
+    """Share of the persons of all sites that the network tells rightly, each with its site."""
     sizes = [int(size) for size in result.arrays["units"]]
-    guessed = predict(result.arrays["parameters"], sizes, table[:-1].astype(np.float64))[0] > 0.5
-    return float(np.mean(guessed == (table[-1] > 0)))
+    biases = result.arrays.get("site_biases")
+    right = []
+    for site, table in enumerate(tables):
+        parameters = result.arrays["parameters"].copy()
+        if biases is not None:
+            parameters[: sizes[1] * (1 + sizes[0]) : 1 + sizes[0]] = biases[:, site]
+        guessed = predict(parameters, sizes, table[:-1].astype(np.float64))[0] > 0.5
+        right.append(guessed == (table[-1] > 0))
+    return float(np.mean(np.concatenate(right)))
 
 
-def _largest(table: Array) -> float:
-    share = float(np.mean(table[-1] > 0))
-    return max(share, 1.0 - share)
+def _largest(tables: list[Array]) -> float:
+    """Share of each site's larger class."""
+    larger = [max(np.sum(table[-1] > 0), np.sum(table[-1] <= 0)) for table in tables]
+    return float(sum(larger) / sum(table.shape[1] for table in tables))
 
 
 def _table(own: Array, weight: float, level: float, rng: np.random.Generator) -> Array:

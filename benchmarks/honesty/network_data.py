@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+
 import numpy as np
 
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.people import scanners
-from consortium.algorithms.base import Array
-from consortium.simulation.array_data import ArrayData
+from benchmarks.honesty.running import Blocks
+from consortium.algorithms.base import Array, Templates
 
 FEATURES, VOLUMES, NETWORKS = 80, 40, 3
 AMPLITUDE = 2.0
@@ -22,8 +25,19 @@ def true_maps() -> Array:
     return maps
 
 
-def made_sites(cell: Cell, rng: np.random.Generator) -> list[ArrayData]:
-    """Persons whose networks have bursting courses of their own, of trace 1."""
+def made_sites(
+    cell: Cell, rng: np.random.Generator, templates: Templates | None = None
+) -> list[Blocks]:
+    """Persons whose networks have bursting courses of their own, of trace 1.
+
+    Cells that differ in ε alone have the same ones of one state of ``rng``, which are kept.
+    """
+    return _made(replace(cell, epsilon=0.0), int(rng.integers(2**62)), templates)
+
+
+@lru_cache(maxsize=1)
+def _made(cell: Cell, seed: int, templates: Templates | None) -> list[Blocks]:
+    rng = np.random.default_rng(seed)
     law, maps = scanners(cell, FEATURES, rng), true_maps()
     sites = []
     for size, table in zip(
@@ -38,7 +52,7 @@ def made_sites(cell: Cell, rng: np.random.Generator) -> list[ArrayData]:
                 block = block + AMPLITUDE * maps @ courses
             block = block - block.mean(axis=1, keepdims=True)
             blocks.append(block / np.sqrt(np.sum(block**2) / VOLUMES))
-        sites.append(ArrayData(blocks))
+        sites.append(Blocks(blocks, templates=templates))
     return sites
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import stdtrit
 
 from benchmarks.honesty.cells import Cell
 from consortium.algorithms.base import Array
@@ -13,6 +15,7 @@ from consortium.algorithms.base import Array
 OFFSET, SCALES, TAIL = 0.7, (0.7, 1.4), 5
 """Of "sites": deviation of the sites' levels in persons' deviations, range of their scales, and
 degrees of freedom of the persons' own."""
+_QUANTILES = 2**16
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,26 @@ class Scanners:
     def persons(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Array]:
         """Of each site an array, entries x persons."""
         entries = len(self.levels)
-        tail = np.sqrt((TAIL - 2) / TAIL)
         found = []
         for site, size in enumerate(sizes):
             shape = (entries, size)
-            draws = tail * rng.standard_t(TAIL, shape) if self.heavy else rng.standard_normal(shape)
-            found.append(self.levels[:, [site]] + self.scales[site] * draws)
+            draws = _heavy(shape, rng) if self.heavy else rng.standard_normal(shape)
+            draws *= self.scales[site]
+            draws += self.levels[:, [site]]
+            found.append(draws)
         return found
+
+
+@lru_cache(maxsize=1)
+def _quantiles() -> Array:
+    """Equally likely values of t with 5 degrees of freedom, of variance one."""
+    values = stdtrit(TAIL, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+    return np.asarray(values / values.std())
+
+
+def _heavy(shape: tuple[int, int], rng: np.random.Generator) -> Array:
+    """Draw heavy tails: one of many quantiles, which is four times as fast as t itself."""
+    return _quantiles()[rng.integers(_QUANTILES, size=shape, dtype=np.uint16)]
 
 
 def scanners(cell: Cell, entries: int, rng: np.random.Generator) -> Scanners:

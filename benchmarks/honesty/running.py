@@ -10,27 +10,43 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Extent, Query, Result, SiteData
+from consortium.algorithms.base import Array, Extent, Query, Result, Templates
 from consortium.engine.neighbour_answers import collect, speaks
 from consortium.engine.session import Session, own_answers
+from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import Plan, Stage, make_plan
 from consortium.study.spec import Study
 
 DELTA = 1e-5
+_KEPT = 8  # answers of a site
 Views = tuple[tuple[str, int], ...]
 
 
-class Persons(ArrayData):
+class Blocks(ArrayData):
+    """A site that keeps what it answered to its first questions.
+
+    The same persons are asked with other noise, and without: see `_statistic`.
+    """
+
+    def __init__(
+        self, blocks: Sequence[Array], views: Views = (), templates: Templates | None = None
+    ) -> None:
+        super().__init__(blocks, views=views, templates=templates)
+        self.answers: dict[bytes, Array] = {}
+
+
+class Persons(Blocks):
     """A site whose persons are columns of one table, each of one vector."""
 
     def __init__(self, table: Array, views: Views) -> None:
-        super().__init__([table[:, [k]] for k in range(table.shape[1])], views=views)
+        super().__init__([table[:, [k]] for k in range(table.shape[1])], views)
         self._whole = table
 
     def table(self) -> Array:
@@ -41,7 +57,7 @@ class Persons(ArrayData):
 def answer(
     algorithm: str,
     analysis: Mapping[str, Any],
-    sites: Sequence[SiteData],
+    sites: Sequence[Blocks],
     epsilon: float | None,
     rng: np.random.Generator,
     data: Mapping[str, Any] | None = None,
@@ -53,7 +69,7 @@ def answer(
     algorithm : str
     analysis : mapping
         As in a study file.
-    sites : sequence of SiteData
+    sites : sequence of Blocks
     epsilon : float, optional
         Of the study; without it there is no noise.
     rng : numpy.random.Generator
@@ -115,18 +131,17 @@ def planned(
     return make_plan(study, extent.shape(subjects, samples, "subject"))
 
 
-def _round(session: Session, sites: Sequence[SiteData], rng: np.random.Generator) -> None:
+def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) -> None:
     stage, query, plan = session.stage, session.pending, session.plan
     assert query is not None
     mechanism = stage.mechanism
-    local = REGISTRY[plan.study.algorithm].statistics[query.statistic]
     rows = []
     for index, site in enumerate(sites):
         asked = replace(query, site=index)
         if stage.release.neighbours:
             asked = _heard(session, stage, asked)
-        statistic = local(site, asked, mechanism.bound).ravel() * mechanism.weights[index]
-        rows.append(statistic)
+        statistic = _statistic(plan.study.algorithm, mechanism.bound, site, asked)
+        rows.append(statistic * mechanism.weights[index])
     free = mechanism.scheme == "none"
     if mechanism.each:
         levels = np.zeros(len(sites)) if free else np.array(mechanism.noise.local)
@@ -136,6 +151,21 @@ def _round(session: Session, sites: Sequence[SiteData], rng: np.random.Generator
         level = 0.0 if free else mechanism.noise.aggregate()
         values = np.sum(rows, axis=0) + level * rng.standard_normal(mechanism.entries)
     session.accept(values, range(len(sites)))
+
+
+def _statistic(algorithm: str, bound: Bound, site: Blocks, query: Query) -> Array:
+    """Ask a site, or remember what it answered to the very same question."""
+    local = REGISTRY[algorithm].statistics[query.statistic]
+    if len(site.answers) >= _KEPT or query.neighbour_answers is not None:
+        return local(site, query, bound).ravel()
+    arguments = {
+        name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+        for name, value in query.arguments.items()
+    }
+    key = blake2b(repr((query.statistic, bound, query.site, arguments)).encode()).digest()
+    if key not in site.answers:
+        site.answers[key] = local(site, query, bound).ravel()
+    return site.answers[key]
 
 
 def _heard(session: Session, stage: Stage, query: Query) -> Query:

@@ -7,6 +7,7 @@ import math
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import process_time
 
 import numpy as np
 from rich.console import Console
@@ -16,6 +17,7 @@ import benchmarks.honesty as package
 from benchmarks.honesty.cells import Cell, Outcome
 from consortium.algorithms import REGISTRY
 
+_FEWEST = 8  # intervals of which a share is told
 Repetition = Callable[[Cell, np.random.Generator], Outcome]
 
 
@@ -27,12 +29,12 @@ class Row:
     ----------
     analysis : str
     cell : Cell
-    outcomes : sequence of Outcome
+    outcomes : list of Outcome
     """
 
     analysis: str
     cell: Cell
-    outcomes: Sequence[Outcome]
+    outcomes: list[Outcome]
 
     @property
     def intervals(self) -> int:
@@ -77,17 +79,16 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """Text of the columns."""
         held = "–"
-        if self.intervals:
-            held = f"{self.coverage:.3f} ± {self.coverage_error:.3f}"
+        if self.intervals >= _FEWEST:
+            held = f"{_short(self.coverage, 3)} ± {_short(self.coverage_error, 3)}"
         return (
             self.analysis,
             self.cell.data,
             f"{self.cell.epsilon:g}",
             f"{sum(self.cell.sizes):,}",
-            f"{self.intervals:,}",
+            f"{len(self.outcomes):,}",
             held,
-            f"{self.false:.2f}",
-            *("–" if math.isnan(x) else f"{x:.2f}" for x in (self.power, self.power_pooled)),
+            *(_short(each) for each in (self.false, self.power, self.power_pooled)),
         )
 
 
@@ -96,12 +97,17 @@ COLUMNS = (
     "data",
     "ε",
     "persons",
-    "intervals",
+    "studies",
     "coverage",
     "false",
     "power",
-    "without noise",
+    "power without noise",
 )
+
+
+def _short(share: float, digits: int = 2) -> str:
+    """A share without the zero before the point; a dash for none."""
+    return "–" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
 
 
 def _share(part: float, whole: float) -> float:
@@ -122,9 +128,33 @@ def load(analysis: str) -> Repetition:
 
 def outcomes(analysis: str, cell: Cell, seeds: Sequence[int]) -> list[Outcome]:
     """Repeat a cell, once for each seed."""
-    repetition = load(analysis)
-    key = (round(10 * cell.epsilon), cell.persons, *map(ord, cell.data))
-    return [repetition(cell, np.random.default_rng((seed, *key))) for seed in seeds]
+    return rows(analysis, [cell], seeds)[0].outcomes
+
+
+def rows(
+    analysis: str, cells: Sequence[Cell], seeds: Sequence[int], seconds: float = math.inf
+) -> list[Row]:
+    """Repeat cells that differ in ε alone, once for each seed, until so much time is used.
+
+    Of one seed all have the same persons, where the analysis's file keeps them.
+    """
+    repetition, start = load(analysis), process_time()
+    found: list[list[Outcome]] = [[] for _ in cells]
+    for seed in seeds:
+        for cell, told in zip(cells, found, strict=True):
+            rng = np.random.default_rng((seed, cell.persons, *map(ord, cell.data)))
+            told.append(repetition(cell, rng))
+        if process_time() - start > seconds:
+            break
+    return [Row(analysis, cell, told) for cell, told in zip(cells, found, strict=True)]
+
+
+def print_markdown(rows: Sequence[Row]) -> None:
+    """Print the table as `docs/explanation/honesty.md` has it."""
+    print("| " + " | ".join(COLUMNS) + " |\n|" + " --- |" * len(COLUMNS))
+    for row in rows:
+        name, *rest = row.cells()
+        print("| " + " | ".join([f"`{name}`", *rest]) + " |")
 
 
 def print_rows(rows: Sequence[Row]) -> None:

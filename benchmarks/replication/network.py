@@ -68,7 +68,7 @@ def trained(count: int, epsilon: float, key: str, analysis: dict[str, object]) -
         train, test = table[:, :count], table[:, count:]
         arrays = private_run(
             "network",
-            {"target": "y", "rounds": ROUNDS, "seed": seed} | analysis,
+            {"target": "y", "rounds": ROUNDS, "seed": seed, "site_constants": False} | analysis,
             train,
             VIEWS,
             key,

@@ -14,7 +14,7 @@ from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.histogram import Histogram
 from consortium.algorithms.ica.centre import Ica
-from consortium.algorithms.network import Network
+from consortium.algorithms.network.centre import Network
 from consortium.algorithms.pca.centre import Pca
 from consortium.algorithms.regression.centre import Regression
 from consortium.algorithms.summarize.centre import Summarize

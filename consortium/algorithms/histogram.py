@@ -9,6 +9,7 @@ and their intervals hold for the noise, whose size is known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -35,6 +36,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.query_arguments import index_argument
 from consortium.errors import ProtocolError, StudyError
+from consortium.formatting import number
 from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
@@ -117,7 +119,7 @@ def _result(parameters: HistogramParameters, release: Release, persons: int) -> 
     edges = np.linspace(*parameters.limits, parameters.bins + 1)
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
     width = float(ndtri((1.0 + parameters.confidence) / 2.0)) * release.deviation
-    half = width * np.sqrt(1.0 - 1.0 / parameters.bins)
+    half = width * math.sqrt(1.0 - 1.0 / parameters.bins)
     found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))
     marks = read_quantiles(shares, np.array(parameters.quantiles), edges, width)
     counts = persons * np.stack([found, low, high])
@@ -136,7 +138,18 @@ def _result(parameters: HistogramParameters, release: Release, persons: int) -> 
             _rows(np.array(parameters.quantiles), *marks.T),
         ),
     }
-    return Result(arrays, numbers, tables=tables, captions=Captions("bin", "", ""))
+    words = Captions("bin", _headline(parameters, half, float(found.max()), persons), "")
+    return Result(arrays, numbers, tables=tables, captions=words)
+
+
+def _headline(parameters: HistogramParameters, half: float, largest: float, persons: int) -> str:
+    off = f"{number(persons * half)} of {persons:,} persons"
+    if half >= largest:
+        return (
+            f"Nothing can be told of how {parameters.view} is spread: at this ε noise may move the "
+            f"count of a bin by {off}."
+        )
+    return f"Each of {parameters.bins} bins of {parameters.view} is counted to within {off}."
 
 
 def _rows(*columns: Array) -> tuple[tuple[float, ...], ...]:

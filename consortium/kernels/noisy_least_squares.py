@@ -1,8 +1,6 @@
 """Least squares from moments that carry known Gaussian noise, with intervals that keep their word.
 
-Released is the moment of z = (x, c e, αy), e being one for the person's own group (site) and zero
-for the others, or one constant. At the true residual r = y − wᵀx − b_group = qᵀz the normal
-equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known. The
+How far the normal equations are missed at the true q has a known law (`kernels.noisy_moment`). The
 statistic F(q) = gᵀ R(q)⁻¹ g, g = M q without the row of y, tells how well any q fits (Anderson and
 Rubin 1949). What is told of one coefficient is the set of its values for which some q with that
 value fits (Guggenberger, Kleibergen, Mavroeidis and Chen 2012): nothing is assumed of the others,
@@ -24,63 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from consortium.kernels.noisy_moment import (
+    LEAST,
+    NoisyMoment,
+    is_positive,
+    positive_part,
+    residual_covariance,
+)
+
 Array = NDArray[Any]
 
-_LEAST = 1e-12  # of variances, over the largest: what rounding leaves
 _STEPS = 2001  # of the explained share from 0 to 1
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyMoment:
-    """A noisy second moment of z = d · (x, e, y).
-
-    Parameters
-    ----------
-    matrix : array, (P + S + 1) x (P + S + 1)
-        E[z zᵀ], with what is known without data in its place.
-    weights : array, length P + S + 1
-        d: of x, of the constants (c each), and of y.
-    parts : array, length S
-        Parts of the persons in each group, adding up to one; none without constants.
-    deviation : float
-        Standard deviation σ of the noise on a diagonal entry; another has half the variance.
-    units : int
-        n, persons in the mean.
-    """
-
-    matrix: Array
-    weights: Array
-    parts: Array
-    deviation: float
-    units: int
-
-    @property
-    def constants(self) -> slice:
-        """Places of the constants."""
-        return slice(len(self.weights) - 1 - len(self.parts), len(self.weights) - 1)
-
-    def residual_variance(self, q: Array) -> float:
-        """Mean of (qᵀz)², noise and all."""
-        return float(q @ self.matrix @ q)
-
-    def noise_of_products(self, q: Array) -> Array:
-        """Covariance of N q without the row of y: σ²/2 (‖q‖² I + q qᵀ) but for what is known.
-
-        Products of two constants have no noise.
-        """
-        own = q[:-1].copy()
-        own[self.constants] = 0.0
-        both = np.outer(own, q[:-1])
-        error = both + both.T - np.outer(own, own)
-        lengths = np.full(len(own), q @ q)
-        lengths[self.constants] -= float(np.square(q[self.constants]).sum())
-        error[np.diag_indices_from(error)] += lengths
-        return np.asarray(self.deviation**2 / 2.0 * error)
-
-    def noise_of_square(self, form: Array) -> float:
-        """Variance of tr(N K) for a symmetric K: σ² ‖K‖², without what is known."""
-        known = form[self.constants, self.constants]
-        return self.deviation**2 * (float(np.vdot(form, form)) - float(np.vdot(known, known)))
 
 
 @dataclass(frozen=True)
@@ -132,9 +84,9 @@ class Fit:
         places = np.diag_indices_from(scale)
         scale[places] += traces[own].sum() + np.where([*own, True], traces[~own].sum(), 0.0)
         scale *= moment.deviation**2 / 2.0
-        chance = float(np.vdot(inverse, _positive(rows[:, :-1]))) / moment.units
-        scale += chance * _positive(moment.matrix)
-        scale[places] += _LEAST * float(np.trace(scale)) / len(scale)
+        chance = float(np.vdot(inverse, positive_part(rows[:, :-1]))) / moment.units
+        scale += chance * positive_part(moment.matrix)
+        scale[places] += LEAST * float(np.trace(scale)) / len(scale)
         return below, scale / float(self.solution @ scale @ self.solution)
 
     def freedom(self) -> int:
@@ -148,7 +100,7 @@ class Fit:
         """Low and high ends for w and b, each of length P + S; nothing if they are open."""
         below, scale = self._forms
         form = below - self._limit(confidence) * scale
-        if not _is_positive(form[:-1, :-1]):
+        if not is_positive(form[:-1, :-1]):
             return None
         inner = _inverse(form)
         if inner is None:
@@ -168,7 +120,7 @@ class Fit:
         """Whether zero is no value of each of w and b, at the given level: length P + S."""
         below, scale = self._forms
         form = below - self._limit(confidence) * scale
-        inner = _inverse(form) if _is_positive(form[:-1, :-1]) else None
+        inner = _inverse(form) if is_positive(form[:-1, :-1]) else None
         if inner is None:
             return np.zeros(len(self.error), dtype=bool)
         # G has one negative eigenvalue; without row k it has none if det G (G⁻¹)_kk is positive.
@@ -226,23 +178,6 @@ class Fit:
         )
 
 
-def noisy_moment(
-    matrix: Array, weights: Array, parts: Array, deviation: float, units: int
-) -> NoisyMoment:
-    """Put what is known of a released moment in its place.
-
-    Parameters
-    ----------
-    matrix, weights, parts, deviation, units
-        As in `NoisyMoment`, as released.
-    """
-    known = matrix.copy()
-    found = NoisyMoment(known, weights, parts, deviation, units)
-    at = found.constants
-    known[at, at] = np.diag(parts * np.square(weights[at]))
-    return found
-
-
 def least_squares(moment: NoisyMoment) -> Fit:
     """Solve the normal equations as they stand."""
     weights, rows = moment.weights, moment.matrix[:-1]
@@ -253,34 +188,6 @@ def least_squares(moment: NoisyMoment) -> Fit:
         solution = np.linalg.lstsq(rows[:, :-1], right, rcond=None)[0]
     q = np.append(solution, 1.0 / weights[-1])
     return Fit(moment, q, residual_covariance(moment, q))
-
-
-def residual_covariance(moment: NoisyMoment, q: Array) -> Array:
-    """R(q): covariance of M q without the row of y, from noise and from chance among persons."""
-    rows = _positive(moment.matrix[:-1, :-1])
-    left = max(moment.residual_variance(q), _LEAST * abs(float(moment.matrix[-1, -1])) * q[-1] ** 2)
-    error = moment.noise_of_products(q) + left / moment.units * rows
-    least = _LEAST * float(np.trace(error)) / len(error)
-    error[np.diag_indices_from(error)] += max(least, np.finfo(np.float64).tiny)
-    return np.asarray(error)
-
-
-def _positive(matrix: Array) -> Array:
-    """Without what is negative in it."""
-    if _is_positive(matrix):
-        return matrix
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _is_positive(matrix: Array) -> bool:
-    if not np.isfinite(matrix).all():
-        return False
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def _inverse(matrix: Array) -> Array | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.kernels.noisy_least_squares import NoisyMoment, residual_covariance
+from consortium.kernels.noisy_moment import NoisyMoment, residual_covariance
 
 Array = NDArray[Any]
 

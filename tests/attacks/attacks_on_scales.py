@@ -94,7 +94,7 @@ def network_sure_of_itself(stage: Stage) -> bool:
     """Asks for gradients at weights of 1e153 behind which the error is 1e-165."""
     hidden, last = [0.0, 1e153], [-380.0, 0.0]  # bias and weight of either layer
     arguments = {"target": 1, "units": np.ones(2), "parameters": np.array([*hidden, *last])}
-    arguments["held_out"] = 0.0
+    arguments |= {"held_out": 0.0, "constants": 0}
     bound = Bound(1e-13)
     person, nobody = (
         _answer(("network", "network_gradient"), each, arguments, bound)

@@ -27,6 +27,7 @@ OF_VECTORS = {
 }
 PLANNED = [r for each in CASES for r in planned_by(*prepared(*each.values)).values()]
 CONES = {release.statistic for release in PLANNED if release.bound.cone}
+MOVED_BY_ITS_NORM = {r.statistic for r in PLANNED if r.bound.influence == r.bound.norm}
 BY_PARTS = {r.statistic for r in PLANNED if isinstance(r.bound, PartsBound)}
 PAIRS = [
     (name, unit)
@@ -52,6 +53,8 @@ def parts_bound(norm, cone, features):
 def bound_of(name, norm, features=3):
     if name in BY_PARTS:
         return parts_bound(norm, name in CONES, features)
+    if name in MOVED_BY_ITS_NORM:
+        return Bound(norm, influence=norm)
     return Bound(norm, cone=name in CONES)
 
 
@@ -136,12 +139,14 @@ REACHING = {  # two units as far apart as the clip allows, the arguments, and a 
     ),
     "network_gradient": (
         *((0, 0, 1), (0, 0, -1)),
-        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3), "held_out": 0.0},
+        {"target": 2, "units": np.ones(1), "parameters": np.zeros(3), "held_out": 0.0}
+        | {"constants": 0},
         0.4,
     ),
     "network_accuracy": (
         *((0, 0, 1), (0, 0, -1)),
-        {"target": 2, "units": np.ones(1), "parameters": np.ones(3), "held_out": 1.0},
+        {"target": 2, "units": np.ones(1), "parameters": -np.ones(3), "held_out": 1.0}
+        | {"constants": 0},
         0.4,
     ),
     "regression_moment": (

@@ -92,12 +92,14 @@ def regression(generator, features):
 def network(generator, features):
     classes = int(generator.integers(1, features - 1))
     units = [int(n) for n in generator.integers(1, 4, int(generator.integers(0, 3)))] + [classes]
-    count = parameter_count([features - classes, *units])
+    constants = int(generator.integers(4))
+    count = parameter_count([features - classes + constants, *units])
     return {
         "parameters": _scale(generator) * generator.standard_normal(count),
         "units": np.array(units, dtype=np.float64),
         "target": int(generator.integers(features - classes + 1)),
         "held_out": float(generator.uniform()),
+        "constants": constants,
     }
 
 

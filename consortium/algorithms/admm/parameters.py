@@ -39,6 +39,11 @@ class AdmmParameters(FrozenModel):
     constant: float = Field(
         default=0.5, ge=0, le=1, description="Weight of the model's constant, over bound; 0: none."
     )
+    site_constants: bool = Field(
+        default=True,
+        description="Whether each site has a constant of its own, on which nobody agrees, so that "
+        "sites that differ in how many are ill don't bend the coefficients. If not, all have one.",
+    )
     radius: float = Field(
         default=20.0,
         gt=0,

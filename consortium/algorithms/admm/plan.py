@@ -84,6 +84,8 @@ class AdmmPlan:
         Least curvature that neighbours add.
     entries : int
         Numbers of a model.
+    agreed : int
+        Those, from the first on, that all sites agree on; the rest is each site's own.
 
     Raises
     ------
@@ -103,6 +105,7 @@ class AdmmPlan:
         self.radius = parameters.radius / parameters.bound
         self.trust = parameters.trust * self.radius
         self.entries = shape.features - (self.constant == 0)
+        self.agreed = shape.features - 1 if parameters.site_constants else self.entries
         squared = self.length * self.length  # may be infinite, where ** would raise
         self.penalty = (parameters.penalty or self._balanced_penalty) * squared
         longest = [self.radius] if parameters.broadcasts is None else [self.radius, self.trust]
@@ -145,6 +148,7 @@ class AdmmPlan:
             "target": self.target,
             "reach": float(self.parameters.bound),
             "constant": float(self.constant),
+            "agreed": self.agreed,
             "penalty": self.penalty / 2 * float((weights / degrees).max()),
             "regularization": float(self.parameters.regularization),
             "weights": weights,

@@ -41,13 +41,13 @@ def admm_result(
         "site_intercepts": constant * models[:, entries:].ravel(),
         "iterations": np.stack([each.mean(axis=0) for each in history]),
     }
-    apart = [_disagreement(each) for each in history]
+    apart = [_disagreement(each[:, : plan.agreed]) for each in history]
     floor = gathered_floor(plan, len(history), noise)
     found = np.abs(arrays["coefficients"][:, 0]) > floor
     arrays["found"] = found[:, None]
     numbers = {
         "iterations": len(history),
-        "disagreement": _disagreement(models),
+        "disagreement": _disagreement(models[:, : plan.agreed]),
         "model_noise": noise,
         "floor": floor,
         "found": int(found.sum()),
@@ -112,10 +112,14 @@ def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
         for name, value, told in zip(names, values[:, 0], found, strict=True)
         if name[0] != plan.parameters.target
     ]
+    sites = (
+        "Each site has a constant of its own."
+        if plan.parameters.site_constants and plan.constant
+        else "Differences between sites are part of them."
+    )
     return Table(
         f"Coefficients of the log odds of {plan.parameters.target}, the mean of the sites' models, "
-        "without intervals; those that noise and chance could make are not told. Differences "
-        "between sites are part of them.",
+        f"without intervals; those that noise and chance could make are not told. {sites}",
         ("view", "entry", "coefficient", "state"),
         tuple(rows[:MOST_ROWS]),
     )

@@ -5,7 +5,8 @@ the planned radius
 
     F_i(θ) = mean loss + reg/2 ‖θ‖² + (2 λ_iᵀθ + η Σ_j ‖(θ_i + θ_j)/2 - θ‖²) / ω_i
 
-over its neighbours j (Ding et al. 2020, equation 3; ω_i makes every person count once). It has
+over its neighbours j (Ding et al. 2020, equation 3; ω_i makes every person count once). An entry
+that is not `agreed` on, a constant of the site's own, has θ_j = θ_i for all j. The cost has
 curvature Λ_i = reg + 2 η d_i / ω_i, d_i the number of neighbours. Both θ and λ follow from the
 answers heard, so that a site needs no memory and an answer that was not sent was never given.
 
@@ -118,6 +119,8 @@ def _problem(data: SiteData, query: Query) -> _Problem:
     penalty = number_argument(query, "penalty")
     regularization = number_argument(query, "regularization")
     answers, site = _heard(query, data.features - 1 + (constant > 0))
+    agreed = index_argument(query, "agreed", answers.shape[2] + 1)
+    answers = np.where(np.arange(answers.shape[2]) < agreed, answers, answers[:, [site]])
     beside = _beside(query, site, answers.shape[1])
     weights = array_argument(query, "weights", 1)
     held = array_argument(query, "held", 1)[: len(answers)]

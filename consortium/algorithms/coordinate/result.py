@@ -15,7 +15,8 @@ from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.result import regression_result
 from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_least_squares import least_squares, noisy_moment
+from consortium.kernels.noisy_least_squares import least_squares
+from consortium.kernels.noisy_moment import noisy_moment
 from consortium.privacy.bayesian import bayesian_level
 from consortium.privacy.view_bounds import PartsBound
 

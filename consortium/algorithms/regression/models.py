@@ -9,7 +9,8 @@ import numpy as np
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.kernels.logistic_from_moments import TAYLOR, logistic_factor
-from consortium.kernels.noisy_least_squares import Fit, NoisyMoment, Share
+from consortium.kernels.noisy_least_squares import Fit, Share
+from consortium.kernels.noisy_moment import NoisyMoment
 
 _MOST_VARIANCE = 0.999  # of what explains labels of -1 and +1
 

@@ -21,7 +21,8 @@ from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import constants, parts_of, release_weights
 from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_least_squares import Fit, NoisyMoment, noisy_moment
+from consortium.kernels.noisy_least_squares import Fit
+from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
 _MEANING = (

@@ -98,8 +98,9 @@ def summarize_result(
     numbers: dict[str, float | int | str] = {"summary_distance": _told(away, floors)}
     if target is not None:
         numbers["mixture_distance"] = _told(_distance(found, weights - goal), floors)
-    tables = {"sites": _table(parameters, found, target, weights, rows, floors)}
     seen = sum(bool(row.distance > floor) for row, floor in zip(rows, floors, strict=True))
+    shown = weights if seen or target is None else np.full(many, np.nan)
+    tables = {"sites": _table(parameters, found, target, shown, rows, floors)}
     numbers |= {"found": seen}
     headline = _headline(seen, len(rows), float(floors.max()))
     words = Captions("point", headline, "A made-up person of the summary.")
@@ -184,7 +185,7 @@ def _table(
                 else Finding(),
                 row.most,
                 float(floor),
-                float(weights[row.site]),
+                float(weights[row.site]) if target is None else Finding(float(weights[row.site])),
             )
             for row, floor in zip(rows, floors, strict=True)
         ),
@@ -209,7 +210,8 @@ def _caption(parameters: SummarizeParameters, found: Embeddings, target: int | N
         f"Squared distance (MMD²) of each site's persons from those of {found.names[target]}, with "
         f"{percent} interval; below the noise floor, which all rows stay below together where "
         "sites are alike, it is not told, only what it is at most. The weights make the "
-        f"mixture of sites that is nearest to {found.names[target]}."
+        f"mixture of sites that is nearest to {found.names[target]}; they have no intervals, and "
+        "are not told where no site is seen to differ, as any mixture is then as near."
         if target is not None
         else f"Squared distance (MMD²) of each site's persons from all others', with {percent} "
         "interval; below the noise floor, which all rows stay below together where sites are "

@@ -40,7 +40,13 @@ def pooled(table, parameters):
 @pytest.mark.parametrize("graph", ["ring", "star", "path", "complete"])
 def test_without_noise_the_sites_agree_on_the_pooled_regression(graph):
     parameters = ADMM.Parameters(
-        target="y", graph=graph, rounds=300, penalty=0.02, regularization=0.01, averaged=0.01
+        target="y",
+        graph=graph,
+        rounds=300,
+        penalty=0.02,
+        regularization=0.01,
+        averaged=0.01,
+        site_constants=False,
     )
     table = people()
     _, _, result = drive(ADMM, parameters, sites_of(table, VIEWS, COUNTS))
@@ -53,12 +59,48 @@ def test_without_noise_the_sites_agree_on_the_pooled_regression(graph):
 
 
 def test_the_constraint_is_kept():
-    parameters = ADMM.Parameters(target="y", radius=2.0, rounds=300, penalty=0.05)
+    parameters = ADMM.Parameters(
+        target="y", radius=2.0, rounds=300, penalty=0.05, site_constants=False
+    )
     table = people()
     _, _, result = drive(ADMM, parameters, sites_of(table, VIEWS, COUNTS))
     found = np.append(result.arrays["coefficients"][:3, 0], result.arrays["intercept"])
     assert result.numbers["model_norm"] == pytest.approx(2.0, abs=1e-3)
     assert found == pytest.approx(pooled(table, parameters), abs=5e-3)
+
+
+def unequal_sites():
+    """Sites that differ in scanner and in how many are ill; within them only one entry tells."""
+    generator = np.random.default_rng(1)
+    tables = []
+    for level in (-0.5, -0.1, 0.2, 0.5):
+        x = np.array([[level], [0.0], [0.0]]) + generator.uniform(-0.3, 0.3, (3, 500))
+        odds = 6.0 * level + 5.0 * x[1]
+        tables.append(np.vstack([x, np.where(generator.logistic(size=500) < odds, 1.0, -1.0)]))
+    return np.hstack(tables)
+
+
+def test_what_the_sites_differ_in_does_not_bend_the_coefficients():
+    table, asked = unequal_sites(), {"target": "y", "rounds": 300, "penalty": 0.02}
+    own, one = (
+        drive(
+            ADMM,
+            ADMM.Parameters(**asked, site_constants=constants),
+            sites_of(table, VIEWS, (500,) * 4),
+        )[2]
+        for constants in (True, False)
+    )
+    # Each site's column of ones in place of the one constant, and nothing that draws it to zero.
+    ones = np.kron(np.eye(4), np.ones(500))
+    cost = LogisticCost(np.vstack([table[:3], ones]) * table[3], np.zeros(2000), 0.0, np.zeros(7))
+    expected = minimize_in_ball(cost, 1e3, np.zeros(7), 1e-10)
+    assert own.arrays["coefficients"][:3, 0] == pytest.approx(expected[:3], abs=0.02)
+    assert own.arrays["site_intercepts"] == pytest.approx(expected[3:], abs=0.02)
+    assert own.numbers["disagreement"] < 0.01
+    assert "constant of its own" in own.tables["coefficients"].caption
+    # The falsifier: with one constant, scanners tell who is ill.
+    assert one.arrays["coefficients"][0, 0] > 3.0
+    assert abs(own.arrays["coefficients"][0, 0]) < 0.7
 
 
 def test_where_nothing_is_gained_nothing_is_sent():

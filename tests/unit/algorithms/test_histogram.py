@@ -143,3 +143,14 @@ def test_what_does_not_fit_is_refused():
     empty = Query("s", "bin_shares", {"entry": 0, "bins": 0})
     with pytest.raises(ProtocolError, match="'bins' are none"):
         HISTOGRAM.statistics["bin_shares"](site, empty, Bound(1.0))
+
+
+@pytest.mark.parametrize(("deviation", "words"), [(0.01, "counted to within"), (2.0, "Nothing")])
+def test_the_headline_says_how_near_the_counts_are(deviation, words):
+    parameters = HISTOGRAM.Parameters(view="age", bins=4)
+    shape = shape_of(make_feature_sites(VIEWS, persons=(50, 50)))
+    shares = np.array([0.1, 0.4, 0.4, 0.1])
+    result = finish(parameters, shape, Release(shares, deviation))
+    assert words in result.captions.headline
+    half = 1.959964 * deviation * np.sqrt(3 / 4) * 100
+    assert f"{half:.3g} of 100 persons" in result.captions.headline

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.stats import binom, binomtest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.network import _who_trains
+from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.result import judged
+from consortium.algorithms.network.site import who_trains
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.classifier import predict
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
+from consortium.study.plan import make_plan
 from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of
 
 NETWORK = REGISTRY["network"]
@@ -90,7 +94,9 @@ def test_the_table_tells_signal_from_noise():
 def first_step(deviation):
     """Length of the first step along a gradient whose noise has this deviation."""
     shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
-    parameters = NETWORK.Parameters(target="y", hidden=(), bound=0.5, learning_rate=3.0)
+    parameters = NETWORK.Parameters(
+        target="y", hidden=(), bound=0.5, learning_rate=3.0, site_constants=False
+    )
     steps = NETWORK.run(parameters, shape)
     start = next(steps).arguments["parameters"]
     moved = steps.send(Release(np.ones(5), deviation)).arguments["parameters"]
@@ -106,11 +112,14 @@ def test_steps_shrink_as_noise_grows():
 def test_the_budget_is_spread_evenly_over_the_rounds():
     shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
     planned, once = NETWORK.releases(
-        NETWORK.Parameters(target="y", hidden=(3,), rounds=7, bound=0.25, judging=0.25), shape
+        NETWORK.Parameters(
+            target="y", hidden=(3,), rounds=7, bound=0.25, judging=0.25, site_constants=False
+        ),
+        shape,
     )
     assert (planned.rounds, planned.entries, planned.share) == (7, 19, 0.75)
     assert planned.bound == Bound(0.25)
-    assert (once.rounds, once.entries, once.share) == (1, 4, 0.25)
+    assert (once.rounds, once.entries, once.share) == (1, 3, 0.25)
     (alone,) = NETWORK.releases(
         NETWORK.Parameters(target="y", hidden=(3,), rounds=7, held_out=0.0), shape
     )
@@ -143,12 +152,12 @@ def test_noise_that_drowns_the_accuracy_leaves_none():
 
 def test_who_trains_depends_on_the_own_vector_alone():
     table, _, _ = rings(1, count=500)
-    trains = _who_trains(table, 0.2)
+    trains = who_trains(table, 0.2)
     assert 0.7 < trains.mean() < 0.9
     order = np.random.default_rng(0).permutation(500)
-    assert np.array_equal(_who_trains(table[:, order], 0.2), trains[order])
+    assert np.array_equal(who_trains(table[:, order], 0.2), trains[order])
     table[:, 7] = 0.5  # somebody else
-    assert np.array_equal(np.delete(_who_trains(table, 0.2), 7), np.delete(trains, 7))
+    assert np.array_equal(np.delete(who_trains(table, 0.2), 7), np.delete(trains, 7))
 
 
 @pytest.mark.parametrize(
@@ -183,6 +192,7 @@ def test_parameters_that_make_no_sense_are_refused(wrong):
         {"parameters": np.zeros(18)},
         {"target": 5},
         {"target": True},
+        {"constants": 1},
         {"target": -1},
     ],
 )
@@ -193,8 +203,115 @@ def test_a_query_that_does_not_fit_is_refused_by_the_site(wrong):
         "parameters": np.zeros(19),
         "target": 4,
         "held_out": 0.2,
+        "constants": 0,
     }
     local = NETWORK.statistics["network_gradient"]
     local(site, Query("network", "network_gradient", right), Bound(1.0))
     with pytest.raises(ProtocolError, match="discard"):
         local(site, Query("network", "network_gradient", {**right, **wrong}), Bound(1.0))
+
+
+def unequal_sites(seed=0):
+    """Four sites that differ in scanner and in how many are ill; within them nothing is told."""
+    generator = np.random.default_rng(seed)
+    tables = []
+    for count, level, ill in zip(
+        COUNTS, (-0.6, -0.2, 0.2, 0.6), (0.1, 0.35, 0.65, 0.9), strict=True
+    ):
+        x = np.clip(level + 0.1 * generator.standard_normal((2, count)), -1, 1)
+        tables.append(np.vstack([x, np.where(generator.random(count) < ill, 1.0, -1.0)]))
+    return np.hstack(tables), (("x", 2), ("y", 1))
+
+
+@pytest.mark.parametrize("constants", [True, False])
+def test_what_the_site_alone_tells_is_not_found(constants):
+    table, views = unequal_sites()
+    analysis = {"target": "y", "hidden": [4], "rounds": 60, "site_constants": constants}
+    study = make_feature_study("network", views, analysis, epsilon=20.0)
+    result = Simulation(study, sites_of(table, views, COUNTS), 0).run()
+    told, above = (row[1] for row in result.tables["accuracy"].rows)
+    assert told.value > 0.7  # over all sites half are ill
+    assert above.state == "not found"
+    assert "largest class of their site" in result.captions.headline
+
+
+def test_the_network_that_is_told_has_the_middle_of_the_sites():
+    table, views = unequal_sites()
+    analysis = {"target": "y", "hidden": [4], "rounds": 20, "site_constants": True}
+    arrays = (
+        Simulation(
+            make_feature_study("network", views, analysis, scheme="none"),
+            sites_of(table, views, COUNTS),
+            0,
+        )
+        .run()
+        .arrays
+    )
+    assert [int(n) for n in arrays["units"]] == [2, 4, 1]
+    assert arrays["site_biases"].shape == (4, 4)
+    assert np.ptp(arrays["site_biases"], axis=1).max() > 0.1
+    middle = arrays["site_biases"] @ (np.array(COUNTS) / sum(COUNTS))
+    assert arrays["parameters"][: 4 * 3 : 3] == pytest.approx(middle)
+
+
+def test_the_plan_tells_the_sites_where_that_costs_little():
+    table, views = unequal_sites()
+    study = make_feature_study("network", views, {"target": "y"})
+    for persons, places in ((COUNTS, 4), ((10,) * 4, 0)):
+        shape = make_plan(study, shape_of(sites_of(table[:, : sum(persons)], views, persons))).shape
+        assert NetworkPlan(study.analysis, shape).places == places
+        (remark,) = NETWORK.remarks(study.analysis, shape)
+        assert ("is told each person's site" in remark) == (places > 0)
+    alone = shape_of(sites_of(table, views, (2000,)))
+    assert NetworkPlan(study.analysis, alone).places == 0
+    assert NETWORK.remarks(study.analysis, alone) == ()
+
+
+def test_the_accuracys_interval_holds_for_few_persons():
+    """Forty persons held out, told rightly by chance: Wilson's interval where there is no noise."""
+    parameters, right, persons = NETWORK.Parameters(target="y"), 0.55, 200
+    values = np.array([np.sqrt(0.75) * 0.2, 0.2 * (right - 0.5), 0.5])
+    told, _ = judged(Release(values, 0.0), persons, parameters)
+    assert told.value == pytest.approx(right)
+    expected = binomtest(22, 40).proportion_ci(method="wilson")
+    assert (told.low, told.high) == pytest.approx((expected.low, expected.high))
+    noisy, _ = judged(Release(values, 0.01), persons, parameters)
+    assert noisy.low < told.low < told.high < noisy.high
+
+
+def test_the_accuracy_counts_who_is_held_out_and_the_largest_class_of_all():
+    table, views, _ = rings(1, count=300)
+    (site,) = sites_of(table, views, (300,))
+    arguments = {
+        "target": 1,
+        "units": np.ones(1),
+        "parameters": np.array([-1.0, 0.0, 0.0]),  # everybody is said to be of the first class
+        "held_out": 0.3,
+        "constants": 0,
+    }
+    query = Query("accuracy", "network_accuracy", arguments)
+    bound = Bound(np.sqrt(2.0), influence=np.sqrt(2.0))
+    told = NETWORK.statistics["network_accuracy"](site, query, bound)
+    held = ~who_trains(site.table(), 0.3)
+    first = table[1] < 0
+    right, largest = (first & held).sum(), max(first.sum(), (~first).sum())
+    expected = [np.sqrt(0.75) * held.sum(), right - held.sum() / 2, largest]
+    assert told == pytest.approx(np.array(expected) / 300)
+
+
+@pytest.mark.parametrize(("persons", "mu"), [(200, 1.6), (800, 0.27), (4000, 0.9)])
+def test_accuracies_hold_as_often_as_they_say_and_nothing_is_found_where_nothing_is(persons, mu):
+    generator, parameters, runs = np.random.default_rng(0), NETWORK.Parameters(target="y"), 300
+    deviation = np.sqrt(2.0 / parameters.judging) / (persons * mu)
+    held_truth, found = 0, 0
+    for _ in range(runs):
+        ill, held, right = (generator.random((4, persons // 4)) < p for p in (0.5, 0.2, 0.5))
+        largest = np.maximum(ill.sum(axis=1), (~ill).sum(axis=1)).sum()
+        count = held.sum()
+        exact = np.array([np.sqrt(0.75) * count, (right & held).sum() - count / 2, largest])
+        noisy = exact / persons + deviation * generator.standard_normal(3)
+        accuracy, above = judged(Release(noisy, deviation), persons, parameters)
+        held_truth += accuracy.low <= 0.5 <= accuracy.high
+        found += above.state == "found"
+    assert held_truth >= binom.ppf(1e-3, runs, 0.94)
+    assert found <= binom.ppf(1 - 1e-3, runs, 0.025)

@@ -148,3 +148,13 @@ def test_sites_that_don_t_fit_are_refused():
 def test_parameters_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValidationError):
         SUMMARIZE.Parameters.model_validate(wrong)
+
+
+def test_a_mixture_is_told_only_where_some_site_is_seen_to_differ():
+    for columns, told in ((slice(400, 800), True), (slice(0, 0), False)):
+        table = np.random.default_rng(3).normal(0.0, 0.25, (3, 1600))
+        table[:, columns] += 0.6
+        study = make_feature_study("summarize", VIEWS, {"target": "north"})
+        sites = sites_of(np.clip(table, -1, 1), VIEWS, COUNTS)
+        weights = [row[-1] for row in rows(Simulation(study, sites, 0).run()).values()]
+        assert [weight.told for weight in weights] == [told] * 3

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.noisy_least_squares import least_squares, noisy_moment
+from consortium.kernels.noisy_least_squares import least_squares
+from consortium.kernels.noisy_moment import noisy_moment
 from consortium.kernels.replay import SymmetricNoise
 from consortium.kernels.stabilized_squares import stabilized_squares
 

@@ -1,0 +1,1 @@
+"""A classifier network that all sites train together."""

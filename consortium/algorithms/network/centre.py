@@ -1,0 +1,92 @@
+"""A classifier network that all sites train together, round by round.
+
+Source: dissertation section 3.4. Each person's gradient is clipped to a public norm over all
+layers together (Abadi et al. 2016), all persons take part in every round, and the centre descends
+along the noisy mean with momentum. Replacing a person moves the mean by 2 B / n. What is returned
+is the mean of the last rounds' parameters, in which their noise averages out at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.network.parameters import NetworkParameters
+from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.result import judged, network_result
+from consortium.algorithms.network.site import accuracy_counts, mean_gradient
+
+KNOWN_SITES = "The network is told each person's site; what it learns of the sites becomes public."
+UNKNOWN_SITES = (
+    "The network is not told which site a person is of: it may learn differences between scanners "
+    "from the entries. The accuracy is held against what the site alone tells."
+)
+
+
+class Network:
+    """As many releases as rounds, of one number for each weight and bias, and one of accuracy."""
+
+    name = "network"
+    title = "jointly trained network"
+    takes: Takes = "features"
+    needs_means = False
+    Parameters = NetworkParameters
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "network_gradient": mean_gradient,
+        "network_accuracy": accuracy_counts,
+    }
+    cases: ClassVar[Sequence[Case]] = (
+        Case({"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}, views=(("x", 4), ("y", 1))),
+        Case(
+            {"target": "kind", "hidden": [3, 2], "rounds": 2, "site_constants": True},
+            views=(("kind", 3), ("x", 4)),
+        ),
+    )
+
+    def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+        """Equal rounds, and the accuracy of what they end with."""
+        return NetworkPlan(parameters, shape).releases
+
+    def remarks(self, parameters: NetworkParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell whether the network knows the sites."""
+        if len(shape.units) < 2:
+            return ()
+        return (KNOWN_SITES,) if NetworkPlan(parameters, shape).places else (UNKNOWN_SITES,)
+
+    def run(self, parameters: NetworkParameters, shape: Shape) -> Run:
+        """Descend, and average the last parameters."""
+        plan = NetworkPlan(parameters, shape)
+        fixed, current = plan.arguments, plan.start()
+        step, total = np.zeros_like(current), np.zeros_like(current)
+        last = max(1, round(parameters.averaged * parameters.rounds))
+        norms = []
+        for left in reversed(range(parameters.rounds)):
+            query = {**fixed, "parameters": current}
+            release = yield Query("network", "network_gradient", query)
+            norms.append(float(np.linalg.norm(release.values)))
+            rate = _learning_rate(parameters, release.deviation, len(current))
+            step = parameters.momentum * step - rate * release.values
+            current = current + step
+            total += current if left < last else 0.0
+        noise = release.deviation * float(np.sqrt(len(current)))
+        trained = total / last
+        if not parameters.held_out:
+            return network_result(plan, trained, norms, noise)
+        query = {**fixed, "parameters": trained}
+        release = yield Query("accuracy", "network_accuracy", query)
+        present = release.sites or range(len(shape.subjects))
+        told = judged(release, sum(shape.subjects[site] for site in present), parameters)
+        return network_result(plan, trained, norms, noise, told)
+
+
+def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:
+    """Step over the gradient: divided by √(1 + 4 ν²/B²), ν = σ √P the norm of a round's noise.
+
+    The best step of stochastic descent falls as the whole gradient's root mean square grows; with
+    twice ν over the bound it is within a point of the best accuracy from ν = 0 to B.
+    """
+    noise = deviation * float(np.sqrt(count))
+    return parameters.learning_rate / float(np.hypot(1.0, 2.0 * noise / parameters.bound))

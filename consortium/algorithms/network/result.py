@@ -1,0 +1,143 @@
+"""What a network is, and how well it tells persons who trained nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtri
+
+from consortium.algorithms.base import Array, Captions, Release, Result, Table
+from consortium.algorithms.findings import Finding, State
+from consortium.algorithms.network.parameters import NetworkParameters
+from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
+from consortium.formatting import percent
+from consortium.kernels.classifier import layers
+
+_UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
+_NOTHING = (Finding(state="not told"), Finding(state="not told"))
+
+
+def judged(
+    release: Release, persons: int, parameters: NetworkParameters
+) -> tuple[Finding, Finding]:
+    """Accuracy on persons who trained nothing, and how far it is above what the site alone tells.
+
+    That is the share of each site's largest class, site by site. The part of the persons who
+    trained nothing is known from what was measured and from how they were drawn, each with its own
+    doubt.
+    """
+    measured, right, largest = release.values / np.array([HELD_WEIGHT, 1.0, 1.0])
+    noise, part = release.deviation**2, parameters.held_out
+    held, doubt = _pooled(measured, noise / HELD_WEIGHT**2, part, part * (1.0 - part) / persons)
+    if held <= 0:
+        return _NOTHING
+    value, top = (float(np.clip(each, 0.0, 1.0)) for each in (0.5 + right / held, largest))
+    unsure = (noise + (value - 0.5) ** 2 * doubt) / held**2
+    chance = _binomial(value, persons) / held
+    width = -float(ndtri((1.0 - parameters.confidence) / 2.0))
+    low, high = _interval(value, unsure, held * persons, width)
+    if high - low >= _UNKNOWN:
+        return _NOTHING
+    # Those who trained nothing are among those of whom the largest class is told.
+    shared = 2.0 * np.sqrt(min(held, 1.0) * chance * _binomial(top, persons))
+    apart = unsure + noise + chance + _binomial(top, persons) + shared
+    above, margin = value - largest, width * float(np.sqrt(apart))
+    state: State = "found" if above > margin else "not found"
+    return Finding(value, low, high, state), Finding(above, above - margin, above + margin, state)
+
+
+def _interval(value: float, noise: float, many: float, width: float) -> tuple[float, float]:
+    """Ends of the shares p for which (value - p)² ≤ width² (noise + p (1 - p) / many) (Wilson)."""
+    ratio = width**2 / many
+    middle, square = value + ratio / 2.0, value**2 - width**2 * noise
+    half = float(np.sqrt(max(middle**2 - (1.0 + ratio) * square, 0.0)))
+    ends = (middle - half) / (1.0 + ratio), (middle + half) / (1.0 + ratio)
+    return max(ends[0], 0.0), min(ends[1], 1.0)
+
+
+def _binomial(share: float, persons: int) -> float:
+    """Variance by chance of a share of so many."""
+    likely = min(max(share, 1.0 / persons), 1.0 - 1.0 / persons)
+    return likely * (1.0 - likely) / persons
+
+
+def _pooled(first: float, doubt: float, second: float, other: float) -> tuple[float, float]:
+    """Mean of two that have doubts of their own, and its variance."""
+    weight = other / (doubt + other)
+    return weight * first + (1.0 - weight) * second, doubt * weight
+
+
+def network_result(
+    plan: NetworkPlan,
+    trained: Array,
+    norms: Sequence[float],
+    noise: float,
+    told: tuple[Finding, Finding] = _NOTHING,
+) -> Result:
+    """Put the parameters, their accuracy and the rounds into arrays and tables."""
+    target, places, sizes = plan.target, plan.places, plan.sizes
+    first, *rest = layers(trained, sizes)
+    entries = first.shape[1] - 1 - places
+    sites = CONSTANT * first[:, 1 + entries :]
+    middle = first[:, : 1 + entries].copy()
+    if places:
+        middle[:, 0] += sites @ (np.array(plan.shape.units) / sum(plan.shape.units))
+    loadings = np.insert(middle[:, 1:].T, [target.start] * plan.classes, 0.0, axis=0)
+    arrays = {
+        "parameters": np.concatenate([each.ravel() for each in (middle, *rest)]),
+        "units": np.array((entries, *sizes[1:]), dtype=np.float64),
+        "first_layer": loadings,
+    }
+    if places:
+        arrays["site_biases"] = first[:, :1] + sites
+    numbers = {
+        "parameters": len(trained),
+        "rounds": len(norms),
+        "gradient_noise": noise,
+        "site_constants": places,
+    }
+    words = Captions(
+        "unit",
+        _headline(*told),
+        "Weight of each entry in a unit of the first layer; no weight has an interval.",
+        found=told[0].state == "found",
+    )
+    tables = {"accuracy": _accuracy(told, places), "gradients": _gradients(norms, noise)}
+    return Result(arrays, numbers, loadings="first_layer", tables=tables, captions=words)
+
+
+def _accuracy(told: tuple[Finding, Finding], places: int) -> Table:
+    known = "is told" if places else "is not told"
+    return Table(
+        "Measured on persons who trained nothing, with intervals that count the noise of privacy "
+        "and chance. Whoever knows a person's site and nothing else can name its largest class; "
+        f"the network {known} the site. No weight has an interval.",
+        ("persons", "share"),
+        (("told rightly", told[0]), ("above the largest class of each site", told[1])),
+    )
+
+
+def _gradients(norms: Sequence[float], noise: float) -> Table:
+    return Table(
+        f"Norm of the mean clipped gradient with its noise, round by round; noise alone has "
+        f"{noise:.3g}.",
+        ("round", "norm"),
+        tuple(enumerate(norms, 1)),
+    )
+
+
+def _headline(accuracy: Finding, above: Finding) -> str:
+    if not accuracy.told:
+        return "Nothing can be told of the network's accuracy: the noise leaves none."
+    if accuracy.state != "found":
+        return (
+            "The network was not found to tell persons better than the largest class of their site "
+            f"does; at this ε and number of persons an advantage below "
+            f"{percent(above.high - above.value)} of them would not be seen."
+        )
+    return (
+        f"The network tells {percent(accuracy.value)} of persons who trained nothing rightly, more "
+        "than the largest class of each site has."
+    )

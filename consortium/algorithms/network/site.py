@@ -1,0 +1,104 @@
+"""A site's half of `network`: gradients of those who train, and how the others are told.
+
+Sensitivity of the accuracy. Of n persons, h are held out, r of them are told rightly, and l of the
+n are of the class that is largest at the site. Replacing one person moves l by one at the most. If
+the other one is held out as well, h stays and r moves by one at the most. Where only one of the two
+is held out, h moves by one, and r by nothing or by one the same way. So (√.75 h, r - h/2, l) moves
+by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by √2, whoever is replaced, and is no longer than √2 n.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.query_arguments import (
+    array_argument,
+    index_argument,
+    number_argument,
+    site_constants,
+)
+from consortium.errors import ProtocolError
+from consortium.kernels.classifier import parameter_count, predict, sum_clipped_gradients
+from consortium.privacy.bounds import Bound
+
+CONSTANT = 0.5
+"""What the input of a person's own site is; entries lie within -1 and 1."""
+HELD_WEIGHT = math.sqrt(0.75)
+
+
+def mean_gradient(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over all persons of the clipped gradients of those who train: one for each parameter."""
+    parameters, sizes, inputs, labels, trains = _asked(data, query)
+    total: Array = sum_clipped_gradients(parameters, sizes, inputs, labels, bound.norm, trains)
+    total /= len(trains)
+    return total
+
+
+def accuracy_counts(data: SiteData, query: Query, bound: Bound) -> Array:
+    """(√.75 h, r - h/2, l) over all persons, scaled so that √2 becomes the bound."""
+    parameters, sizes, inputs, labels, trains = _asked(data, query)
+    with np.errstate(all="ignore"):
+        outputs = predict(parameters, sizes, inputs)
+    single = len(labels) == 1
+    guessed = (outputs[0] > 0.5).astype(int) if single else outputs.argmax(axis=0)
+    kinds = (labels[0] > 0.5).astype(int) if single else labels.argmax(axis=0)
+    held = float(np.count_nonzero(~trains))
+    right = float(np.count_nonzero((guessed == kinds) & ~trains))
+    largest = float(np.bincount(kinds).max())
+    told = np.array([HELD_WEIGHT * held, right - held / 2.0, largest])
+    return np.asarray(told * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
+
+
+def _asked(
+    data: SiteData, query: Query
+) -> tuple[Array, tuple[int, ...], Array, Array, NDArray[np.bool_]]:
+    """Parameters and units of the query; inputs, labels, and who trains, of the persons."""
+    target = index_argument(query, "target", data.features)
+    parameters = array_argument(query, "parameters", 1).astype(np.float64)
+    raw = data.table()
+    constants = CONSTANT * site_constants(query, raw.shape[1])
+    most, inputs = data.features - target, data.features + len(constants)
+    sizes = _checked_sizes(query, most, inputs, len(parameters))
+    classes = sizes[-1]
+    trains = who_trains(raw, number_argument(query, "held_out"))
+    table = np.asarray(raw, dtype=np.float64)
+    labels = table[target : target + classes]
+    if classes == 1:
+        labels = (labels + 1.0) / 2.0  # levels are -1 and +1
+    told = np.vstack([np.delete(table, slice(target, target + classes), axis=0), constants])
+    return parameters, sizes, told, np.clip(labels, 0.0, 1.0), trains
+
+
+def who_trains(table: Array, held_out: float) -> NDArray[np.bool_]:
+    """Draw who trains by a hash of the person's own vector, and of nothing else.
+
+    Whoever else is there, and in which place, changes nobody's part: replacing one person moves
+    one person. The budget is charged for both statistics, so that it does not matter that another
+    vector may change sides.
+    """
+    persons = np.ascontiguousarray(table.T, dtype=np.float32)
+    limit = int(min(held_out, 1.0) * 2.0**64)
+    return np.array(
+        [
+            int.from_bytes(blake2b(each.tobytes(), digest_size=8).digest(), "big") >= limit
+            for each in persons
+        ],
+        dtype=np.bool_,
+    )
+
+
+def _checked_sizes(query: Query, most: int, inputs: int, count: int) -> tuple[int, ...]:
+    """Units of all layers, from the query's hidden layers and classes."""
+    units = array_argument(query, "units", 1)
+    whole = len(units) and bool(np.all((units >= 1) & (units < 2**31) & (units % 1 == 0)))
+    if not whole or units[-1] > most:
+        raise ProtocolError("The query's 'units' don't fit the data; discard it.")
+    sizes = (inputs - int(units[-1]), *map(int, units))
+    if sizes[0] < 1 or parameter_count(sizes) != count:
+        raise ProtocolError("The query's 'parameters' don't fit its 'units'; discard it.")
+    return sizes

@@ -1,0 +1,118 @@
+"""A second moment that carries known Gaussian noise, and what its normal equations are missed by.
+
+Released is the moment of z = (x, c e, αy), e being one for the person's own group (site) and zero
+for the others, or one constant. At the true residual r = y − wᵀx − b_group = qᵀz the normal
+equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+LEAST = 1e-12
+"""Of variances, over the largest: what rounding leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoment:
+    """A noisy second moment of z = d · (x, e, y).
+
+    Parameters
+    ----------
+    matrix : array, (P + S + 1) x (P + S + 1)
+        E[z zᵀ], with what is known without data in its place.
+    weights : array, length P + S + 1
+        d: of x, of the constants (c each), and of y.
+    parts : array, length S
+        Parts of the persons in each group, adding up to one; none without constants.
+    deviation : float
+        Standard deviation σ of the noise on a diagonal entry; another has half the variance.
+    units : int
+        n, persons in the mean.
+    """
+
+    matrix: Array
+    weights: Array
+    parts: Array
+    deviation: float
+    units: int
+
+    @property
+    def constants(self) -> slice:
+        """Places of the constants."""
+        return slice(len(self.weights) - 1 - len(self.parts), len(self.weights) - 1)
+
+    def residual_variance(self, q: Array) -> float:
+        """Mean of (qᵀz)², noise and all."""
+        return float(q @ self.matrix @ q)
+
+    def noise_of_products(self, q: Array) -> Array:
+        """Covariance of N q without the row of y: σ²/2 (‖q‖² I + q qᵀ) but for what is known.
+
+        Products of two constants have no noise.
+        """
+        own = q[:-1].copy()
+        own[self.constants] = 0.0
+        both = np.outer(own, q[:-1])
+        error = both + both.T - np.outer(own, own)
+        lengths = np.full(len(own), q @ q)
+        lengths[self.constants] -= float(np.square(q[self.constants]).sum())
+        error[np.diag_indices_from(error)] += lengths
+        return np.asarray(self.deviation**2 / 2.0 * error)
+
+    def noise_of_square(self, form: Array) -> float:
+        """Variance of tr(N K) for a symmetric K: σ² ‖K‖², without what is known."""
+        known = form[self.constants, self.constants]
+        return self.deviation**2 * (float(np.vdot(form, form)) - float(np.vdot(known, known)))
+
+
+def noisy_moment(
+    matrix: Array, weights: Array, parts: Array, deviation: float, units: int
+) -> NoisyMoment:
+    """Put what is known of a released moment in its place.
+
+    Parameters
+    ----------
+    matrix, weights, parts, deviation, units
+        As in `NoisyMoment`, as released.
+    """
+    known = matrix.copy()
+    found = NoisyMoment(known, weights, parts, deviation, units)
+    at = found.constants
+    known[at, at] = np.diag(parts * np.square(weights[at]))
+    return found
+
+
+def residual_covariance(moment: NoisyMoment, q: Array) -> Array:
+    """R(q): covariance of M q without the row of y, from noise and from chance among persons."""
+    rows = positive_part(moment.matrix[:-1, :-1])
+    left = max(moment.residual_variance(q), LEAST * abs(float(moment.matrix[-1, -1])) * q[-1] ** 2)
+    error = moment.noise_of_products(q) + left / moment.units * rows
+    least = LEAST * float(np.trace(error)) / len(error)
+    error[np.diag_indices_from(error)] += max(least, np.finfo(np.float64).tiny)
+    return np.asarray(error)
+
+
+def positive_part(matrix: Array) -> Array:
+    """Without what is negative in it."""
+    if is_positive(matrix):
+        return matrix
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def is_positive(matrix: Array) -> bool:
+    """Whether a symmetric matrix is finite and positive definite."""
+    if not np.isfinite(matrix).all():
+        return False
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
