@@ -20,6 +20,7 @@ SITE_VARIANCE = 0.25
 """τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
 _PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
 _MOST_EXPLAINED = 0.9
+_COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 _LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
 
 
@@ -108,12 +109,20 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     doubt = sums.noise["moment"] / (0.3 * whole)
     trust = 1.0 / (1.0 + doubt**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
-    values, vectors = np.linalg.eigh((mixed + mixed.T) / 2)
-    inverse = (vectors / np.maximum(values, whole / 4)) @ vectors.T
+    inverse = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
     slopes = inverse @ sums.contrast
     noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
     explained = float(np.clip((slopes @ sums.contrast - noise) / information, 0, _MOST_EXPLAINED))
     return Adjustment(slopes, centres, explained, offsets)
+
+
+def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
+    """Inverse with eigenvalues of at least what noise makes of zero; 0 where there is neither."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    raised = np.maximum(values, least)
+    real = raised > _COLLINEAR * whole
+    inverse: Array = (vectors * np.where(real, 1 / np.where(real, raised, 1.0), 0.0)) @ vectors.T
+    return inverse
 
 
 def _site_means(means: Array, persons: Array, weights: Array, noise: float) -> tuple[Array, float]:

@@ -7,22 +7,27 @@ noise rules where persons are few, and chance where they are many.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from consortium.algorithms.base import Array
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
 from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
 
 CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
 """c(h): what is left of a person, on average, after clipping to h times the usual norm."""
-WITHIN = 0.85
-"""Part of an outcome's variance that is left within sites."""
+WITHIN = 0.7
+"""Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
+between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
+BELOW = 0.25
+"""How far below zero a person's part of the divisor may go, over how far above."""
 _PRICE_OF_CLIPPING = 0.3
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
+_STEEPEST = 4.0  # slope of the contrast on covariates that is unclipped where nothing is to be
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +137,7 @@ class Design:
     @property
     def covariate_reach(self) -> float:
         """B_x, norm that a person's covariates together are clipped to."""
-        return math.sqrt(2 * self.covariates)
+        return (COVARIATE_LIMIT if self.noise == 0 else math.sqrt(2)) * math.sqrt(self.covariates)
 
     @property
     def root(self) -> float:
@@ -141,7 +146,12 @@ class Design:
 
     @cached_property
     def choice(self) -> Choice:
-        """The clipping bound with the least error, clipping itself being an error too."""
+        """The clipping bound with the least error, clipping itself being an error too.
+
+        Without noise nothing is clipped: bounds cost nothing then.
+        """
+        if self.noise == 0:
+            return self._without_clipping
         tried = [self._with_height(height) for height in CLIPPED]
         return min(tried, key=lambda c: c.error**2 + (_PRICE_OF_CLIPPING * (1 - c.clip)) ** 2)
 
@@ -168,6 +178,22 @@ class Design:
             *(height, clip, limit, reach, norm, weights, shares),
             math.sqrt(sum(parts)) / divisor,
             (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+        )
+
+    @property
+    def _without_clipping(self) -> Choice:
+        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) / (1 - self.correlation) ** 0.25
+        usual = self._with_height(max(CLIPPED))
+        parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
+        return replace(
+            usual,
+            clip=1.0,
+            contrast_reach=1.0,
+            reach=1 + _STEEPEST * self.covariate_reach,
+            norm=largest,
+            weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates
+            error=math.sqrt(parts[0]),
+            parts=parts,
         )
 
     def _contrast_reach(self, norm: float, clip: float) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from consortium.algorithms.base import Argument, Form, PlannedRelease, Shape, forms_of
 from consortium.algorithms.glm.choice import (
+    BELOW,
     DIVISOR_SHARE,
     SPREAD_SHARE,
     SQUARES_SHARE,
@@ -122,7 +123,7 @@ class GlmPlan:
         return bound_blocks(
             [
                 Block("effects", count, effects, 2 * effects, choice.shares["effects"]),
-                Block("divisor", 1, divisor, divisor, DIVISOR_SHARE),
+                Block("divisor", 1, divisor, (1 + BELOW) * divisor, DIVISOR_SHARE),
                 Block("squares", count, squares, math.sqrt(2) * squares, SQUARES_SHARE),
                 Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, SPREAD_SHARE),
             ]

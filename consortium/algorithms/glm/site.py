@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.choice import BELOW
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, Columns
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
@@ -88,18 +89,18 @@ def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
         outcomes, kept = _outcomes(data, query)
         weights, largest = _weights(people, query)
         turned = correlation_power(outcomes, correlation, -0.25)
-        limit = blocks.block("effects").norm
+        limit, most = blocks.block("effects").norm, blocks.block("divisor").norm
         clip = _ratio(limit, largest * column_norms(turned)) * (people.kept & kept)
         weighted = _finite(clip * weights)
         clipped = clip * outcomes
         parts = {
             "effects": clip_columns(weighted * turned, limit).sum(axis=1),
-            "divisor": _between(weighted * people.contrast, blocks.block("divisor").norm).sum(),
+            "divisor": _between(weighted * people.contrast, -BELOW * most, most).sum(),
             "squares": clip_columns(
                 _pairs(clipped, weights, reach, (seed, query.site)), blocks.block("squares").norm
             ).sum(axis=1),
             "spread": _between(
-                np.square(clipped).sum(axis=0) / len(clipped), blocks.block("spread").norm
+                np.square(clipped).sum(axis=0) / len(clipped), 0.0, blocks.block("spread").norm
             ).sum(),
         }
         return blocks.join({name: part / len(weights) for name, part in parts.items()})
@@ -213,6 +214,6 @@ def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _between(values: Array, most: float) -> Array:
-    """Values cut to 0 and a largest one; 0 for what is no number."""
-    return np.clip(_finite(values), 0.0, most)
+def _between(values: Array, least: float, most: float) -> Array:
+    """Values cut to a smallest and a largest one; 0 for what is no number."""
+    return np.clip(_finite(values), least, most)
