@@ -49,7 +49,7 @@ def make_trial(people: People, **analysis: object) -> Trial:
     }
     scales = dict(zip(COVARIATES, (1 / _SCALE, 1 / _SCALE, 1), strict=True))
     usual = {f"{name}1": {"mean": 0, "deviation": scale} for name, scale in scales.items()}
-    given = {"norms": norms, "covariates": usual, "anyway": True, **analysis}
+    given: dict[str, Any] = {"norms": norms, "covariates": usual, "anyway": True, **analysis}
     columns = people.outcomes, people.group, covariates, people.site
     return trial_of(*columns, names=COVARIATES, **given)
 
@@ -61,7 +61,7 @@ def trial_of(
     site: NDArray[np.int64],
     *,
     names: Sequence[str] = (),
-    **analysis: object,
+    **analysis: Any,
 ) -> Trial:
     """Put any persons into a study, those of a site one behind the other."""
     names = names or tuple(f"z{n}" for n in range(len(columns)))
@@ -81,7 +81,7 @@ def trial_of(
     sizes = tuple(len(part) for part in parts)
     shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))
     sites = tuple(TableData(table[:, part], views) for part in parts)
-    return Trial(GLM.Parameters.model_validate(values), sites, shape)
+    return Trial(GlmParameters.model_validate(values), sites, shape)
 
 
 class TableData(ArrayData):

@@ -23,6 +23,8 @@ CASES = tuple(
 every_case = pytest.mark.parametrize(("name", "case"), CASES)
 """Every example of every analysis of the registry."""
 
+NOISE = 0.3
+"""Of the examples' plans: bounds that depend on it are to be real ones."""
 PLAIN = (("x", 4), ("y", 1))
 PROMISE = {"epsilon": 8.0, "delta": 1e-5}
 """Of every study made here, for analyses that take it from there."""
@@ -139,18 +141,19 @@ def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64
     ]
 
 
-def shape_of(sites):
-    """Public sizes."""
-    return sites[0].extent.shape(
+def shape_of(sites, noise=0.0):
+    """Public sizes, and noise as a plan knows it."""
+    shape = sites[0].extent.shape(
         [len(site.lengths) for site in sites],
         [sum(site.lengths) for site in sites],
         sites[0].unit,
     )
+    return replace(shape, noise=noise)
 
 
 def planned_by(algorithm, parameters, sites):
     """Planned releases by stage."""
-    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites, NOISE))}
 
 
 def pooled_mean(algorithm, query, bound, sites):
@@ -192,7 +195,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
     Queries of a stage that hears are recorded as the first site gets them.
     """
     planned = planned_by(algorithm, parameters, sites)
-    run = algorithm.run(parameters, shape_of(sites))
+    run = algorithm.run(parameters, shape_of(sites, NOISE))
     queries, releases, told = [], [], []
     try:
         query = next(run)

@@ -13,10 +13,11 @@ from benchmarks.glm_runs import run_trial, trial_of
 RANDOM = pytest.mark.parametrize("seed", range(12))
 
 
-def random_study(seed):
+def random_study(seed, covariates=None):
     """Sites, group, covariates of any number and outcomes, all of them within the limits."""
     generator = np.random.default_rng(seed)
-    sites, covariates = int(generator.integers(2, 7)), int(generator.integers(0, 5))
+    sites, some = int(generator.integers(2, 7)), int(generator.integers(0, 5))
+    covariates = some if covariates is None else covariates
     persons, entries = int(generator.integers(60, 240)), int(generator.integers(1, 9))
     sizes = site_sizes(persons, sites, generator)
     site = np.repeat(np.arange(sites), sizes)
@@ -63,3 +64,38 @@ def test_effects_are_those_of_nilearns_second_level(seed):
     model.fit(maps, design_matrix=pandas.DataFrame(design_of(group, x, site), columns=names))
     image = model.compute_contrast("c0", output_type="effect_size")
     assert effects_of(study)["effect"] == pytest.approx(image.get_fdata().ravel(), abs=1e-8)
+
+
+def coefficients_of_statsmodels(study):
+    """Of group and covariates; of the last in units of their public deviation, 0.5."""
+    design, count = design_of(*study[1:]), 1 + len(study[2])
+    found = [statsmodels.api.OLS(y, design).fit().params[:count] for y in study[0]]
+    return np.array(found) * np.array([1.0, *[0.5] * (count - 1)])
+
+
+@RANDOM
+def test_slopes_of_a_column_with_limits_are_those_of_statsmodels(seed):
+    study = random_study(seed, covariates=3)
+    analysis = {"contrasts": {"z": "z01"}, "norms": {"deviation": 1.0}, "groups": {}}
+    result = run_trial(trial_of(*study, **analysis), 0.0, np.random.default_rng(0))
+    expected = coefficients_of_statsmodels(study)[:, 1]
+    assert result.arrays["effect"] == pytest.approx(expected, abs=1e-8)
+
+
+@RANDOM
+def test_all_coefficients_are_those_of_statsmodels(seed):
+    study = random_study(seed)
+    trial = trial_of(*study, contrasts="all", norms={"deviation": 1.0})
+    result = run_trial(trial, 0.0, np.random.default_rng(0))
+    if len(study[2]):
+        found = np.array([row[3:] for row in result.tables["coefficients"].rows])
+        assert found == pytest.approx(coefficients_of_statsmodels(study), abs=1e-8)
+
+
+def test_means_of_outcomes_are_the_means_of_their_effects():
+    study = random_study(5)
+    named = {"two": ["brain1", "brain2"], "all": ["brain*"]}
+    trial = trial_of(*study, norms={"deviation": 1.0}, averages=named)
+    found = run_trial(trial, 0.0, np.random.default_rng(0)).arrays
+    expected = [found["effect"][:2].mean(), found["effect"].mean()]
+    assert found["average_effect"] == pytest.approx(expected, abs=1e-12)
