@@ -23,8 +23,6 @@ CASES = tuple(
 every_case = pytest.mark.parametrize(("name", "case"), CASES)
 """Every example of every analysis of the registry."""
 
-NOISE = 0.3
-"""Of the examples' plans: bounds that depend on it are to be real ones."""
 PLAIN = (("x", 4), ("y", 1))
 PROMISE = {"epsilon": 8.0, "delta": 1e-5}
 """Of every study made here, for analyses that take it from there."""
@@ -151,9 +149,9 @@ def shape_of(sites, noise=0.0):
     return replace(shape, noise=noise)
 
 
-def planned_by(algorithm, parameters, sites):
+def planned_by(algorithm, parameters, sites, known=0.0):
     """Planned releases by stage."""
-    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites, NOISE))}
+    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites, known))}
 
 
 def pooled_mean(algorithm, query, bound, sites):
@@ -189,13 +187,15 @@ def answered(algorithm, query, stage, sites, told, noise):
     return np.average(rows, axis=0, weights=shape_of(sites).units) + noise(stage.entries)
 
 
-def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
+def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
     """Run an algorithm without an engine; returns its queries, releases and result.
+
+    ``known`` is the noise that the algorithm plans for.
 
     Queries of a stage that hears are recorded as the first site gets them.
     """
-    planned = planned_by(algorithm, parameters, sites)
-    run = algorithm.run(parameters, shape_of(sites, NOISE))
+    planned = planned_by(algorithm, parameters, sites, known)
+    run = algorithm.run(parameters, shape_of(sites, known))
     queries, releases, told = [], [], []
     try:
         query = next(run)
