@@ -28,12 +28,12 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.glm.choice import Groups
+from consortium.algorithms.glm.compare import compare_groups, compare_values
 from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.result import More, effects_result, stopped_result
 from consortium.algorithms.glm.site import (
-    compare_groups,
     glm_contrast,
     glm_covariates,
     glm_slope,
@@ -113,11 +113,12 @@ class Glm:
     def compare(
         self, parameters: GlmParameters, shape: Shape, site: int, data: SiteData
     ) -> tuple[str, ...]:
-        """Hold the stated numbers of persons in each group against a site's own data."""
+        """Hold the stated groups, limits and columns against a site's own data."""
         plan = GlmPlan(parameters, shape)
+        notes = compare_values(plan.columns, data)
         if plan.columns.slope:
-            return ()
-        return compare_groups(plan.columns, plan.groups.counts(site), data)
+            return notes
+        return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Adjust, stop if that leaves too little, and estimate."""

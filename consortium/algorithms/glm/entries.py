@@ -64,6 +64,8 @@ class Columns:
         Mean and standard deviation of the contrast's column, for a slope.
     averages : array, G x V
         Weights of the outcomes in the groups of `averages`.
+    limited : bool
+        Whether columns have the limits of a study, to which -1 and 1 belong.
     """
 
     outcomes: Array
@@ -77,6 +79,7 @@ class Columns:
     covariates_of: tuple[Entry, ...]
     group_norm: tuple[float, float]
     averages: Array
+    limited: bool
 
     @property
     def slope(self) -> bool:
@@ -124,6 +127,7 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         tuple(covariates),
         _covariate_norm(parameters, group),
         _averages(parameters, [entry.label for _, entry in outcomes]),
+        any(view.single_columns for view in parameters.views),
     )
 
 

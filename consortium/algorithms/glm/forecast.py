@@ -182,4 +182,10 @@ def _verdict(plan: GlmPlan, found: Forecast) -> str:
 
 def _effective(plan: GlmPlan, found: Forecast) -> str:
     persons = int(plan.groups.persons.sum())
-    return f"Its {persons:,} persons tell as much as {found.effective:,.0f} in balanced sites."
+    names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
+    alone = names[plan.groups.spread == 0] if len(names) else names
+    useless = (
+        f" Persons of one group only, who tell nothing: {', '.join(alone)}." if len(alone) else ""
+    )
+    enough = f"{found.effective:,.0f} in balanced sites."
+    return f"Its {persons:,} persons tell as much as {enough}{useless}"

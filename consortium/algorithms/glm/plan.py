@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Form, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import MOST_ROWS, Argument, Form, PlannedRelease, Shape, forms_of
 from consortium.algorithms.glm.choice import (
     BELOW,
     DIVISOR_SHARE,
@@ -60,6 +60,7 @@ class GlmPlan:
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
         self.covariates = len(self.columns.covariates)  # p
+        _check_sizes(parameters, shape, self.outcomes, self.covariates)
         self.groups = _groups(parameters, shape, self.columns)
         if not self.groups.spread.any():
             raise StudyError(
@@ -213,6 +214,21 @@ class GlmPlan:
         return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
 
 
+def _check_sizes(parameters: GlmParameters, shape: Shape, outcomes: int, covariates: int) -> None:
+    """Refuse what can't be told: too many coefficients, or more of them than persons."""
+    if parameters.importance and outcomes > MOST_ROWS:
+        raise StudyError(
+            f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
+            f"can be told, which are those of {MOST_ROWS}; name one contrast."
+        )
+    persons, needed = sum(shape.subjects), 1 + covariates + len(shape.subjects)
+    if needed > persons:
+        raise StudyError(
+            f"field 'analysis.formula': its columns and the sites' constants have {needed} "
+            f"coefficients, and there are {persons} persons; leave columns out."
+        )
+
+
 def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups:
     if columns.slope:
         persons = np.array(shape.subjects, dtype=np.float64)
@@ -220,4 +236,9 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     names = shape.sites or tuple(parameters.groups)
     counts = np.array([parameters.groups[name] for name in names], dtype=np.float64)
     persons = counts.sum(axis=1)
+    if not counts[:, columns.group.level].any():
+        raise StudyError(
+            f"field 'analysis.groups': no site has persons of the level that '"
+            f"{parameters.contrasted}' stands for; contrast a level that some site has."
+        )
     return Groups(persons, counts[:, columns.group.level] / persons)

@@ -13,7 +13,6 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.choice import BELOW
-from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.persons import (
     Persons,
     outcomes_of,
@@ -102,21 +101,6 @@ def glm_slope(data: SiteData, query: Query, bound: Bound) -> Array:
     with np.errstate(all="ignore"):
         people = sloped_persons_of(data, query)
         return _second_round(blocks, data, query, people, _slope_weights(blocks, people, query))
-
-
-def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) -> tuple[str, ...]:
-    """Say where a site's persons are not those that the study states: all, and the second group."""
-    group = data.table()[columns.group.row]
-    own = len(group), int(np.sum(group > columns.threshold))
-    if own == stated:
-        return ()
-    return (
-        (
-            f"the study states {stated[1]} of {stated[0]} persons in the group "
-            f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}; effects are a "
-            "little off unless analysis.groups is corrected."
-        ),
-    )
 
 
 def _blocks(bound: Bound) -> BlocksBound:
