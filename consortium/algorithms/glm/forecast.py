@@ -132,8 +132,17 @@ def check_worth(plan: GlmPlan) -> Forecast:
     Raises
     ------
     StudyError
-        If it is hopeless and nobody said that it is to be run anyway.
+        If it is hopeless and nobody said that it is to be run anyway, or has more coefficients than
+        persons.
     """
+    sizes = plan.shape.subjects
+    needed = 1 + plan.covariates + len(sizes)
+    # Without noise nothing is known of the sizes yet: only rounds are counted.
+    if plan.shape.noise > 0 and needed > sum(sizes):
+        raise StudyError(
+            f"field 'analysis.formula': its columns and the sites' constants have {needed} "
+            f"coefficients, and there are {sum(sizes)} persons; leave columns out."
+        )
     found = forecast(plan)
     reason = problem(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
     if reason:

@@ -60,7 +60,7 @@ class GlmPlan:
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
         self.covariates = len(self.columns.covariates)  # p
-        _check_sizes(parameters, shape, self.outcomes, self.covariates)
+        _check_outcomes(parameters, self.outcomes)
         self.groups = _groups(parameters, shape, self.columns)
         if not self.groups.spread.any():
             raise StudyError(
@@ -214,18 +214,12 @@ class GlmPlan:
         return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
 
 
-def _check_sizes(parameters: GlmParameters, shape: Shape, outcomes: int, covariates: int) -> None:
-    """Refuse what can't be told: too many coefficients, or more of them than persons."""
+def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
+    """Refuse more coefficients than a table has lines for."""
     if parameters.importance and outcomes > MOST_ROWS:
         raise StudyError(
             f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
             f"can be told, which are those of {MOST_ROWS}; name one contrast."
-        )
-    persons, needed = sum(shape.subjects), 1 + covariates + len(shape.subjects)
-    if needed > persons:
-        raise StudyError(
-            f"field 'analysis.formula': its columns and the sites' constants have {needed} "
-            f"coefficients, and there are {persons} persons; leave columns out."
         )
 
 

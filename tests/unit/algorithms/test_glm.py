@@ -373,7 +373,7 @@ def test_a_study_that_does_not_fit_its_views_is_not_planned(changes, message):
 def test_more_coefficients_than_persons_are_refused():
     people = calm_people(persons=24)
     trial = make_trial(people)
-    shape = replace(trial.shape, subjects=(2, 1, 2, 2))
+    shape = replace(trial.shape, subjects=(2, 1, 2, 2), noise=0.1)
     with pytest.raises(StudyError, match="have 8 coefficients, and there are 7 persons"):
         GLM.releases(trial.parameters, shape)
 
