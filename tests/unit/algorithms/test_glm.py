@@ -425,3 +425,24 @@ def test_a_level_of_several_is_held_against_the_first():
     design = np.vstack([table[2], table[0], table[3], table[4], sites])
     effects = least_squares(design, table[5:])[0]
     assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"contrasts": {"age": "age"}, "groups": {}},
+        {"contrasts": {"age": "age"}, "groups": {}, "formula": "age"},
+        {"contrasts": "all", "averages": {"both": ["region[12]"]}},
+    ],
+)
+def test_slopes_and_all_coefficients_pass_a_private_exchange(changes):
+    sites = sites_of(wards_and_regions(), (("who", 5), ("brain", 3)), (50,) * 4)
+    private = Simulation(study_of("cape", anyway=True, **changes), sites, 3).run()
+    exact = Simulation(study_of("none", **changes), sites, 3).run()
+    away = np.abs(private.arrays["effect"] - exact.arrays["effect"]) / private.arrays["error"]
+    assert away.max() < 4
+    assert private.arrays["error"].min() > exact.arrays["error"].max()
+    if "averages" in changes:
+        mean = private.arrays["effect"][:2].mean()
+        assert private.arrays["average_effect"][0] == pytest.approx(mean)
+        assert private.tables["averages-diagnosis"].rows[0][:2] == ("both", 2)
