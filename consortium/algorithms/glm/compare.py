@@ -32,17 +32,18 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which columns lie at their limits, as ages in months would, or are all the same."""
     table, found = data.table(), []
-    limited = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
-    rows = {entry.label: table[entry.row] for entry in limited}
+    explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
+    rows = {entry.label: (table[entry.row], entry.limited) for entry in explaining}
     places = columns.outcomes.astype(np.int64)
-    rows |= {label: table[row] for (_, label), row in zip(columns.labels, places, strict=True)}
-    at = [label for label, values in rows.items() if np.mean(np.abs(values) >= 1) > _MANY]
-    if at and columns.limited:
+    for (_, label), place, limited in zip(columns.labels, places, columns.limited, strict=True):
+        rows[label] = table[place], bool(limited)
+    at = [n for n, (v, limited) in rows.items() if limited and np.mean(np.abs(v) >= 1) > _MANY]
+    if at:
         found.append(
             f"more than a fifth of the persons here have {_some(at)} at a limit of the study's; "
             "look whether it is in the study's unit (years, not months)."
         )
-    same = [label for label, values in rows.items() if len(values) > 1 and np.ptp(values) == 0]
+    same = [name for name, (v, _) in rows.items() if len(v) > 1 and np.ptp(v) == 0]
     if same:
         found.append(
             f"all persons here have the same value of {_some(same)}, which tells nothing; look "

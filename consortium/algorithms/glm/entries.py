@@ -31,6 +31,8 @@ class Entry:
         Which of how many levels it stands for; 0 of 0 for a column with limits.
     compared : tuple of (str, str)
         Name of that level and of the first; empty without.
+    limited : bool
+        Whether values are cut to public limits, which are -1 and 1.
     """
 
     row: int
@@ -40,6 +42,7 @@ class Entry:
     level: int = 0
     levels: int = 0
     compared: tuple[str, str] = ("", "")
+    limited: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,8 @@ class Columns:
         Mean and standard deviation of the contrast's column, for a slope.
     averages : array, G x V
         Weights of the outcomes in the groups of `averages`.
-    limited : bool
-        Whether columns have the limits of a study, to which -1 and 1 belong.
+    limited : array of bool, length V
+        Which outcomes have limits.
     """
 
     outcomes: Array
@@ -79,7 +82,7 @@ class Columns:
     covariates_of: tuple[Entry, ...]
     group_norm: tuple[float, float]
     averages: Array
-    limited: bool
+    limited: Array
 
     @property
     def slope(self) -> bool:
@@ -127,7 +130,7 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         tuple(covariates),
         _covariate_norm(parameters, group),
         _averages(parameters, [entry.label for _, entry in outcomes]),
-        any(view.single_columns for view in parameters.views),
+        np.array([entry.limited for _, entry in outcomes]),
     )
 
 
@@ -168,7 +171,7 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
 def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
     if column.low is not None and column.high is not None:
         middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
-        yield Entry(row, name, middle, half)
+        yield Entry(row, name, middle, half, limited=True)
     elif len(column.levels) == 2:
         yield Entry(row, name, level=1, levels=2, compared=(column.levels[1], column.levels[0]))
     else:
