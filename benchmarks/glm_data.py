@@ -34,6 +34,8 @@ class People:
         In ascending order.
     truth : array, length V
         Effects of group, in the outcomes' unit.
+    slopes : array, V x 3
+        Effects of the covariates.
     deviation, location : array, length V
         Public norms, off by 10 % and by 0.15 standard deviations.
     """
@@ -43,6 +45,7 @@ class People:
     covariates: Array
     site: NDArray[np.int64]
     truth: Array
+    slopes: Array
     deviation: Array
     location: Array
 
@@ -89,7 +92,7 @@ def make_people(
     usual = float(np.sqrt(1 + 0.36 + 0.15))
     deviation = usual * np.exp(0.1 * generator.standard_normal(entries))
     location = 0.15 * generator.standard_normal(entries) * usual
-    return People(outcomes, group, covariates, site, truth, deviation, location)
+    return People(outcomes, group, covariates, site, truth, slopes, deviation, location)
 
 
 def _covariates(

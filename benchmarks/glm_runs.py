@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,53 +30,58 @@ class Trial:
 
     Parameters
     ----------
-    people : People
     parameters : GlmParameters
     sites : tuple of ArrayData
     shape : Shape
     """
 
-    people: People
     parameters: GlmParameters
     sites: tuple[ArrayData, ...]
     shape: Shape
 
 
 def make_trial(people: People, **analysis: object) -> Trial:
-    """Put persons into views: outcomes, group and covariates."""
-    entries, count = people.outcomes.shape
-    views = (("brain", entries), ("dx", 1), *((name, 1) for name in COVARIATES))
-    group = np.where(people.group, 1.0, -1.0)
-    table = np.vstack(
-        [people.outcomes, group, people.covariates[:2] / _SCALE, people.covariates[2:]]
-    )
-    stops = np.flatnonzero(np.diff(people.site)) + 1
-    parts = np.split(np.arange(count), stops)
+    """Put persons of made-up data into a study: outcomes, group and covariates."""
+    covariates = np.vstack([people.covariates[:2] / _SCALE, people.covariates[2:]])
     norms = {
         "location": tuple(people.location.tolist()),
         "deviation": tuple(people.deviation.tolist()),
     }
-    values = {
+    scales = dict(zip(COVARIATES, (1 / _SCALE, 1 / _SCALE, 1), strict=True))
+    usual = {f"{name}1": {"mean": 0, "deviation": scale} for name, scale in scales.items()}
+    given: dict[str, Any] = {"norms": norms, "covariates": usual, "anyway": True, **analysis}
+    columns = people.outcomes, people.group, covariates, people.site
+    return trial_of(*columns, names=COVARIATES, **given)
+
+
+def trial_of(
+    outcomes: Array,
+    group: NDArray[np.bool_],
+    columns: Array,
+    site: NDArray[np.int64],
+    *,
+    names: Sequence[str] = (),
+    **analysis: Any,
+) -> Trial:
+    """Put any persons into a study, those of a site one behind the other."""
+    names = names or tuple(f"z{n}" for n in range(len(columns)))
+    views = (("brain", len(outcomes)), ("dx", 1), *((name, 1) for name in names))
+    table = np.vstack([outcomes, np.where(group, 1.0, -1.0), columns])
+    parts = np.split(np.arange(len(site)), np.flatnonzero(np.diff(site)) + 1)
+    values: dict[str, Any] = {
         "outcomes": "brain",
-        "formula": "dx1 + age1 + icv1 + sex1",
+        "formula": " + ".join(["dx1", *(f"{name}1" for name in names)]),
         "contrasts": {"patients": "dx1"},
         "groups": {
-            f"s{n}": [int((~people.group[p]).sum()), int(people.group[p].sum())]
-            for n, p in enumerate(parts)
+            f"s{n}": [int((~group[part]).sum()), int(group[part].sum())]
+            for n, part in enumerate(parts)
         },
-        "norms": norms,
-        "covariates": {
-            "age1": {"mean": 0, "deviation": 1 / _SCALE},
-            "icv1": {"mean": 0, "deviation": 1 / _SCALE},
-            "sex1": {"mean": 0, "deviation": 1},
-        },
-        "anyway": True,
         **analysis,
     }
     sizes = tuple(len(part) for part in parts)
-    shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))  # type: ignore[arg-type]
+    shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))
     sites = tuple(TableData(table[:, part], views) for part in parts)
-    return Trial(people, GLM.Parameters.model_validate(values), sites, shape)  # type: ignore[arg-type]
+    return Trial(GlmParameters.model_validate(values), sites, shape)
 
 
 class TableData(ArrayData):

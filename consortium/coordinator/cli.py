@@ -267,6 +267,26 @@ def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run."
 
 
 @app.command(rich_help_panel=STUDIES)
+def contrast(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    expression: Annotated[str, typer.Argument(help="Such as 'patients - controls'.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare levels or columns of a finished glm that has contrasts: all; it costs no privacy."""
+    from dataclasses import asdict
+
+    from consortium.coordinator.console_tables import show_contrast
+    from consortium.coordinator.contrast import contrast as work_out
+    from consortium.coordinator.contrast import read_released
+
+    found = work_out(read_released(folder), expression)
+    if as_json:
+        out.print_json(asdict(found))
+    else:
+        show_contrast(found, out.console)
+
+
+@app.command(rich_help_panel=STUDIES)
 def verify(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
     exchange: Annotated[

@@ -9,11 +9,13 @@ from rich.table import Table
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Foretells, Remarks
+from consortium.algorithms.base import Table as ResultTable
 from consortium.coordinator.status import RunStatus
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
+from consortium.report.cells import cell_text
 from consortium.study.plan import Plan
 from consortium.study.spec import open_vectors
 
@@ -124,6 +126,15 @@ def show_audit(found: list[Finding], out: Console) -> None:
             "upheld, tight" if f.upheld and f.tight else "upheld" if f.upheld else "REFUTED",
             "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'stands'}",
         )
+    out.print(table)
+
+
+def show_contrast(found: ResultTable, out: Console) -> None:
+    """Print a table of effects."""
+    table = Table(*found.columns)
+    for row in found.rows:
+        table.add_row(*(cell_text(cell) for cell in row))
+    out.print(found.caption, soft_wrap=True)
     out.print(table)
 
 

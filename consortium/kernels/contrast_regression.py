@@ -18,8 +18,9 @@ Array = NDArray[Any]
 
 SITE_VARIANCE = 0.25
 """τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
-_PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
+PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
 _MOST_EXPLAINED = 0.9
+_COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 _LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
 
 
@@ -59,12 +60,21 @@ class Adjustment:
         R², part of the contrast that the covariates explain.
     offsets : float
         Σ a_s² v_s: what of the sites' means the noise hides, times their persons squared.
+    information : float
+        N_a, weight of the contrast within sites.
+    inverse : array, p x p
+        Of Â, the covariates' moment within sites.
+    products : array, length p
+        G, of contrast and covariates within sites.
     """
 
     slopes: Array
     centres: Array
     explained: float
     offsets: float
+    information: float
+    inverse: Array
+    products: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +88,7 @@ class CovariateSums:
     moment : array, p x p
         A.
     means : array, S x p
-        M.
+        M; of a slope S x (p + 1), the contrast's own column first.
     noise : mapping of G, A and M to float
         σ_j.
     """
@@ -89,7 +99,9 @@ class CovariateSums:
     noise: dict[str, float]
 
 
-def adjust(sums: CovariateSums, persons: Array, weights: Array, information: float) -> Adjustment:
+def adjust(
+    sums: CovariateSums, persons: Array, weights: Array, information: float | None
+) -> Adjustment:
     """Fit the contrast on the covariates within sites.
 
     Parameters
@@ -99,21 +111,38 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
         n_s, 0 for sites that are missing.
     weights : array, length S
         a_s.
-    information : float
-        N_a, Σ a n q (1 - q).
+    information : float, optional
+        N_a, Σ a n q (1 - q); of a slope it is worked out from the means of its column.
     """
     centres, offsets = _site_means(sums.means, persons, weights, sums.noise["means"])
     whole = float(weights @ persons)
-    within = sums.moment - (centres * (weights * persons)[:, None]).T @ centres
+    own, products = centres[:, centres.shape[1] - len(sums.contrast) :], sums.contrast
+    if information is None:
+        information = whole * float(np.clip(1 - _variance(centres[:, 0], persons), 0.3, 1.0))
+        products = products - own.T @ (weights * persons * centres[:, 0])
+    within = sums.moment - (own * (weights * persons)[:, None]).T @ own
     doubt = sums.noise["moment"] / (0.3 * whole)
     trust = 1.0 / (1.0 + doubt**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
-    values, vectors = np.linalg.eigh((mixed + mixed.T) / 2)
-    inverse = (vectors / np.maximum(values, whole / 4)) @ vectors.T
-    slopes = inverse @ sums.contrast
+    inverse = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
+    slopes = inverse @ products
     noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
-    explained = float(np.clip((slopes @ sums.contrast - noise) / information, 0, _MOST_EXPLAINED))
-    return Adjustment(slopes, centres, explained, offsets)
+    explained = float(np.clip((slopes @ products - noise) / information, 0, _MOST_EXPLAINED))
+    return Adjustment(slopes, centres, explained, offsets, information, inverse, products)
+
+
+def _variance(means: Array, persons: Array) -> float:
+    """Variance of the sites' means among persons."""
+    return float(np.average(np.square(means - np.average(means, weights=persons)), weights=persons))
+
+
+def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
+    """Inverse with eigenvalues of at least what noise makes of zero; 0 where there is neither."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    raised = np.maximum(values, least)
+    real = raised > _COLLINEAR * whole
+    inverse: Array = (vectors * np.where(real, 1 / np.where(real, raised, 1.0), 0.0)) @ vectors.T
+    return inverse
 
 
 def _site_means(means: Array, persons: Array, weights: Array, noise: float) -> tuple[Array, float]:
@@ -173,7 +202,9 @@ class Expected:
     adjustment_noise : float
         σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums.
     offset_noise : float
-        ‖γ‖² Σ a_s² v_s, and Σ a_s² σ_C² if counts are released.
+        ‖γ‖² Σ a_s² v_s; of a slope, whose own column is centred by noisy means, that and Σ v_s.
+    width : float
+        Of the divisor around what is expected, in parts.
     """
 
     divisor: float
@@ -184,22 +215,18 @@ class Expected:
     root: float
     adjustment_noise: float
     offset_noise: float
+    width: float = PRIOR_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
-    """Estimates of every outcome, in its public standard deviation.
+class Estimates:
+    """Effects with errors and tests, in the outcomes' public standard deviation.
 
     Parameters
     ----------
     effects, errors, statistics, freedom, p, q, widths : array, length V
         Estimate, standard error, t and its degrees of freedom, p and Benjamini-Hochberg's q, and
         the standard error that intervals have, which knows the divisor's noise.
-    divisor : float
-        D̂.
-    sampling, privacy, leak : float
-        Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
-        lets through.
     """
 
     effects: Array
@@ -209,7 +236,31 @@ class Effects:
     p: Array
     q: Array
     widths: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Estimates of every outcome, and what their errors are made of.
+
+    Parameters
+    ----------
+    each : Estimates
+    divisor, doubt : float
+        D̂ and its variance.
+    variances : array, length V
+        V̂, of T by chance alone.
+    sites : float
+        τ̂².
+    sampling, privacy, leak : float
+        Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
+        lets through.
+    """
+
+    each: Estimates
     divisor: float
+    doubt: float
+    variances: Array
+    sites: float
     sampling: float
     privacy: float
     leak: float
@@ -218,23 +269,40 @@ class Effects:
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     """Divide, and add up every source of error."""
     divisor, doubt = posterior(
-        sums.divisor, sums.noise["divisor"], expected.divisor, _PRIOR_WIDTH * expected.divisor
+        sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
     sampling = shrink_squares(sums, expected)
     privacy = sums.noise["effects"] ** 2 * expected.root
     sites = _site_variance(sums, expected)
     leak = expected.explained * expected.adjustment_noise + sites * expected.offset_noise
-    total = sampling + privacy + leak
-    effects, errors = sums.effects / divisor, np.sqrt(total) / divisor
+    each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, expected.persons)
+    parts = float(sampling.mean()), privacy, leak
+    return Effects(each, divisor, doubt, sampling, sites, *parts)
+
+
+def effects_of(
+    sums: Array, sampling: Array, other: Array | float, divisor: float, doubt: float, persons: float
+) -> Estimates:
+    """Estimates with errors, tests and widths, from sums and their variances.
+
+    Parameters
+    ----------
+    sums : array, length V
+        T, or means of some.
+    sampling, other : array, length V
+        Their variances: by chance, and by noise and what it lets through.
+    divisor, doubt : float
+        D̂ and its variance.
+    persons : float
+    """
+    total = sampling + other
+    effects, errors = sums / divisor, np.sqrt(total) / divisor
     statistics = effects / errors
-    freedom = total**2 / (sampling**2 / (expected.persons / 3))
+    freedom = total**2 / (sampling**2 / (persons / 3))
     p = 2 * stdtr(freedom, -np.abs(statistics))
     widths = np.sqrt(errors**2 + effects**2 * doubt / divisor**2)
-    parts = float(sampling.mean()), privacy, leak
-    return Effects(
-        effects, errors, statistics, freedom, p, false_discovery(p), widths, divisor, *parts
-    )
+    return Estimates(effects, errors, statistics, freedom, p, false_discovery(p), widths)
 
 
 def posterior(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
@@ -263,7 +331,7 @@ def _site_variance(sums: ContrastSums, expected: Expected) -> float:
         sums.noise["spread"],
         sums.noise["squares"] / np.sqrt(len(sums.squares)) / expected.squares,
     )
-    found, _ = posterior(sums.spread - within, float(noise), SITE_VARIANCE, _PRIOR_WIDTH)
+    found, _ = posterior(sums.spread - within, float(noise), SITE_VARIANCE, PRIOR_WIDTH)
     return max(found, 0.05)
 
 

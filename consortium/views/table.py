@@ -13,6 +13,8 @@ from consortium.views.column import Column
 
 _RANGE = re.compile(r"^(?P<stem>[A-Za-z0-9_.-]*)\[(?P<first>\d{1,5})-(?P<last>\d{1,5})\]$")
 MOST_COLUMNS = 20_000
+ANYONE = "sub-*"
+"""Stands for a person's folder in the path of stats files."""
 
 
 class TableView(BaseView):
@@ -21,7 +23,10 @@ class TableView(BaseView):
     source: Literal["table"] = Field(description="A table of the data set.")
     file: BesideName = Field(
         default="participants.tsv",
-        description="Tab-separated table in the data set's folder, with a column participant_id.",
+        description="Tab-separated table in the data set's folder, with a column participant_id; "
+        "or FreeSurfer's stats files, with 'sub-*' for a person's folder, as "
+        "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
+        "insula_ThickAvg.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,
@@ -44,6 +49,11 @@ class TableView(BaseView):
         if many > MOST_COLUMNS:
             raise ValueError(f"{many} entries are more than {MOST_COLUMNS}; name fewer columns")
         return columns
+
+    @property
+    def is_of_stats(self) -> bool:
+        """Whether it is read from a stats file of each person."""
+        return ANYONE in self.file.split("/")
 
     @property
     def single_columns(self) -> tuple[tuple[str, Column], ...]:

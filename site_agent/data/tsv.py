@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.files.atomic import beside
-from consortium.views.column import Column
 from consortium.views.table import TableView
+from site_agent.data.encoding import encode
+from site_agent.data.stats import read_stats
 
 IDENTIFIER = "participant_id"
 MOST_BYTES = 200_000_000
@@ -42,6 +42,8 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     DataError
         If the table is not there, can't be read, or lacks a column.
     """
+    if view.is_of_stats:
+        return read_stats(folder, view)
     path = _path(folder, view.file)
     vectors: dict[str, Vector] = {}
     lacking: dict[str, str] = {}
@@ -68,29 +70,6 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
     return vectors, lacking
-
-
-def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
-    """Entries of a value between -1 and 1; None if there is no usable value.
-
-    Only the person's own value and the public limits go into it.
-    """
-    value = (text or "").strip()
-    if column.levels:
-        if value not in column.levels:
-            return None
-        place = column.levels.index(value)
-        if len(column.levels) == 2:
-            return (2.0 * place - 1.0,)
-        return tuple(float(place == k) for k in range(len(column.levels)))
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    low, high = column.low, column.high
-    if math.isnan(number) or low is None or high is None:
-        return None
-    return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -139,18 +139,19 @@ def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64
     ]
 
 
-def shape_of(sites):
-    """Public sizes."""
-    return sites[0].extent.shape(
+def shape_of(sites, noise=0.0):
+    """Public sizes, and noise as a plan knows it."""
+    shape = sites[0].extent.shape(
         [len(site.lengths) for site in sites],
         [sum(site.lengths) for site in sites],
         sites[0].unit,
     )
+    return replace(shape, noise=noise)
 
 
-def planned_by(algorithm, parameters, sites):
+def planned_by(algorithm, parameters, sites, known=0.0):
     """Planned releases by stage."""
-    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites))}
+    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites, known))}
 
 
 def pooled_mean(algorithm, query, bound, sites):
@@ -186,13 +187,15 @@ def answered(algorithm, query, stage, sites, told, noise):
     return np.average(rows, axis=0, weights=shape_of(sites).units) + noise(stage.entries)
 
 
-def drive(algorithm, parameters, sites, noise=lambda entries: 0.0):
+def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
     """Run an algorithm without an engine; returns its queries, releases and result.
+
+    ``known`` is the noise that the algorithm plans for.
 
     Queries of a stage that hears are recorded as the first site gets them.
     """
-    planned = planned_by(algorithm, parameters, sites)
-    run = algorithm.run(parameters, shape_of(sites))
+    planned = planned_by(algorithm, parameters, sites, known)
+    run = algorithm.run(parameters, shape_of(sites, known))
     queries, releases, told = [], [], []
     try:
         query = next(run)

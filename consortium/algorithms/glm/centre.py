@@ -8,6 +8,7 @@ their own. What each sum is, its sensitivity and its proof stand in docs/analyse
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,20 +28,30 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.glm.choice import Groups
+from consortium.algorithms.glm.compare import compare_groups, compare_values
 from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.result import effects_result, stopped_result
-from consortium.algorithms.glm.site import compare_groups, glm_contrast, glm_covariates
+from consortium.algorithms.glm.result import More, effects_result, stopped_result
+from consortium.algorithms.glm.site import (
+    glm_contrast,
+    glm_covariates,
+    glm_slope,
+    glm_slope_covariates,
+)
 from consortium.kernels.contrast_regression import (
+    PRIOR_WIDTH,
     Adjustment,
     ContrastSums,
     CovariateSums,
+    Effects,
+    Estimates,
     Expected,
     adjust,
     correlation_power,
     estimate_effects,
 )
+from consortium.kernels.contrast_rows import Coefficients, mean_effects, solve_coefficients
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 
@@ -52,6 +63,11 @@ _EXAMPLE: Mapping[str, Any] = {
     "norms": {"deviation": 0.5},
     "anyway": True,
 }
+_SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
+_NO_COVARIATES = np.zeros((0, 0)), np.zeros(0)
+_UNADJUSTED = np.zeros(0), np.zeros((0, 0)), 0.0, 0.0
+_WIDTH_OF_SLOPES = 0.3  # of the divisor: a column's variance within sites is less surely known
+_VIEWS = (("z", 2), ("x", 4), ("group", 1))
 
 
 class Glm:
@@ -65,10 +81,23 @@ class Glm:
     statistics: ClassVar[Mapping[str, Local]] = {
         "glm_covariates": glm_covariates,
         "glm_contrast": glm_contrast,
+        "glm_slope_covariates": glm_slope_covariates,
+        "glm_slope": glm_slope,
     }
     cases: ClassVar[Sequence[Case]] = (
         Case(_EXAMPLE, views=(("x", 4), ("group", 1))),
-        Case({**_EXAMPLE, "formula": "group1 + z1 + z2"}, views=(("z", 2), ("x", 4), ("group", 1))),
+        Case({**_EXAMPLE, "formula": "group1 + z1 + z2"}, views=_VIEWS),
+        Case(
+            {
+                **_EXAMPLE,
+                "formula": "group1 + z1 + z2",
+                "contrasts": "all",
+                "averages": {"half": ["x1", "x2"]},
+            },
+            views=_VIEWS,
+        ),
+        Case({**_SLOPE, "formula": "z1 + group1 + z2"}, views=_VIEWS),
+        Case({**_SLOPE, "formula": "z1"}, views=_VIEWS),
     )
 
     def releases(self, parameters: GlmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
@@ -84,42 +113,43 @@ class Glm:
     def compare(
         self, parameters: GlmParameters, shape: Shape, site: int, data: SiteData
     ) -> tuple[str, ...]:
-        """Hold the stated numbers of persons in each group against a site's own data."""
+        """Hold the stated groups, limits and columns against a site's own data."""
         plan = GlmPlan(parameters, shape)
-        return compare_groups(plan.columns, plan.groups.counts(site), data)
+        notes = compare_values(plan.columns, data)
+        if plan.columns.slope:
+            return notes
+        return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Adjust, stop if that leaves too little, and estimate."""
         plan = GlmPlan(parameters, shape)
         stages = {release.stage: release for release in plan.releases}
-        adjustment, noise = Adjustment(np.zeros(0), np.zeros((0, 0)), 0.0, 0.0), 0.0
+        adjusted, noise = None, {"contrast": 0.0, "moment": 0.0}
         arguments: dict[str, Argument] = dict(plan.contrast_arguments)
-        if plan.covariates:
-            release = yield Query("covariates", "glm_covariates", plan.covariate_arguments)
-            sums = _covariate_sums(plan, stages["covariates"], release)
-            adjustment = _adjust(plan, sums, release)
-            reason = problem(plan, forecast(plan, adjustment.explained))
+        if "covariates" in stages:
+            stage = stages["covariates"]
+            release = yield Query("covariates", stage.statistic, plan.covariate_arguments)
+            sums = _covariate_sums(plan, stage, release)
+            adjusted, noise = _adjust(plan, sums, release), sums.noise
+            reason = problem(plan, forecast(plan, adjusted.explained))
             if shape.noise > 0 and reason and not parameters.anyway:
-                return stopped_result(adjustment.explained, reason)
-            arguments |= {"slopes": adjustment.slopes, "centres": adjustment.centres}
-            slope = float(adjustment.slopes @ adjustment.slopes)
-            noise = sums.noise["contrast"] ** 2 + sums.noise["moment"] ** 2 * slope / 2
-        release = yield Query("contrast", "glm_contrast", arguments)
+                return stopped_result(adjusted.explained, reason)
+            arguments["centres"] = adjusted.centres
+            if plan.covariates:
+                arguments["slopes"] = adjusted.slopes
+        stage = stages["contrast"]
+        release = yield Query("contrast", stage.statistic, arguments)
         there = _present(plan, release)
         information, squares = there.information(plan.choice.weights)
-        whole = information * (1 - adjustment.explained)
-        expected = Expected(
-            plan.choice.clip * whole,
-            squares,
-            plan.choice.clip,
-            float(_persons(plan, release).sum()),
-            parameters.explained,
-            plan.design.root,
-            noise,
-            float(adjustment.slopes @ adjustment.slopes) * adjustment.offsets,
+        adjustment = adjusted or Adjustment(*_UNADJUSTED, information, *_NO_COVARIATES)
+        expected = _expected(plan, adjustment, squares, noise, release)
+        sums_of = _ContrastRound(plan, stage, release)
+        found = estimate_effects(sums_of.outcomes, expected)
+        more = More(
+            sums_of.coefficients(adjustment, found, noise, squares) if plan.rows > 1 else None,
+            sums_of.means(expected, found) if len(plan.columns.averages) else None,
         )
-        found = estimate_effects(_contrast_sums(plan, stages["contrast"], release), expected)
-        return effects_result(plan, found, adjustment.explained, whole)
+        return effects_result(plan, found, adjustment, more)
 
 
 def _persons(plan: GlmPlan, release: Release) -> Array:
@@ -130,7 +160,7 @@ def _persons(plan: GlmPlan, release: Release) -> Array:
 
 
 def _present(plan: GlmPlan, release: Release) -> Groups:
-    return Groups(_persons(plan, release), plan.groups.proportions)
+    return replace(plan.groups, persons=_persons(plan, release))
 
 
 def _blocks(
@@ -146,31 +176,83 @@ def _blocks(
 def _covariate_sums(plan: GlmPlan, stage: PlannedRelease, release: Release) -> CovariateSums:
     persons = _persons(plan, release)
     sums, noise = _blocks(stage, release, float(persons.sum()))
-    moment = unpack_symmetric(sums["moment"])
-    means = sums["means"].reshape(len(persons), plan.covariates)
-    return CovariateSums(sums["contrast"], moment, means, noise)
+    means = sums["means"].reshape(len(persons), plan.design.clipped_columns)
+    if not plan.covariates:
+        return CovariateSums(*_NO_COVARIATES[::-1], means, {"contrast": 0.0, "moment": 0.0} | noise)
+    return CovariateSums(sums["contrast"], unpack_symmetric(sums["moment"]), means, noise)
 
 
 def _adjust(plan: GlmPlan, sums: CovariateSums, release: Release) -> Adjustment:
     there, weights = _present(plan, release), plan.choice.weights
-    return adjust(sums, there.persons, weights, there.information(weights)[0])
+    known = None if plan.columns.slope else there.information(weights)[0]
+    return adjust(sums, there.persons, weights, known)
 
 
-def _contrast_sums(plan: GlmPlan, stage: PlannedRelease, release: Release) -> ContrastSums:
-    persons = _persons(plan, release)
-    total = float(persons.sum())
-    sums, noise = _blocks(stage, release, total)
-    scale = 2 * plan.choice.reach**2 * total / max(2 * float((persons // 2).sum()), 1.0)
-    turned = correlation_power(sums["effects"], plan.parameters.norms.correlation, 0.25)
-    return ContrastSums(
-        turned,
-        float(sums["divisor"][0]),
-        scale * sums["squares"],
-        float(sums["spread"][0]) / total,
-        {
+def _expected(
+    plan: GlmPlan,
+    adjustment: Adjustment,
+    squares: float,
+    noise: dict[str, float],
+    release: Release,
+) -> Expected:
+    slope = float(adjustment.slopes @ adjustment.slopes)
+    slopes = plan.columns.slope
+    return Expected(
+        plan.choice.clip * adjustment.information * (1 - adjustment.explained),
+        squares,
+        plan.choice.clip,
+        float(_persons(plan, release).sum()),
+        plan.parameters.explained,
+        plan.design.root,
+        noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2,
+        (slope + slopes) * adjustment.offsets,
+        _WIDTH_OF_SLOPES if slopes else PRIOR_WIDTH,
+    )
+
+
+class _ContrastRound:
+    """Sums of the second round, after R^¼ and in the units of sums over persons."""
+
+    def __init__(self, plan: GlmPlan, stage: PlannedRelease, release: Release) -> None:
+        self.plan, persons = plan, _persons(plan, release)
+        self.present, total = persons, float(persons.sum())
+        sums, noise = _blocks(stage, release, total)
+        pairs = max(2 * float((persons // 2).sum()), 1.0)
+        scale = 2 * plan.choice.pair_reach**2 * total / pairs
+        rows = sums["effects"].reshape(plan.rows, -1).T
+        shape = len(rows), -1
+        correlation = plan.parameters.norms.correlation
+        self.rows = correlation_power(rows, correlation, 0.25).reshape(shape).T
+        self.squares = scale * sums["squares"]
+        self.divisor, self.spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
+        self.noise = {
             "effects": noise["effects"],
             "divisor": noise["divisor"],
             "squares": scale * noise["squares"],
             "spread": noise["spread"] / total,
-        },
-    )
+        }
+
+    def _sums(self, part: slice) -> ContrastSums:
+        squares = self.squares[part]
+        return ContrastSums(self.rows[0], self.divisor, squares, self.spread, self.noise)
+
+    @property
+    def outcomes(self) -> ContrastSums:
+        """Of the outcomes one by one."""
+        return self._sums(slice(self.plan.outcomes))
+
+    def means(self, expected: Expected, found: Effects) -> Estimates:
+        """Effects on the means of groups of outcomes."""
+        sums, averages = self._sums(slice(self.plan.outcomes, None)), self.plan.columns.averages
+        correlation = self.plan.parameters.norms.correlation
+        return mean_effects(sums, averages, expected, found, correlation)
+
+    def coefficients(
+        self, adjustment: Adjustment, found: Effects, noise: dict[str, float], squares: float
+    ) -> Coefficients:
+        """All coefficients of the formula."""
+        weights = self.plan.choice.weights
+        ratio = float(weights**2 @ self.present) / float(weights @ self.present)
+        factors = self.plan.importance, ratio, squares
+        explained = self.plan.parameters.explained
+        return solve_coefficients(self.rows, adjustment, found, factors, noise, explained)

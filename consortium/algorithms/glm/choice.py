@@ -7,19 +7,29 @@ noise rules where persons are few, and chance where they are many.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from consortium.algorithms.base import Array
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
 from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
 
 CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
 """c(h): what is left of a person, on average, after clipping to h times the usual norm."""
-WITHIN = 0.85
-"""Part of an outcome's variance that is left within sites."""
+WITHIN = 0.7
+"""Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
+between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
+BELOW = 0.25
+"""How far below zero a person's part of the divisor may go, over how far above."""
+SLOPE_REACH, SLOPE_PAIR_REACH, SLOPE_MOST = 1.3, 2.0, 3.0
+"""Of a slope: |w| that nobody is clipped for, the same in pairs, and what w is cut to."""
+_SLOPE_DIVISOR = 4.0
+_SLOPE_WITHIN = 0.8  # of a covariate's variance
+_MOST_FOR_MEANS = 0.3  # of the budget, of a slope
+_ROOMY = 1e3  # reach that nobody is beyond
 _PRICE_OF_CLIPPING = 0.3
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
@@ -34,20 +44,28 @@ class Groups:
     persons : array, length S
         n_s.
     proportions : array, length S
-        q_s, part of them in the second group.
+        q_s, part of them in the second group; of no meaning for a slope.
+    slope : bool
+        Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
+        what q (1 - q) is to groups is the column's usual variance within sites.
     """
 
     persons: Array
     proportions: Array
+    slope: bool = False
 
     @property
     def largest(self) -> Array:
         """m_s, the larger of the two groups' parts."""
+        if self.slope:
+            return np.ones(len(self.persons))
         return np.asarray(np.maximum(self.proportions, 1 - self.proportions))
 
     @property
     def spread(self) -> Array:
         """q_s (1 - q_s)."""
+        if self.slope:
+            return np.full(len(self.persons), _SLOPE_WITHIN)
         return np.asarray(self.proportions * (1 - self.proportions))
 
     def counts(self, site: int) -> tuple[int, int]:
@@ -57,6 +75,8 @@ class Groups:
 
     def weights(self, reach: float) -> Array:
         """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
+        if self.slope:
+            return np.ones(len(self.persons))
         capped = np.minimum(1.0, reach / self.largest)
         return np.where(self.spread > 0, capped, 0.0)
 
@@ -80,6 +100,12 @@ class Choice:
         W_c, largest a_s |t̃|.
     reach : float
         W, largest |w| that nobody is clipped for.
+    pair_reach : float
+        The same for squared differences of pairs.
+    most : float
+        What |w| of a slope is cut to.
+    divisor : float
+        B_D.
     norm : float
         B_u, of R^-¼ u.
     weights : array, length S
@@ -95,6 +121,9 @@ class Choice:
     clip: float
     contrast_reach: float
     reach: float
+    pair_reach: float
+    most: float
+    divisor: float
     norm: float
     weights: Array
     shares: dict[str, float]
@@ -119,6 +148,8 @@ class Design:
         Of two outcomes.
     gap, explained : float
         As in `GlmParameters`.
+    importance : float
+        κ, of the other coefficients beside the contrast; 0 if they are not released.
     """
 
     outcomes: int
@@ -128,11 +159,31 @@ class Design:
     correlation: float
     gap: float
     explained: float
+    importance: float = 0.0
+
+    @property
+    def clipped_columns(self) -> int:
+        """Columns that a person is clipped by: the covariates, and a slope's own column."""
+        return self.covariates + self.groups.slope
 
     @property
     def covariate_reach(self) -> float:
-        """B_x, norm that a person's covariates together are clipped to."""
-        return math.sqrt(2 * self.covariates)
+        """B_x, norm that a person's columns together are clipped to."""
+        limit = COVARIATE_LIMIT if self.noise == 0 else math.sqrt(2)
+        return limit * math.sqrt(self.clipped_columns)
+
+    @property
+    def product_reach(self) -> float:
+        """Norm that a person's covariates times the contrast are clipped to."""
+        if not self.groups.slope:
+            return self.choice.contrast_reach * self.covariate_reach
+        return self._product_reach
+
+    @property
+    def _product_reach(self) -> float:
+        if self.noise == 0:
+            return self.covariate_reach**2
+        return 1.2 * math.sqrt(2 * self.covariates)
 
     @property
     def root(self) -> float:
@@ -141,33 +192,82 @@ class Design:
 
     @cached_property
     def choice(self) -> Choice:
-        """The clipping bound with the least error, clipping itself being an error too."""
+        """The clipping bound with the least error, clipping itself being an error too.
+
+        Without noise nothing is clipped: bounds cost nothing then.
+        """
+        if self.noise == 0:
+            return self._without_clipping
         tried = [self._with_height(height) for height in CLIPPED]
         return min(tried, key=lambda c: c.error**2 + (_PRICE_OF_CLIPPING * (1 - c.clip)) ** 2)
 
     def _with_height(self, height: float) -> Choice:
         clip, noise, groups = CLIPPED[height], self.noise, self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
-        limit = self._contrast_reach(norm, clip)
+        limit = SLOPE_REACH if groups.slope else self._contrast_reach(norm, clip)
         weights = groups.weights(limit)
         costs = self._costs(norm, limit, weights)
-        roots = {name: math.sqrt(cost) for name, cost in costs.items()}
-        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE
-        shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
-        reach = limit
-        if self.covariates:
-            doubt = 2 * limit * self.covariate_reach * noise / math.sqrt(shares["contrast"])
-            doubt /= float(groups.persons.sum())
-            reach += math.sqrt(self._slope**2 + self.covariates * doubt**2)
+        shares = self._shares(costs)
+        reach = self._reach(limit, shares)
         information, squares = groups.information(weights)
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = noise**2 * sum(c / shares[n] for n, c in costs.items() if n != "effects")
         parts = WITHIN * clip**2 * squares, privacy, leak
         divisor = 0.97 * clip * information * (1 - self._expected_explained)
+        fair = float(groups.largest[groups.spread > 0].max())
         return Choice(
-            *(height, clip, limit, reach, norm, weights, shares),
+            height,
+            clip,
+            limit,
+            reach,
+            SLOPE_PAIR_REACH if groups.slope else reach,
+            SLOPE_MOST,
+            _SLOPE_DIVISOR if groups.slope else reach * fair,
+            norm,
+            weights,
+            shares,
             math.sqrt(sum(parts)) / divisor,
             (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+        )
+
+    def _shares(self, costs: dict[str, float]) -> dict[str, float]:
+        """Split the budget in proportion to the roots of what the blocks cost."""
+        roots = {name: math.sqrt(cost) for name, cost in costs.items()}
+        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE
+        shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
+        surplus = shares.get("means", 0.0) - _MOST_FOR_MEANS
+        if self.groups.slope and surplus > 0:
+            others = sum(shares.values()) - shares["means"]
+            shares = {name: share * (1 + surplus / others) for name, share in shares.items()}
+            shares["means"] = _MOST_FOR_MEANS
+        return shares
+
+    def _reach(self, limit: float, shares: dict[str, float]) -> float:
+        """W, with room for the coefficients that come along and for what noise does to slopes."""
+        reach = limit * math.sqrt(1 + self.covariates * self.importance**2)
+        if self.groups.slope or not self.covariates:
+            return reach
+        doubt = 2 * limit * self.covariate_reach * self.noise / math.sqrt(shares["contrast"])
+        doubt /= float(self.groups.persons.sum())
+        return reach + math.sqrt(self._slope**2 + self.covariates * doubt**2)
+
+    @property
+    def _without_clipping(self) -> Choice:
+        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) / (1 - self.correlation) ** 0.25
+        usual = self._with_height(max(CLIPPED))
+        parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
+        return replace(
+            usual,
+            clip=1.0,
+            contrast_reach=1.0,
+            reach=_ROOMY,
+            pair_reach=_ROOMY,
+            most=_ROOMY,
+            divisor=_ROOMY,
+            norm=largest,
+            weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates
+            error=math.sqrt(parts[0]),
+            parts=parts,
         )
 
     def _contrast_reach(self, norm: float, clip: float) -> float:
@@ -184,13 +284,17 @@ class Design:
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
         """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
-        costs = {"effects": (2 * limit * norm) ** 2 * self.root}
+        reach, gap, explained = self.covariate_reach, self._slope, self.explained
+        whole = limit * math.sqrt(1 + self.covariates * self.importance**2)
+        costs = {"effects": (2 * whole * norm) ** 2 * self.root}
+        sites = float(np.sum(weights**2))
         if self.covariates:
-            reach, gap, explained = self.covariate_reach, self._slope, self.explained
-            costs["contrast"] = (2 * limit * reach) ** 2 * explained
+            product = self._product_reach if self.groups.slope else limit * reach
+            costs["contrast"] = (2 * product) ** 2 * explained
             costs["moment"] = reach**4 * gap**2 * explained
-            sites = float(np.sum(weights**2))
             costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
+        if self.groups.slope:
+            costs["means"] = (2 * reach) ** 2 * (1 + gap**2) * SITE_VARIANCE * sites
         return costs
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -28,6 +29,10 @@ class Entry:
     middle, half : float
     level, levels : int
         Which of how many levels it stands for; 0 of 0 for a column with limits.
+    compared : tuple of (str, str)
+        Name of that level and of the first; empty without.
+    limited : bool
+        Whether values are cut to public limits, which are -1 and 1.
     """
 
     row: int
@@ -36,6 +41,8 @@ class Entry:
     half: float = 1.0
     level: int = 0
     levels: int = 0
+    compared: tuple[str, str] = ("", "")
+    limited: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,13 @@ class Columns:
         Of the contrast.
     labels : tuple of (str, str)
         View and entry of every outcome.
+    covariates_of : tuple of Entry
+    group_norm : tuple of (float, float)
+        Mean and standard deviation of the contrast's column, for a slope.
+    averages : array, G x V
+        Weights of the outcomes in the groups of `averages`.
+    limited : array of bool, length V
+        Which outcomes have limits.
     """
 
     outcomes: Array
@@ -65,6 +79,15 @@ class Columns:
     deviations: Array
     group: Entry
     labels: tuple[tuple[str, str], ...]
+    covariates_of: tuple[Entry, ...]
+    group_norm: tuple[float, float]
+    averages: Array
+    limited: Array
+
+    @property
+    def slope(self) -> bool:
+        """Whether the contrast is of a column with limits."""
+        return self.group.levels == 0
 
     @property
     def threshold(self) -> float:
@@ -104,7 +127,27 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         np.array([spread for _, spread in scales]),
         group,
         tuple((view, entry.label) for view, entry in outcomes),
+        tuple(covariates),
+        _covariate_norm(parameters, group),
+        _averages(parameters, [entry.label for _, entry in outcomes]),
+        np.array([entry.limited for _, entry in outcomes]),
     )
+
+
+def _averages(parameters: GlmParameters, labels: list[str]) -> Array:
+    """Weights of a group's outcomes, which add up to one."""
+    found = np.zeros((len(parameters.averages), len(labels)))
+    for row, (name, patterns) in zip(found, parameters.averages.items(), strict=True):
+        for pattern in patterns:
+            chosen = [fnmatchcase(label, pattern) for label in labels]
+            if not any(chosen):
+                raise StudyError(
+                    f"field 'analysis.averages': '{name}' names '{pattern}', and no outcome is "
+                    f"called so; there are {', '.join(labels[:5])} and so on."
+                )
+            row[chosen] = 1.0
+        row /= row.sum()
+    return found
 
 
 def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Entry]:
@@ -128,12 +171,14 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
 def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
     if column.low is not None and column.high is not None:
         middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
-        yield Entry(row, name, middle, half)
+        yield Entry(row, name, middle, half, limited=True)
     elif len(column.levels) == 2:
-        yield Entry(row, name, level=1, levels=2)
+        yield Entry(row, name, level=1, levels=2, compared=(column.levels[1], column.levels[0]))
     else:
+        first = column.levels[0]
         for number, label in enumerate(column.labels(name)):
-            yield Entry(row + number, label, level=number, levels=len(column.levels))
+            compared = column.levels[number], first
+            yield Entry(row + number, label, 0.0, 1.0, number, len(column.levels), compared)
 
 
 def _named(term: str, entries: list[Entry]) -> list[Entry]:
@@ -152,28 +197,37 @@ def _group(parameters: GlmParameters, found: list[list[Entry]]) -> Entry:
     term = parameters.contrasted
     for entries in found:
         for entry in entries:
-            if entry.label == term:
+            if entry.label == term or (parameters.importance and entry is found[0][0]):
                 return _checked(parameters, entry)
     raise StudyError(
-        f"field 'analysis.contrasts': '{term}' is no column of two levels and no level of one with "
-        "more (the first level is what others are compared to); name one of them."
+        f"field 'analysis.contrasts': '{term}' is no column of two levels, no column with limits "
+        "and no level of a column with more (the first level is what others are compared to); "
+        "name one of them."
     )
 
 
 def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
-    given = len(next(iter(parameters.groups.values())))
+    given = len(next(iter(parameters.groups.values()), ()))
     levels = entry.levels if parameters.views else given
-    if levels == 0:
+    column = entry.label.partition("=")[0]
+    if levels == 0 and given:
         raise StudyError(
-            f"field 'analysis.contrasts': column '{entry.label}' has limits and no levels; name a "
-            "column of levels."
+            f"field 'analysis.groups': column '{column}' has limits and no levels, so that its "
+            "slope is asked for; leave 'groups' out, or contrast a column of levels."
+        )
+    if levels and not given:
+        raise StudyError(
+            f"field 'analysis.groups': the contrast is of column '{column}', which has {levels} "
+            "levels; state how many persons of each level every site has."
         )
     if given != levels:
         raise StudyError(
             f"field 'analysis.groups': {given} numbers a site are given, and column "
-            f"'{entry.label.partition('=')[0]}' has {levels} levels; give one for each."
+            f"'{column}' has {levels} levels; give one for each."
         )
-    return entry if parameters.views else Entry(entry.row, entry.label, level=1, levels=levels)
+    if parameters.views or not levels:
+        return entry
+    return Entry(entry.row, entry.label, level=1, levels=levels)
 
 
 def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, float]:

@@ -132,8 +132,17 @@ def check_worth(plan: GlmPlan) -> Forecast:
     Raises
     ------
     StudyError
-        If it is hopeless and nobody said that it is to be run anyway.
+        If it is hopeless and nobody said that it is to be run anyway, or has more coefficients than
+        persons.
     """
+    sizes = plan.shape.subjects
+    needed = 1 + plan.covariates + len(sizes)
+    # Without noise nothing is known of the sizes yet: only rounds are counted.
+    if plan.shape.noise > 0 and needed > sum(sizes):
+        raise StudyError(
+            f"field 'analysis.formula': its columns and the sites' constants have {needed} "
+            f"coefficients, and there are {sum(sizes)} persons; leave columns out."
+        )
     found = forecast(plan)
     reason = problem(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
     if reason:
@@ -182,4 +191,10 @@ def _verdict(plan: GlmPlan, found: Forecast) -> str:
 
 def _effective(plan: GlmPlan, found: Forecast) -> str:
     persons = int(plan.groups.persons.sum())
-    return f"Its {persons:,} persons tell as much as {found.effective:,.0f} in balanced sites."
+    names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
+    alone = names[plan.groups.spread == 0] if len(names) else names
+    useless = (
+        f" Persons of one group only, who tell nothing: {', '.join(alone)}." if len(alone) else ""
+    )
+    enough = f"{found.effective:,.0f} in balanced sites."
+    return f"Its {persons:,} persons tell as much as {enough}{useless}"

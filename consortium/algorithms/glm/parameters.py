@@ -16,8 +16,10 @@ from consortium.views.base import Label, ViewName
 _TERM = re.compile(r"^[A-Za-z0-9_.=-]{1,129}$")
 _MOST_TERMS = 50
 MOST_CORRELATION = 0.95
+_IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
 Term = Annotated[str, StringConstraints(pattern=_TERM.pattern)]
+OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -62,15 +64,25 @@ class GlmParameters(FrozenModel):
         "column of several levels stands for all of them but the first. Every site has a constant "
         "of its own."
     )
-    contrasts: dict[Label, Term] = Field(
-        min_length=1,
-        max_length=1,
-        description="Name of the effect that is asked for, and the column that it is of: a column "
-        "of two levels (the second against the first), or `column=level` of one with more.",
+    contrasts: Annotated[dict[Label, Term], Field(min_length=1, max_length=1)] | Literal["all"] = (
+        Field(
+            description="Name of the effect that is asked for, and the column that it is of: a "
+            "column of two levels (the second against the first), `column=level` of one with more, "
+            "or a column with limits, whose slope is asked for. Or 'all': every coefficient, of "
+            "which `consortium contrast` makes others at no further price; the formula's first "
+            "column is then the one that comes out best."
+        )
     )
     groups: dict[str, tuple[Count, ...]] = Field(
+        default_factory=dict,
         description="Persons of each level of the contrast's column, in the levels' order, by "
-        "site: public, as the number of a site's persons is.",
+        "site: public, as the number of a site's persons is. None for a slope.",
+    )
+    averages: dict[Label, tuple[OutcomeName, ...]] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="Groups of outcomes, such as lobes, whose mean effect is told with an error of "
+        "its own: names of outcomes, `*` standing for any letters.",
     )
     norms: Norms = Field(description="Public norms of the outcomes: see below.")
     covariates: dict[Term, CovariateNorm] = Field(
@@ -132,7 +144,7 @@ class GlmParameters(FrozenModel):
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"
             )
         lengths = {len(counts) for counts in self.groups.values()}
-        if not lengths or len(lengths) > 1 or min(lengths) < 2:
+        if lengths and (len(lengths) > 1 or min(lengths) < 2):
             raise ValueError("groups: give each site a number of persons for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
             raise ValueError("groups: a site without persons can't take part; leave it out")
@@ -146,12 +158,17 @@ class GlmParameters(FrozenModel):
     @property
     def contrast(self) -> str:
         """Name of the contrast."""
-        return next(iter(self.contrasts))
+        return self.terms[0] if self.contrasts == "all" else next(iter(self.contrasts))
 
     @property
     def contrasted(self) -> str:
         """Column (or level of one) that the contrast is of."""
-        return next(iter(self.contrasts.values()))
+        return self.terms[0] if self.contrasts == "all" else next(iter(self.contrasts.values()))
+
+    @property
+    def importance(self) -> float:
+        """κ: weight of the other coefficients beside the contrast; 0 if they stay unknown."""
+        return _IMPORTANCE if self.contrasts == "all" else 0.0
 
     @property
     def outcome_views(self) -> tuple[str, ...]:
@@ -165,7 +182,7 @@ class GlmParameters(FrozenModel):
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if the groups are not those of the study's sites."""
-        if set(sites) != set(self.groups):
+        if self.groups and set(sites) != set(self.groups):
             missing = sorted(set(sites) ^ set(self.groups))
             raise StudyError(
                 f"field 'analysis.groups': {', '.join(missing)}: give the numbers of persons of "

@@ -2,40 +2,101 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
+from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import Effects
+from consortium.algorithms.glm.tables import (
+    averages_table,
+    coefficient_tables,
+    effects_table,
+    meaning,
+)
+from consortium.kernels.contrast_regression import Adjustment, Effects, Estimates
+from consortium.kernels.contrast_rows import Coefficients
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
-_HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high", "found")
-_MEANING = (
-    "Difference of the second group from the first, in the outcome's public standard deviation."
-)
 
 
-def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float) -> Result:
+@dataclass(frozen=True, eq=False)
+class More:
+    """What a study finds beside its contrast on single outcomes.
+
+    Parameters
+    ----------
+    coefficients : Coefficients, optional
+        If it asks for all.
+    means : Estimates, optional
+        Of groups of outcomes, if it names some.
+    """
+
+    coefficients: Coefficients | None = None
+    means: Estimates | None = None
+
+
+def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: More) -> Result:
     """Everything that a finished study says.
 
     Parameters
     ----------
     plan : GlmPlan
     found : Effects
-    explained : float
-        R², part of the contrast that covariates explain.
-    whole : float
-        N_a (1 - R²): what the divisor is if nobody is clipped.
+    adjustment : Adjustment
+    more : More
     """
-    parameters = plan.parameters
-    half = stdtrit(found.freedom, (1 + parameters.confidence) / 2) * found.widths
-    significant = found.q <= parameters.discoveries
+    parameters, each = plan.parameters, found.each
+    significant = each.q <= parameters.discoveries
     arrays = {
-        "loadings": _loadings(plan, found.effects),
+        "loadings": _loadings(plan, each.effects),
         "found": _loadings(plan, significant) > 0,
+        **_arrays(each, parameters.confidence),
+    }
+    whole = adjustment.information * (1 - adjustment.explained)
+    clipped = float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
+    error = float(np.sqrt(np.mean(each.errors**2)))
+    numbers: dict[str, float | int | str] = {
+        "outcomes": plan.outcomes,
+        "discoveries": int(significant.sum()),
+        "mean_error": error,
+        "forecast_error": forecast(plan, adjustment.explained).error,
+        "detectable": DETECTABLE * error / RESIDUAL,
+        "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
+        "explained_by_covariates": adjustment.explained,
+        "clipped": clipped,
+        "persons_not_as_stated": _surplus(plan),
+        "advice": _advice(clipped, found),
+    }
+    tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
+    if more.means is not None:
+        means = _arrays(more.means, parameters.confidence)
+        arrays |= {f"average_{name}": values for name, values in means.items()}
+        tables[f"averages-{parameters.contrast}"] = averages_table(plan, means)
+    if more.coefficients is not None:
+        tables |= coefficient_tables(plan, found, more.coefficients)
+    return Result(
+        arrays,
+        numbers,
+        loadings="loadings",
+        told="found",
+        tables=tables,
+        captions=Captions(
+            "contrast",
+            _headline(plan, significant, error),
+            meaning(plan),
+            found=bool(significant.any()),
+        ),
+        images=_images(plan, arrays, significant),
+    )
+
+
+def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
+    half = stdtrit(found.freedom, (1 + confidence) / 2) * found.widths
+    return {
         "effect": found.effects,
         "error": found.errors,
         "t": found.statistics,
@@ -44,35 +105,6 @@ def effects_result(plan: GlmPlan, found: Effects, explained: float, whole: float
         "low": found.effects - half,
         "high": found.effects + half,
     }
-    clipped = float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
-    error = float(np.sqrt(np.mean(found.errors**2)))
-    numbers: dict[str, float | int | str] = {
-        "outcomes": plan.outcomes,
-        "discoveries": int(significant.sum()),
-        "mean_error": error,
-        "forecast_error": forecast(plan, explained).error,
-        "detectable": DETECTABLE * error / RESIDUAL,
-        "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
-        "explained_by_covariates": explained,
-        "clipped": clipped,
-        "persons_not_as_stated": _surplus(plan),
-        "advice": _advice(clipped, found),
-    }
-    table = _table(plan, arrays, significant)
-    return Result(
-        arrays,
-        numbers,
-        loadings="loadings",
-        told="found",
-        tables={f"contrast-{parameters.contrast}": table},
-        captions=Captions(
-            "contrast",
-            _headline(plan, significant, error),
-            _MEANING,
-            found=bool(significant.any()),
-        ),
-        images=_images(plan, arrays, significant),
-    )
 
 
 def stopped_result(explained: float, reason: str) -> Result:
@@ -82,7 +114,7 @@ def stopped_result(explained: float, reason: str) -> Result:
         "stopped": reason,
     }
     headline = f"Stopped after the covariates, with most of the budget unspent: {reason}."
-    captions = Captions("contrast", headline, _MEANING, found=False)
+    captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 
 
@@ -100,7 +132,7 @@ def _loadings(plan: GlmPlan, values: Array) -> Array:
 
 def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
-    name, maps = plan.parameters.contrast, _maps(arrays)
+    name, maps = plan.parameters.contrast, _maps(arrays, meaning(plan))
     owners = np.array([view for view, _ in plan.columns.labels])
     # Statistics of component maps are no voxels: to mix the maps by them would mean nothing.
     places = [v for v in plan.parameters.views if v.is_image and v.maps_file is None]
@@ -124,10 +156,10 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
     return found
 
 
-def _maps(arrays: dict[str, Array]) -> dict[str, tuple[Array, str]]:
+def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]:
     signs = np.sign(arrays["effect"])
     return {
-        "effect": (arrays["effect"], _MEANING),
+        "effect": (arrays["effect"], effect),
         "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
         "t": (arrays["t"], "Effect over its standard error, which counts chance and noise."),
         "z": (-signs * ndtri(arrays["p"] / 2), "Normal deviate with the same p."),
@@ -147,33 +179,9 @@ def _advice(clipped: float, found: Effects) -> str:
 def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
     name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
     count = int(significant.sum())
+    verb = "follow" if plan.columns.slope else "differ by"
     return (
-        f"{count} of {plan.outcomes} outcomes differ by '{name}' at a false discovery rate of "
+        f"{count} of {plan.outcomes} outcomes {verb} '{name}' at a false discovery rate of "
         f"{rate:g} %; effects are known to {error:.2f} standard deviations (standard error, noise "
         "of privacy and chance together)."
-    )
-
-
-def _table(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> Table:
-    """One row for each outcome; of more than a thousand, those with the smallest p."""
-    order = np.arange(plan.outcomes)
-    if plan.outcomes > MOST_ROWS:
-        order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
-    columns = [arrays[name] for name in _HEADINGS[2:-1]]
-    rows = [
-        (
-            *plan.columns.labels[v],
-            *(float(c[v]) for c in columns),
-            "yes" if significant[v] else "no",
-        )
-        for v in order
-    ]
-    percent = f"{100 * plan.parameters.confidence:g}"
-    return Table(
-        f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
-        f"other columns of the formula, in public standard deviations, with {percent} % intervals. "
-        "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
-        "(Benjamini-Hochberg).",
-        _HEADINGS,
-        tuple(rows),
     )

@@ -1,5 +1,6 @@
 """The mega-analysis: least squares without noise, and honest errors with it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -350,10 +351,16 @@ def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
     [
         ({"formula": "diagnosis + hight"}, "no column 'hight'.*there are age, ward, diagnosis"),
         ({"outcomes": "brian"}, "no view 'brian'"),
-        ({"contrasts": {"x": "age"}}, "has limits and no levels"),
+        ({"contrasts": {"x": "age"}}, "has limits and no levels.*leave 'groups' out"),
+        ({"groups": {}}, "'diagnosis', which has 2 levels; state how many"),
         ({"contrasts": {"x": "ward"}}, "first level"),
+        ({"groups": {site: [50, 0] for site in SITES}}, "no site has persons of the level"),
+        ({"averages": {"lobe": ["frontal*"]}}, "'frontal\\*', and no outcome is called so"),
         ({"contrasts": {"x": "ward=b"}}, "2 numbers a site are given.*'ward' has 3 levels"),
-        ({"groups": {site: [50, 0] for site in SITES}}, "can't be told from site"),
+        (
+            {"groups": {site: [50 * (n % 2), 50 * (1 - n % 2)] for n, site in enumerate(SITES)}},
+            "can't be told from site",
+        ),
         ({"norms": {"deviation": [1.0, 2.0]}}, "2 numbers are given for 3 outcomes"),
     ],
 )
@@ -361,6 +368,49 @@ def test_a_study_that_does_not_fit_its_views_is_not_planned(changes, message):
     shape = Shape(8, (50,) * 4, (50,) * 4, "subject", 0, (("who", 5), ("brain", 3)))
     with pytest.raises(StudyError, match=message):
         make_plan(study_of(**changes), shape)
+
+
+def test_more_coefficients_than_persons_are_refused():
+    people = calm_people(persons=24)
+    trial = make_trial(people)
+    shape = replace(trial.shape, subjects=(2, 1, 2, 2), noise=0.1)
+    with pytest.raises(StudyError, match="have 8 coefficients, and there are 7 persons"):
+        GLM.releases(trial.parameters, shape)
+
+
+def test_a_site_of_one_group_is_named_in_the_plan():
+    groups = {f"s{n}": [50, 50 * (n > 0)] for n in range(4)}
+    parameters, shape = plan_for(400, 20, 8, sites=4, groups=groups)
+    assert "one group only, who tell nothing: s0." in GLM.foretell(parameters, shape).caption
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "message"),
+    [
+        (0, 1.0, "'age' at a limit.*years, not months"),
+        (6, 1.0, "'region2' at a limit"),
+        (6, 0.3, "the same value of 'region2', which tells nothing"),
+    ],
+)
+def test_a_site_is_told_at_home_of_columns_that_can_not_be_meant(row, value, message):
+    study, table = study_of(), wards_and_regions()
+    table[row, :50] = value
+    site = sites_of(table, (("who", 5), ("brain", 3)), (50,) * 4)[0]
+    shape = Shape(8, (50,) * 4, (50,) * 4, "subject", 0, (("who", 5), ("brain", 3)), SITES)
+    assert any(re.search(message, note) for note in GLM.compare(study.analysis, shape, 0, site))
+    calm = sites_of(wards_and_regions(), (("who", 5), ("brain", 3)), (50,) * 4)[0]
+    assert GLM.compare(study.analysis, shape, 0, calm) == ()
+
+
+def test_a_covariate_that_is_there_twice_changes_no_effect():
+    people = calm_people()
+    once = run_trial(make_trial(people), 0.0, np.random.default_rng(0))
+    twice = replace(people, covariates=people.covariates[[0, 0, 2]])
+    both = run_trial(make_trial(twice), 0.0, np.random.default_rng(0))
+    single = np.delete(people.design(), 2, axis=0)
+    expected = least_squares(single, people.outcomes)[0]
+    assert both.arrays["effect"] == pytest.approx(expected, abs=1e-8)
+    assert once.arrays["effect"] != pytest.approx(expected, abs=1e-8)
 
 
 def test_a_level_of_several_is_held_against_the_first():
@@ -374,5 +424,25 @@ def test_a_level_of_several_is_held_against_the_first():
     sites = (np.repeat(np.arange(4), 50)[None] == np.arange(4)[:, None]).astype(float)
     design = np.vstack([table[2], table[0], table[3], table[4], sites])
     effects = least_squares(design, table[5:])[0]
-    # Whose product w t̃ is negative counts as 0 in the divisor, of which there are more with levels.
-    assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, rel=0.01)
+    assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"contrasts": {"age": "age"}, "groups": {}},
+        {"contrasts": {"age": "age"}, "groups": {}, "formula": "age"},
+        {"contrasts": "all", "averages": {"both": ["region[12]"]}},
+    ],
+)
+def test_slopes_and_all_coefficients_pass_a_private_exchange(changes):
+    sites = sites_of(wards_and_regions(), (("who", 5), ("brain", 3)), (50,) * 4)
+    private = Simulation(study_of("cape", anyway=True, **changes), sites, 3).run()
+    exact = Simulation(study_of("none", **changes), sites, 3).run()
+    away = np.abs(private.arrays["effect"] - exact.arrays["effect"]) / private.arrays["error"]
+    assert away.max() < 4
+    assert private.arrays["error"].min() > exact.arrays["error"].max()
+    if "averages" in changes:
+        mean = private.arrays["effect"][:2].mean()
+        assert private.arrays["average_effect"][0] == pytest.approx(mean)
+        assert private.tables["averages-diagnosis"].rows[0][:2] == ("both", 2)

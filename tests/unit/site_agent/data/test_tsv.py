@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.tsv import encode, read_table
+from site_agent.data.encoding import encode
+from site_agent.data.tsv import read_table
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}

@@ -1,0 +1,138 @@
+"""A site's persons as a query of `glm` sees them: their columns in public units, and who is kept.
+
+A hostile centre may choose slopes and centres, of any size. What is read here is cut to public
+limits first, entry by entry, and who lacks a value adds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
+from consortium.errors import ProtocolError
+from consortium.privacy.clipping import clip_columns
+
+_MOST_MISSING = 0.2  # of a person's outcomes
+_OF_COVARIATES = ("covariates", "means", "deviations", "covariate-reach", "slopes", "centres")
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """A site's persons.
+
+    Parameters
+    ----------
+    contrast : array, length n
+        t̃ = t - q_s, or t of a column with limits; 0 for who is left out.
+    covariates : array, p x n
+        x, clipped; 0 for who is left out.
+    weight : float
+        a_s.
+    largest : float
+        m_s; 0 for a column with limits.
+    kept : array of bool, length n
+        Who has group and covariates.
+    column : array, length n
+        t of a column with limits, before it was clipped together with the covariates: an outcome
+        follows it, and not what is left of it.
+    """
+
+    contrast: Array
+    covariates: Array
+    weight: float
+    largest: float
+    kept: Array
+    column: Array = field(default_factory=lambda: np.zeros(0))
+
+
+def persons_of(data: SiteData, query: Query) -> Persons:
+    """Read group and covariates.
+
+    Raises
+    ------
+    ProtocolError
+        If the arguments don't fit each other or the study.
+    """
+    table = data.table()
+    proportions = array_argument(query, "proportions", 1)
+    weights = array_argument(query, "weights", 1)
+    threshold = number_argument(query, "threshold")
+    if not query.site < len(proportions) == len(weights):
+        raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
+    group = table[index_argument(query, "group", data.features)].astype(np.float64)
+    own, weight = float(proportions[query.site]), float(weights[query.site])
+    kept, x = np.isfinite(group), np.zeros((0, len(group)))
+    if any(name in query.arguments for name in _OF_COVARIATES):
+        x, known = _covariates(data, query, table)
+        kept &= known
+        x = clip_columns(x, number_argument(query, "covariate-reach")) * kept
+    contrast = np.where(kept, (group > threshold) - own, 0.0)
+    return Persons(contrast, x, weight, max(own, 1 - own), kept)
+
+
+def sloped_persons_of(data: SiteData, query: Query) -> Persons:
+    """Read a column with limits, which is the first of 'covariates', and the covariates.
+
+    Raises
+    ------
+    ProtocolError
+        If the arguments don't fit each other or the study.
+    """
+    columns, kept = _covariates(data, query, data.table())
+    if not len(columns):
+        raise ProtocolError("The query's 'covariates' are empty; discard it.")
+    if query.site >= len(array_argument(query, "weights", 1)):
+        raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
+    clipped = clip_columns(columns, number_argument(query, "covariate-reach")) * kept
+    return Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
+
+
+def outcomes_of(data: SiteData, query: Query) -> tuple[Array, Array]:
+    """Outcomes in public standard deviations, 0 where missing, and who has enough of them."""
+    rows = _rows(data, query, "outcomes")
+    location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
+    if not len(location) == len(scales) == len(rows):
+        raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
+    values, known = _standardized(data.table()[rows], location, scales, OUTCOME_LIMIT)
+    return values, known.mean(axis=0) >= 1 - _MOST_MISSING
+
+
+def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:
+    """γ, and the centres of a site's columns, of a later query."""
+    slopes = array_argument(query, "slopes", 1) if covariates else np.zeros(0)
+    centres = array_argument(query, "centres", 2)
+    sites = len(array_argument(query, "weights", 1))
+    if len(slopes) != covariates or centres.shape != (sites, columns):
+        raise ProtocolError("The query's 'slopes' or 'centres' are misshapen; discard it.")
+    return slopes, np.asarray(centres[query.site])
+
+
+def _covariates(data: SiteData, query: Query, table: Array) -> tuple[Array, Array]:
+    rows = _rows(data, query, "covariates")
+    means, scales = (array_argument(query, n, 1) for n in ("means", "deviations"))
+    if not len(means) == len(scales) == len(rows):
+        raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
+    x, known = _standardized(table[rows], means, scales, COVARIATE_LIMIT)
+    return x, np.asarray(known.all(axis=0))
+
+
+def _rows(data: SiteData, query: Query, name: str) -> Array:
+    """Row numbers that a query names."""
+    rows = array_argument(query, name, 1)
+    whole = rows.astype(np.int64) if np.isfinite(rows).all() else np.full(1, -1)
+    if not np.array_equal(whole, rows) or whole.min(initial=0) < 0:
+        raise ProtocolError(f"The query's '{name}' are no row numbers; discard it.")
+    if whole.max(initial=0) >= data.features:
+        raise ProtocolError(f"The query's '{name}' are beyond the features; discard it.")
+    return whole
+
+
+def _standardized(rows: Array, means: Array, scales: Array, limit: float) -> tuple[Array, Array]:
+    """Deviations over scales, cut to a limit and 0 where missing; and what is not missing."""
+    values = (rows.astype(np.float64) - means[:, None]) / scales[:, None]
+    known = ~np.isnan(values)
+    return np.clip(np.where(known, values, 0.0), -limit, limit), known

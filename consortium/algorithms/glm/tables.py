@@ -1,0 +1,109 @@
+"""Tables of what `glm` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from consortium.algorithms.base import MOST_ROWS, Array, Table
+from consortium.algorithms.findings import Cell
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.contrast_regression import Effects
+from consortium.kernels.contrast_rows import Coefficients
+
+COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
+"""Names of the tables that later contrasts are made of."""
+_NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
+_NOTE = (
+    "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
+    "(Benjamini-Hochberg)."
+)
+
+
+def meaning(plan: GlmPlan) -> str:
+    """What an effect is."""
+    if plan.columns.slope:
+        return (
+            "Change of the outcome, in its public standard deviation, with one public standard "
+            "deviation of the column."
+        )
+    return (
+        "Difference of the second group from the first, in the outcome's public standard deviation."
+    )
+
+
+def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
+    """One row for each outcome; of more than a thousand, those with the smallest p."""
+    order = np.arange(plan.outcomes)
+    if plan.outcomes > MOST_ROWS:
+        order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
+    rows = [(*plan.columns.labels[v], *_numbers(plan, arrays, v)) for v in order.tolist()]
+    percent = f"{100 * plan.parameters.confidence:g}"
+    return Table(
+        f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
+        f"other columns of the formula, in public standard deviations, with {percent} % intervals. "
+        f"{_NOTE}",
+        ("view", "entry", *_NUMBERS, "found"),
+        tuple(rows),
+    )
+
+
+def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
+    """One row for each group of outcomes."""
+    sizes = (plan.columns.averages > 0).sum(axis=1)
+    names = list(plan.parameters.averages)
+    rows = [(name, int(n), *_numbers(plan, arrays, g)) for g, (name, n) in _each(names, sizes)]
+    return Table(
+        f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
+        f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE}",
+        ("group", "outcomes", *_NUMBERS, "found"),
+        tuple(rows),
+    )
+
+
+def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> dict[str, Table]:
+    """Coefficients of every outcome, and what the errors of their combinations are made of."""
+    columns = plan.columns
+    entries = (columns.group, *columns.covariates_of)
+    names = tuple(entry.label for entry in entries)
+    # Levels are -1 and 1, or 0 and 1 in units of a half: two units from one to the next.
+    units = np.array([2.0 if entry.levels else 1.0 for entry in entries])
+    units[0] = 1.0
+    values = units[:, None] * every.values
+    both = units[:, None] * units
+    chance, noise = every.sampling * both, every.noise * both
+    spread = found.variances / found.divisor**2
+    rows: list[tuple[Cell, ...]] = [
+        (*label, float(spread[v]), *values[:, v].tolist()) for v, label in enumerate(columns.labels)
+    ]
+    errors: list[tuple[Cell, ...]] = [
+        (e.label, *e.compared, *chance[k].tolist(), *noise[k].tolist())
+        for k, e in enumerate(entries)
+    ]
+    of = (*(f"chance {name}" for name in names), *(f"noise {name}" for name in names))
+    return {
+        COEFFICIENTS: Table(
+            "Every coefficient of every outcome, adjusted for site, in the outcome's public "
+            "standard deviations: a level against the first one, or per public standard deviation "
+            "of a column with limits. 'chance' is the variance of the first by chance alone. "
+            "consortium contrast makes others of them.",
+            ("view", "entry", "chance", *names),
+            tuple(rows),
+        ),
+        ERRORS: Table(
+            "Covariances of the coefficients: by chance, over that of the first, and by the noise "
+            "of privacy.",
+            ("coefficient", "level", "reference", *of),
+            tuple(errors),
+        ),
+    }
+
+
+def _each(names: list[str], sizes: Array) -> list[tuple[int, tuple[str, int]]]:
+    return list(enumerate(zip(names, sizes.tolist(), strict=True)))
+
+
+def _numbers(plan: GlmPlan, arrays: Mapping[str, Array], place: int) -> tuple[float | str, ...]:
+    found = arrays["q"][place] <= plan.parameters.discoveries
+    return (*(float(arrays[name][place]) for name in _NUMBERS), "yes" if found else "no")

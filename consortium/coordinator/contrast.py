@@ -1,0 +1,160 @@
+"""Contrasts of a finished `glm` that released all coefficients: arithmetic, at no further price."""
+
+from __future__ import annotations
+
+import re
+from csv import DictReader
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from consortium.algorithms.base import Table
+from consortium.errors import OutputError, StudyError
+from consortium.files.atomic import DAMAGED
+from consortium.kernels.contrast_regression import false_discovery
+
+Array = NDArray[Any]
+
+_TERM = re.compile(r"\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*")
+_SIGN = re.compile(r"(?:^|\s)([+-])\s")
+_MOST_BYTES = 1 << 26
+_CONFIDENCE = 0.975
+_HEADINGS = ("view", "entry", "effect", "error", "z", "p", "q", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What a run folder holds of all coefficients.
+
+    Parameters
+    ----------
+    labels : tuple of (str, str)
+        View and entry of every outcome.
+    values : array, V x K
+    variances : array, length V
+        Of the first coefficient, by chance alone.
+    chance, noise : array, K x K
+        Covariances, the first over ``variances``.
+    names : mapping of str to (int or None)
+        Which coefficient a name stands for; a level that others are compared to stands for none.
+    """
+
+    labels: tuple[tuple[str, str], ...]
+    values: Array
+    variances: Array
+    chance: Array
+    noise: Array
+    names: dict[str, int | None]
+
+
+def read_released(folder: Path) -> Released:
+    """Read the tables of coefficients of a run.
+
+    Raises
+    ------
+    OutputError
+        If there are none, or they are damaged.
+    """
+    single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
+    try:
+        coefficients = [row["coefficient"] for row in errors]
+        return Released(
+            tuple((row["view"], row["entry"]) for row in single),
+            _matrix(single, coefficients),
+            _matrix(single, ["chance"])[:, 0],
+            _matrix(errors, [f"chance {name}" for name in coefficients]),
+            _matrix(errors, [f"noise {name}" for name in coefficients]),
+            _names(errors),
+        )
+    except DAMAGED as error:
+        raise OutputError(f"The tables of coefficients in {folder} are damaged.") from error
+
+
+def contrast(released: Released, expression: str) -> Table:
+    """Work out a combination of coefficients for every outcome.
+
+    Parameters
+    ----------
+    released : Released
+    expression : str
+        Names of columns or levels with + and - between them, as ``patients - controls`` or
+        ``0.5 * ward=b + 0.5 * ward=c - ward=a``.
+
+    Raises
+    ------
+    StudyError
+        If it is no such sum, names what is not there, or is of nothing.
+    """
+    weights = _weights(released, expression)
+    values = released.values @ weights
+    chance = released.variances * (weights @ released.chance @ weights)
+    errors = np.sqrt(chance + weights @ released.noise @ weights)
+    z = values / errors
+    p = 2 * ndtr(-np.abs(z))
+    half = ndtri(_CONFIDENCE) * errors
+    columns = (values, errors, z, p, false_discovery(p), values - half, values + half)
+    rows = zip(released.labels, np.column_stack(columns).tolist(), strict=True)
+    return Table(
+        f"{expression.strip()}: effect on every outcome in public standard deviations, with 95 % "
+        "intervals; errors count chance and noise.",
+        _HEADINGS,
+        tuple((*label, *numbers) for label, numbers in rows),
+    )
+
+
+def _rows(folder: Path, name: str) -> list[dict[str, str]]:
+    found = sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv"))
+    if len(found) != 1:
+        raise OutputError(
+            f"{folder} holds no table of all coefficients; run a 'glm' with contrasts: all."
+        )
+    if found[0].stat().st_size > _MOST_BYTES:
+        raise OutputError(f"{found[0]} is too large to be a table of coefficients.")
+    with found[0].open(encoding="utf-8", newline="") as file:
+        return list(DictReader(file, delimiter="\t"))
+
+
+def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:
+    return np.array([[float(row[name]) for name in columns] for row in rows])
+
+
+def _names(errors: list[dict[str, str]]) -> dict[str, int | None]:
+    """Coefficients by their labels, and by names of levels that only one column has."""
+    found: dict[str, int | None] = {}
+    levels: dict[str, set[tuple[str, int | None]]] = {}
+    for number, row in enumerate(errors):
+        column = row["coefficient"].partition("=")[0]
+        for level, place in ((row["level"], number), (row["reference"], None)):
+            if level:
+                found[f"{column}={level}"] = place
+                levels.setdefault(level, set()).add((column, place))
+    for level, places in levels.items():
+        if len(places) == 1:
+            found[level] = next(iter(places))[1]
+    return found | {row["coefficient"]: number for number, row in enumerate(errors)}
+
+
+def _weights(released: Released, expression: str) -> Array:
+    parts = _SIGN.split(expression)
+    terms = [("+", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
+    weights = np.zeros(released.values.shape[1])
+    for sign, term in terms if parts[0].strip() else terms[1:]:
+        match = _TERM.fullmatch(term)
+        if match is None:
+            raise StudyError(
+                f"'{expression}' is no sum of columns or levels; write it as patients - controls, "
+                "with spaces around + and -."
+            )
+        if match["name"] not in released.names:
+            known = ", ".join(sorted(released.names))
+            raise StudyError(f"There is no '{match['name']}' in the study; there are {known}.")
+        place = released.names[match["name"]]
+        if place is not None:
+            weights[place] += float(match["factor"] or 1) * (1 if sign == "+" else -1)
+    if not weights.any():
+        raise StudyError(f"'{expression}' compares nothing with nothing; name two that differ.")
+    return weights

@@ -1,0 +1,124 @@
+"""What released sums of all coefficients tell beyond the contrast: others, and means of outcomes.
+
+Nothing here needs a release: every coefficient, each combination of coefficients and each mean over
+outcomes is arithmetic on sums that have been paid for. Symbols are those of `contrast_regression`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.kernels.contrast_regression import (
+    Adjustment,
+    ContrastSums,
+    Effects,
+    Estimates,
+    Expected,
+    correlation_power,
+    effects_of,
+)
+
+Array = NDArray[Any]
+
+_LEAST_VARIANCE = 0.3  # of a mean of outcomes, over what their correlation lets expect
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Every coefficient of every outcome, with what its errors are made of.
+
+    Parameters
+    ----------
+    values : array, K x V
+        The contrast's first.
+    sampling : array, K x K
+        Covariance by chance of an outcome whose contrast has a variance of one by chance.
+    noise : array, K x K
+        Covariance by noise and what it lets through, of every outcome.
+    """
+
+    values: Array
+    sampling: Array
+    noise: Array
+
+
+def solve_coefficients(
+    rows: Array,
+    adjustment: Adjustment,
+    found: Effects,
+    weights: tuple[float, float, float],
+    noise: dict[str, float],
+    explained: float,
+) -> Coefficients:
+    """Solve the normal equations of all coefficients.
+
+    Parameters
+    ----------
+    rows : array, K x V
+        T of every coefficient, the contrast's first.
+    adjustment : Adjustment
+    found : Effects
+        Of the contrast.
+    weights : tuple of float
+        What the covariates were multiplied by, Σ a² n / Σ a n, and N_u.
+    noise : mapping of float
+        σ_G, σ_A and that of T.
+    explained : float
+        β².
+    """
+    factor, ratio, squares = weights
+    count = len(rows)
+    clip = found.divisor / (adjustment.information * (1 - adjustment.explained))
+    inverse = adjustment.inverse
+    solve = np.zeros((count, count))
+    solve[0, 0] = 1 / found.divisor
+    solve[1:, 1:] = inverse / (factor * clip)
+    solve[1:, 0] = -inverse @ adjustment.products / found.divisor
+    chance = np.outer(solve[:, 0], solve[:, 0])
+    chance[1:, 1:] += ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
+    moments = explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
+    leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
+    leak[0] = found.leak
+    return Coefficients(
+        solve @ rows,
+        found.divisor**2 * chance,
+        solve @ np.diag(found.privacy + leak) @ solve.T,
+    )
+
+
+def mean_effects(
+    sums: ContrastSums, averages: Array, expected: Expected, found: Effects, correlation: float
+) -> Estimates:
+    """Effects on means of outcomes, whose variances by chance were released with the others.
+
+    Parameters
+    ----------
+    sums : ContrastSums
+        ``squares`` of the means, of the G groups.
+    averages : array, G x V
+    expected : Expected
+    found : Effects
+        Of the single outcomes.
+    correlation : float
+        ρ.
+    """
+    own = np.square(averages).sum(axis=1)
+    usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
+    usual = np.maximum(usual, 1e-12 * expected.squares)
+    noise = sums.noise["squares"] ** 2 + 3 * usual**2 / expected.persons
+    kept = usual**2 / (usual**2 + noise)
+    chance = np.maximum(usual + kept * (sums.squares - usual), _LEAST_VARIANCE * usual)
+    turned = correlation_power(averages.T, correlation, 0.25)
+    privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
+    return effects_of(
+        averages @ sums.effects,
+        chance,
+        privacy + found.leak,
+        found.divisor,
+        found.doubt,
+        expected.persons,
+    )

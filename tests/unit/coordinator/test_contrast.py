@@ -1,0 +1,88 @@
+"""Contrasts after the fact: what a run of its own would have told, from the tables of another."""
+
+import numpy as np
+import pytest
+
+from consortium.coordinator.contrast import contrast, read_released
+from consortium.errors import OutputError, StudyError
+from consortium.files.atomic import write_text
+from consortium.report.tables import write_tables
+from consortium.simulation.simulation import Simulation
+from tests.support.cases import sites_of
+from tests.support.command_line import enter
+from tests.unit.algorithms.test_glm import least_squares, study_of, wards_and_regions
+
+VIEWS = (("who", 5), ("brain", 3))
+TABLE = wards_and_regions()
+
+
+class Run:
+    """As much of a finished study as its tables need."""
+
+    def __init__(self, study, result):
+        self.study, self.result = study, result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    study = study_of(contrasts="all")
+    result = Simulation(study, sites_of(TABLE, VIEWS, (50,) * 4), 0).run()
+    out = tmp_path_factory.mktemp("out")
+    write_tables(out, Run(study, result))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("expression", "column"), [("ward=c - ward=b", 3), ("c - b", 3), ("- b + 1.0 * c", 3)]
+)
+def test_levels_are_compared_as_a_study_of_its_own_would(folder, expression, column):
+    sites = (np.repeat(np.arange(4), 50)[None] == np.arange(4)[:, None]).astype(float)
+    # Against the second level: the columns of the first and the third.
+    design = np.vstack([TABLE[column], TABLE[1], TABLE[4] > 0, TABLE[0], sites])
+    expected = 1.5 * least_squares(design, TABLE[5:])[0] / 0.6
+    found = contrast(read_released(folder), expression)
+    assert [row[2] for row in found.rows] == pytest.approx(expected, abs=1e-3)
+
+
+def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):
+    released = read_released(folder)
+    one, other = (contrast(released, text) for text in ("patient - control", "2 * diagnosis"))
+    assert [2 * row[2] for row in one.rows] == pytest.approx([row[2] for row in other.rows])
+    assert [2 * row[3] for row in one.rows] == pytest.approx([row[3] for row in other.rows])
+    assert all(row[7] < row[2] < row[8] for row in one.rows)
+
+
+def test_the_command_prints_the_table(folder):
+    said = enter("consortium", "contrast", folder, "patient - control", "--json")
+    assert said.code == 0
+    assert "effect on every outcome" in said.out
+    assert "region2" in enter("consortium", "contrast", folder, "ward=b - ward=c").out
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("patients - controls", r"no 'patients'.*there are.*ward=b"),
+        ("patient-control", "no 'patient-control'"),
+        ("control", "nothing with nothing"),
+        ("patient - patient", "nothing with nothing"),
+        ("patient / control", "spaces around"),
+        ("", "nothing with nothing"),
+    ],
+)
+def test_what_is_no_contrast_is_refused_with_a_sentence(folder, expression, message):
+    with pytest.raises(StudyError, match=message):
+        contrast(read_released(folder), expression)
+
+
+def test_a_folder_without_coefficients_says_what_is_needed(tmp_path):
+    with pytest.raises(OutputError, match="contrasts: all"):
+        read_released(tmp_path)
+
+
+def test_damaged_tables_are_refused(folder, tmp_path):
+    for path in (folder / "tables").glob("*.tsv"):
+        text = path.read_text(encoding="utf-8").replace("0.", "x")
+        write_text(tmp_path / "tables" / path.name, text)
+    with pytest.raises(OutputError, match="damaged"):
+        read_released(tmp_path)
