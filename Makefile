@@ -35,6 +35,7 @@ long: $(READY)
 	$(BIN)/python -m tests.long.fuzz 2
 	$(BIN)/python -m tests.long.kill 4
 	$(BIN)/python -m pytest tests/long
+	$(BIN)/python -m pytest -m long
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

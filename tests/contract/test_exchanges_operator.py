@@ -84,7 +84,9 @@ def read_in_a_run(name: str) -> bool:
     return name.startswith(SECOND) and not name.endswith(("/release", "/closing"))
 
 
-some_parties = pytest.mark.parametrize("who", ["centre", "north", "west"])  # first and last site
+some_parties = pytest.mark.parametrize(
+    "who", ["centre", "north", pytest.param("west", marks=pytest.mark.long)]  # first and last site
+)
 
 
 @some_parties
@@ -124,7 +126,7 @@ def test_delay_only_delays(who: str, scene: Scene, attempt) -> None:
         assert trial.end == scene.result, f"{name}: {trial.end}"
 
 
-@pytest.mark.parametrize("who", ["centre", "north"])
+@pytest.mark.parametrize("who", ["centre", pytest.param("north", marks=pytest.mark.long)])
 def test_a_stopped_run_goes_on_once_the_mail_is_true(who: str, scene: Scene, attempt) -> None:
     """What the operator stopped was delayed, unless a site has had enough and said so."""
     went_on = 0

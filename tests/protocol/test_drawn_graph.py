@@ -35,7 +35,7 @@ def test_a_run_within_a_graph_ends_as_any_other(
     assert all(f"answered round {plan.rounds}" in local.said(site) for site in SITES)
 
 
-@pytest.mark.parametrize("victim", ["east", "centre"])
+@pytest.mark.parametrize("victim", ["east", pytest.param("centre", marks=pytest.mark.long)])
 def test_death_at_every_write_within_a_graph(
     victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def check(place: DemoFolders, mail: Mail) -> None:
     assert sum(f"/{BROADCAST}/east" in name for name in mail.sent) == ROUNDS
 
 
+@pytest.mark.long
 def test_death_at_every_write_of_a_site_that_hears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

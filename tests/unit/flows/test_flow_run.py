@@ -79,7 +79,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFolders, DemoF
     return DemoFolders(root / "killed"), DemoFolders(root / "whole")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
     places: tuple[DemoFolders, DemoFolders], server: Server
 ) -> None:
