@@ -85,7 +85,8 @@ def read_in_a_run(name: str) -> bool:
 
 
 some_parties = pytest.mark.parametrize(
-    "who", ["centre", "north", pytest.param("west", marks=pytest.mark.long)]  # first and last site
+    "who",
+    ["centre", "north", pytest.param("west", marks=pytest.mark.long)],  # first and last site
 )
 
 
