@@ -165,6 +165,21 @@ class SiteDataset:
         """
         raise DataError("The study has image series and no feature vectors; name its features.")
 
+    def load(self) -> Iterator[str]:
+        """Bring everybody's blocks into the cache; yields how far that has come, in words.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        yield "headers"
+        persons = len(self.sound.subjects)
+        ahead = map_ahead(self.prepare, range(persons), self.workers)
+        yield f"1 of {persons}"
+        for done, _ in enumerate(ahead, start=1):
+            yield f"{min(done + 1, persons)} of {persons}"
+
     def prepare(self, number: int) -> None:
         """Bring one subject's blocks into the cache.
 

@@ -68,7 +68,7 @@ EMPTY = Head(0, START)
 
 @dataclass(frozen=True)
 class Entry:
-    """A line: ``event`` is 'reserve' or 'spend', ``at`` the time for people."""
+    """A line: ``event`` is 'reserve', 'spend' or 'void', ``at`` the time for people."""
 
     seq: int
     charge: Charge
@@ -81,6 +81,13 @@ class Entry:
     def head(self) -> Head:
         """The ledger's head when this was its last line."""
         return Head(self.seq, self.digest)
+
+
+def standing(entries: Iterable[Entry]) -> list[Entry]:
+    """Reservations that count: those that no later line made void."""
+    lines = list(entries)
+    void = {line.charge for line in lines if line.event == "void"}
+    return [line for line in lines if line.event == "reserve" and line.charge not in void]
 
 
 def next_entry(head: Head, charge: Charge, event: str, at: str) -> Entry:

@@ -13,7 +13,9 @@ from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Charge, Entry, follow, next_entry
 from site_agent.ledger.limits import Sums
 
-_LAYOUT = 3
+_LAYOUT = 4
+_OLDER = (3,)
+"""Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY,
@@ -21,7 +23,7 @@ CREATE TABLE entries (
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
     outsider REAL NOT NULL,
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend')),
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
@@ -89,11 +91,22 @@ class LedgerFile:
             self.connection.execute(_TABLE)
             self.connection.execute(_HALTS)
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+        elif layout in _OLDER:
+            self._bring_up_to_date()
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
                 f"{_LAYOUT}); install the version that wrote it."
             )
+
+    def _bring_up_to_date(self) -> None:
+        """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        self.connection.execute("ALTER TABLE entries RENAME TO older")
+        self.connection.execute(_TABLE)
+        lines = f"INSERT INTO entries ({_ENTRY}) SELECT {_ENTRY} FROM older ORDER BY seq"  # noqa: S608
+        self.connection.execute(lines)
+        self.connection.execute("DROP TABLE older")
+        self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.
@@ -111,8 +124,7 @@ class LedgerFile:
                 "ledger was put in its place, so restore the newest and start the agent again."
             )
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
-            if entry.event == "reserve":
-                self.sums.add(entry.charge)
+            self.sums.add(entry)
             self.head = entry.head
 
     def read(self, after: int = 0) -> Iterator[Entry]:

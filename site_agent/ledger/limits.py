@@ -8,12 +8,13 @@ but by group privacy, so a charge of unit ``timepoint`` counts in its own accoun
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from consortium.errors import BudgetError, PrivacyError
-from site_agent.ledger.entries import Charge
+from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.exact import exact_root, exact_square
 
 _ROUNDING = 1 + 1e-9
 
@@ -56,34 +57,39 @@ class Sums:
     """What a ledger's reservations come to, kept up with each line."""
 
     def __init__(self) -> None:
-        self._accounts: dict[tuple[str, str], float] = defaultdict(float)
-        self._studies: dict[tuple[str, str, str, str], float] = defaultdict(float)
-        self._runs: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._begun: set[tuple[str, str, str]] = set()
+        self._accounts: dict[tuple[str, str], int] = defaultdict(int)
+        self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
+        self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._begun: Counter[tuple[str, str, str]] = Counter()
 
-    def add(self, charge: Charge) -> None:
-        """Count a reservation."""
-        self._accounts[charge.dataset, charge.unit] += charge.mu**2
-        self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += charge.mu**2
-        self._runs[charge.study, charge.centre].add(charge.run)
-        self._begun.add((charge.site, charge.centre, charge.run))
+    def add(self, entry: Entry) -> None:
+        """Count a line: a reservation, or one that makes a reservation void."""
+        if entry.event == "spend":
+            return
+        charge, sign = entry.charge, 1 if entry.event == "reserve" else -1
+        square = sign * exact_square(charge.mu)
+        self._accounts[charge.dataset, charge.unit] += square
+        self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += square
+        self._runs[charge.study, charge.centre][charge.run] += sign
+        self._begun[charge.site, charge.centre, charge.run] += sign
 
     def total(self, dataset: str, unit: str) -> float:
         """μ of all that counts in a data set's account."""
-        return math.sqrt(sum(self._accounts.get((dataset, u), 0.0) for u in counted(unit)))
+        return exact_root(sum(self._accounts.get((dataset, u), 0) for u in counted(unit)))
 
     def study(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
         """μ of what one consortium's study has cost a data set, over all its runs."""
         keys = ((dataset, u, study, centre) for u in counted(unit) for centre in set(centres))
-        return math.sqrt(sum(self._studies.get(key, 0.0) for key in keys))
+        return exact_root(sum(self._studies.get(key, 0) for key in keys))
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Keys and names of a study's runs that something was reserved for, on any data set."""
-        return {(key, run) for key in centres for run in self._runs.get((study, key), ())}
+        runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
+        return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""
-        return (charge.site, charge.centre, charge.run) in self._begun
+        return self._begun[charge.site, charge.centre, charge.run] > 0
 
 
 def counted(unit: str) -> tuple[str, ...]:

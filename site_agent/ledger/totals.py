@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.spec import Study
-from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.entries import Charge, Entry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
@@ -70,7 +70,7 @@ def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Acc
         Name of the site's data set in the ledger; it has an account for every unit that the
         policy allows, also if nothing was charged, and comes first.
     """
-    charges = [entry.charge for entry in entries if entry.event == "reserve"]
+    charges = [entry.charge for entry in standing(entries)]
     datasets = {dataset, *(charge.dataset for charge in charges)}
     keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
     keys |= {(charge.dataset, charge.unit) for charge in charges}
@@ -108,7 +108,7 @@ def _account(dataset: str, unit: str, charges: Sequence[Charge], policy: Policy)
 def _row(
     study: str, centre: str, dataset: str, unit: str, lines: list[Entry], policy: Policy
 ) -> StudyRow:
-    reserved = [line for line in lines if line.event == "reserve"]
+    reserved = standing(lines)
     return StudyRow(
         study,
         centre,
@@ -116,7 +116,7 @@ def _row(
         unit,
         runs=len({line.charge.run for line in reserved}),
         reserved=len(reserved),
-        answered=len(lines) - len(reserved),
+        answered=sum(line.event == "spend" for line in lines),
         statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
         cost=_amount(compose(line.charge.mu for line in reserved), policy),
         first=lines[0].at,

@@ -100,6 +100,7 @@ class FeatureDataset:
         self.space = space
         self.cache = cache
         self.workers = workers
+        self._views: dict[str, _Read] = {}
 
     @property
     def extent(self) -> Extent:
@@ -156,6 +157,22 @@ class FeatureDataset:
             f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
         )
 
+    def load(self) -> Iterator[str]:
+        """Read all views; yields how far that has come, in words.
+
+        Raises
+        ------
+        DataError
+            As `lengths`.
+        """
+        if not self.source.is_dir():
+            raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
+        names = [view.name for view in self.space.views]
+        for view in self.space.views:
+            yield f"view '{view.name}', {names.index(view.name) + 1} of {len(names)}"
+            self._read(view)
+        yield f"{len(self.sound.lengths)} persons"
+
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to."""
         _ = self.sound  # raises if the study can't be run
@@ -175,8 +192,7 @@ class FeatureDataset:
     def _matched(self) -> tuple[Survey, NDArray[np.float64]]:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
-        read = [(view.name, *self._read(view)) for view in self.space.views]
-        views = [_Read(name, found, {s.label: s for s in lacking}) for name, found, lacking in read]
+        views = [self._read(view) for view in self.space.views]
         everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
         there = [p for p in everybody if all(p in view.found for view in views)]
         columns = [np.concatenate([view.found[p] for view in views]) for p in there]
@@ -200,6 +216,10 @@ class FeatureDataset:
                 told.append(Skipped(person, "no-view", detail))
         return min(told, key=lambda each: each.reason == "unusable")
 
-    def _read(self, view: AnyViewSpace) -> Found:
-        reader = READERS[view.view.source]
-        return reader(self.source, self.study, self.space, view, self.cache)
+    def _read(self, view: AnyViewSpace) -> _Read:
+        """Read a view, once."""
+        if view.name not in self._views:
+            reader = READERS[view.view.source]
+            found, lacking = reader(self.source, self.study, self.space, view, self.cache)
+            self._views[view.name] = _Read(view.name, found, {s.label: s for s in lacking})
+        return self._views[view.name]

@@ -1,0 +1,33 @@
+"""Sums of squares of floats without any rounding, so that what is added can be taken away again."""
+
+from __future__ import annotations
+
+import math
+
+from consortium.errors import LedgerError
+
+_SCALE = 2 * 1074  # bits: the square of every double is a whole number of 2**-_SCALE
+
+
+def exact_square(mu: float) -> int:
+    """Return μ² as a whole number of 2^-2148.
+
+    Raises
+    ------
+    LedgerError
+        If it is no number.
+    """
+    if not math.isfinite(mu):
+        raise LedgerError(
+            f"The ledger holds μ = {mu}, which is no price; restore it from a backup."
+        )
+    numerator, denominator = float(mu).as_integer_ratio()
+    return (numerator * numerator) << (_SCALE - 2 * (denominator.bit_length() - 1))
+
+
+def exact_root(total: int) -> float:
+    """Return the root of a sum of `exact_square`; the only two roundings are in here."""
+    try:
+        return math.sqrt(total / (1 << _SCALE))
+    except OverflowError:
+        return math.inf
