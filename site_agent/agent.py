@@ -39,11 +39,11 @@ from site_agent.layout import CACHE, ENDED, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import spent_in
-from site_agent.loading.ahead import Ahead
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading, in_thread
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Request, check
+from site_agent.run.ahead import Ahead
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation, public_reason
 from site_agent.run.site import Site
@@ -144,7 +144,8 @@ class Agent:
             if participation is None or participation.ended is not None:
                 continue
             timing = participation.timing
-            left = timing.join + timing.ready + 2 * timing.answer - waited
+            ready = timing.ready if participation.starts else 0.0  # others may be loading
+            left = timing.join + ready + 2 * timing.answer - waited
             if participation.loads:
                 self._wait_file.show(run, waited, left, {"this site": participation.loads})
                 continue

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Compares, Remarks
-from consortium.errors import ConsortiumError, DataError
+from consortium.errors import ConsortiumError, DataError, StudyError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
@@ -225,6 +225,7 @@ def say_yes(
     runs: int,
     until: date | None,
     epsilon: float | None,
+    today: date,
 ) -> tuple[Approval, ConsortiumError | None]:
     """Approve a study for so many runs from now on, and tell the coordinator.
 
@@ -236,9 +237,15 @@ def say_yes(
 
     Raises
     ------
+    StudyError
+        If the last day is over before it began.
     ConsortiumError
         If the site's policy refuses the study, or a file can't be used.
     """
+    if until is not None and until < today:
+        raise StudyError(
+            f"--until {until} has passed, so that no run could begin; name a later day."
+        )
     config, identity = SiteConfig.load(folder), load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     ledger, name = Ledger(config.ledger), signed.study.study

@@ -61,13 +61,22 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
                     )
                 values = [encode(row[name], column) for name, column in columns]
                 if None in values:
-                    name, _ = columns[values.index(None)]
-                    lacking[label] = f"{path}: no usable value in column {name}."
+                    name, column = columns[values.index(None)]
+                    lacking[label] = f"{path}: {_lack(row[name], name, column)}."
                 else:
                     vectors[label] = np.array([x for value in values for x in value or ()])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
     return vectors, lacking
+
+
+def _lack(text: str | None, name: str, column: Column) -> str:
+    """Why a value can't be used, without the value itself."""
+    if not (text or "").strip() or (text or "").strip() == "n/a":
+        return f"column {name} is empty"
+    if column.levels:
+        return f"column {name} has a value that is none of the study's levels"
+    return f"column {name} has no number, where the study wants one"
 
 
 def encode(text: str | None, column: Column) -> tuple[float, ...] | None:

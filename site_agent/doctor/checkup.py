@@ -161,8 +161,12 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
         remedy = "Correct 'dataset' in site.yaml, or the folder's rights."
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
+    persons = sum(path.is_dir() for path in folder.glob("sub-*"))
+    if not persons:
+        remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
+        return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
     if study is None:
-        return Check("data set", "ok", f"{folder} can be read.")
+        return Check("data set", "ok", f"{folder} can be read, {count(persons, 'person')}.")
     subjects, skipped = find_subjects(folder, study.data)
     files = [run.bold for subject in subjects for run in subject.runs]
     closed = [path for path in files if not os.access(path, os.R_OK)]

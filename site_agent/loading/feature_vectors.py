@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +71,11 @@ class _Read(NamedTuple):
     name: str
     found: Vectors
     lacking: Mapping[str, Skipped]
+
+
+def _without_person(skipped: Skipped) -> str:
+    """What somebody lacks, in the words that fit everybody who lacks the same."""
+    return skipped.detail.replace(f"sub-{skipped.label}", "a person").rstrip(".")
 
 
 class FeatureDataset:
@@ -153,8 +159,19 @@ class FeatureDataset:
         DataError
             As `lengths`.
         """
-        return self.survey.sound(
-            f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
+        return self.survey.sound(self._nobody)
+
+    @property
+    def _nobody(self) -> str:
+        """Why nobody takes part: how many have each view, and what those without it lack most."""
+        told = []
+        for view in (self._read(view) for view in self.space.views):
+            lacks = Counter(_without_person(each) for each in view.lacking.values())
+            (why, _), *_ = lacks.most_common(1) or [("", 0)]
+            told.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
+        return (
+            f"Nobody in {self.source} has all views of the study: {', '.join(told)}; correct the "
+            "tables, or ask the coordinator to correct the study."
         )
 
     def load(self) -> Iterator[str]:

@@ -126,6 +126,11 @@ class Participation:
         return "" if self._loading.over else self._loading.words
 
     @property
+    def starts(self) -> bool:
+        """Whether the run has not started yet."""
+        return self.rounds is None and self._setup.awaited == "start"
+
+    @property
     def cost(self) -> str:
         """What of this site's answers was sent, and so stays charged, in words."""
         sent = () if self.rounds is None else self.rounds.sent
