@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,14 +31,17 @@ from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
+from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals, post_withdrawn
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
+from site_agent.data.bids import labels_in
+from site_agent.data.survey import Without, nobody
 from site_agent.enrolment.request import earlier_key
-from site_agent.layout import CACHE, ENDED, STORE
+from site_agent.layout import CACHE, ENDED, LEFT_OUT, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import spent_in
+from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading, in_thread
 from site_agent.policy.policy import Policy
@@ -335,14 +338,23 @@ class Agent:
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        loading = Loading(self._open(approval))
+        loading = Loading(self._open(approval, partial(self._left_out, run, study)))
         self.drive(loading.steps())
         return Participation(self.site, context, loading, permission)
 
-    def _open(self, approval: Approval) -> Data:
+    def _open(self, approval: Approval, without: Without = nobody) -> Data:
         study, config = approval.study, self.config
-        space = study_space(study, approval.folder)
-        return open_dataset(config.dataset, study, space, self.folder / CACHE, config.workers)
+        space, cache = study_space(study, approval.folder), self.folder / CACHE
+        return open_dataset(config.dataset, study, space, cache, config.workers, without)
+
+    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Sequence[str]:
+        """Who is left out of a run; settled once, since the run's own charges count later."""
+        stored = self.site.store.load(run, LEFT_OUT)
+        if stored is None:
+            out = left_out(self.site.ledger, self.policy, study, labels)
+            self.site.store.save(run, LEFT_OUT, json.dumps(out).encode())
+            return out
+        return [str(label) for label in json.loads(stored)]
 
     def _may_begin(self) -> list[Approval]:
         """Approved studies that a run may begin of, as far as this site's own rules go."""
@@ -362,7 +374,10 @@ class Agent:
         """Refuse a new run that approval, policy or ledger don't cover, before anything is read."""
         site, study, permission = self.site, approval.study, self._permission(approval)
         permission.check_new_run(site.ledger, site.dataset)
-        spent = spent_in(site.ledger, site.dataset, study, permission.centres)
+        people = labels_in(self.config.dataset)
+        out = set(left_out(site.ledger, site.policy, study, people))
+        stay = [label for label in people if label not in out]
+        spent = spent_in(site.ledger, site.dataset, study, permission.centres, stay)
         check(site.policy, study, None, Request(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:

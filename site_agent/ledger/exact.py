@@ -27,7 +27,12 @@ def exact_square(mu: float) -> int:
 
 def exact_root(total: int) -> float:
     """Return the root of a sum of `exact_square`; the only two roundings are in here."""
+    return math.sqrt(exact_float(total))
+
+
+def exact_float(total: int) -> float:
+    """Return a sum of `exact_square` as the nearest double."""
     try:
-        return math.sqrt(total / (1 << _SCALE))
+        return total / (1 << _SCALE)
     except OverflowError:
         return math.inf

@@ -16,7 +16,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,13 +67,35 @@ class Ledger:
                 self._book.close()
             self._book = None
 
-    def total(self, dataset: str, unit: str) -> float:
-        """μ of everything reserved or spent that counts in a data set's account of one unit.
+    def enroll(self, labels: Collection[str]) -> str:
+        """Write down who is charged together, by marks that tell nobody's label; once.
 
-        That of single volumes counts what protects whole persons, too.
+        Returns
+        -------
+        str
+            Digest of the group, as `Charge.persons` names it.
+
+        Raises
+        ------
+        LedgerError
+            If the key of the marks, which lies beside the ledger, is lost.
         """
         with self._writing() as file:
-            return file.sums.total(dataset, unit)
+            return file.enroll(labels)
+
+    def total(self, dataset: str, unit: str, labels: Sequence[str] | None = None) -> float:
+        """μ of everything reserved or spent that counts for the most charged person.
+
+        That of single volumes counts what protects whole persons, too.
+
+        Parameters
+        ----------
+        dataset, unit : str
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
 
     def outsider_total(self, dataset: str, unit: str) -> float:
         """μ of the same against somebody who sees only what the studies released."""
@@ -86,17 +108,52 @@ class Ledger:
             )
             return compose(mu for of, mu in rows if of in counted(unit))
 
-    def study_total(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
-        """μ of what one consortium's study has cost a data set so far, over all its runs.
+    def over_limit(
+        self, labels: Sequence[str], totals: Mapping[str, float], unit: str, price: float
+    ) -> list[str]:
+        """Which persons could not pay another price any more.
+
+        It follows from labels and earlier charges alone, never from anybody's data.
+
+        Parameters
+        ----------
+        labels : sequence of str
+        totals : mapping of str to float
+            μ by unit, as in `Limits`.
+        unit : str
+            What the price is for.
+        price : float
+            μ.
+        """
+        with self._writing() as file:
+            rows, over = file.rows(labels), set()
+            for held, limit in totals.items():
+                if unit in counted(held):
+                    found = file.sums.over(rows, held, price, limit)
+                    over |= {label for label, is_over in zip(labels, found, strict=True) if is_over}
+        return sorted(over)
+
+    def study_total(
+        self,
+        dataset: str,
+        unit: str,
+        study: str,
+        centres: Collection[str],
+        labels: Sequence[str] | None = None,
+    ) -> float:
+        """μ of what one consortium's study has cost the most charged person, over all its runs.
 
         Parameters
         ----------
         dataset, unit, study : str
         centres : collection of str
             Public keys that the consortium has or had, in hexadecimal.
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            return file.sums.study(dataset, unit, study, centres)
+            persons = "" if labels is None else file.rows(labels)
+            return file.sums.study(dataset, unit, study, centres, persons)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.

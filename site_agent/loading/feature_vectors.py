@@ -19,7 +19,7 @@ from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
-from site_agent.data.survey import Skipped, Survey
+from site_agent.data.survey import Skipped, Survey, Without, nobody, over_the_limit
 from site_agent.data.tsv import read_table
 
 Vectors = Mapping[str, NDArray[np.float64]]
@@ -94,18 +94,27 @@ class FeatureDataset:
         The site's folder for preprocessed images.
     workers : int
         Persons whose images are prepared at once.
+    without : callable
+        Which of those who have all views are left out, by label.
     """
 
     unit: Unit = "subject"
 
     def __init__(
-        self, source: Path, study: Study, space: Space, cache: Path, workers: int = 1
+        self,
+        source: Path,
+        study: Study,
+        space: Space,
+        cache: Path,
+        workers: int = 1,
+        without: Without = nobody,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
         self.workers = workers
+        self.without = without
         self._views: dict[str, _Read] = {}
 
     @property
@@ -133,6 +142,12 @@ class FeatureDataset:
             If nobody has, or somebody's data are unusable.
         """
         return self.sound.lengths
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Labels of who takes part; raises as `lengths`."""
+        _ = self.sound
+        return self._matched[2]
 
     @property
     def units(self) -> int:
@@ -206,18 +221,21 @@ class FeatureDataset:
         return np.asarray(basis).T @ self.table()
 
     @cached_property
-    def _matched(self) -> tuple[Survey, NDArray[np.float64]]:
+    def _matched(self) -> tuple[Survey, NDArray[np.float64], tuple[str, ...]]:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
         everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
-        there = [p for p in everybody if all(p in view.found for view in views)]
+        whole = [p for p in everybody if all(p in view.found for view in views)]
+        over = set(self.without(whole))
+        there = [p for p in whole if p not in over]
         columns = [np.concatenate([view.found[p] for view in views]) for p in there]
         table = np.array(columns).T if columns else np.zeros((self.features, 0))
         table.flags.writeable = False
-        out = sorted(set(everybody).difference(there))
+        out = sorted(set(everybody).difference(whole))
         left_out = tuple(self._lack(person, views) for person in out)
-        return Survey((), (1,) * len(there), left_out), table
+        left_out += tuple(over_the_limit(person) for person in sorted(over))
+        return Survey((), (1,) * len(there), left_out), table, tuple(there)
 
     def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
         """Why a person is left out.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Array, Query
 from consortium.engine.ending import read_end
 from consortium.engine.names import QUERY, run_secret
 from consortium.engine.neighbour_answers import speaks
@@ -33,6 +33,7 @@ from consortium.secagg import CENTRE, OVERHEAD
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
+from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
 from site_agent.run.checks import Checks
 from site_agent.run.hearsay import Hearsay
@@ -87,7 +88,7 @@ class Rounds:
     ----------
     site : Site
     joined : Joined
-    data : SiteData
+    data : SiteDataset or FeatureDataset
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
     outbox : Outbox
@@ -99,7 +100,7 @@ class Rounds:
         self,
         site: Site,
         joined: Joined,
-        data: SiteData,
+        data: Data,
         permission: Callable[[], Permission],
         outbox: Outbox,
         log_trouble: Callable[[str], None],
@@ -116,6 +117,7 @@ class Rounds:
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self._stages: list[str] = []  # of the queries read so far
+        self._persons = site.ledger.enroll(data.people)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
     def advance(self) -> bool:
@@ -361,4 +363,5 @@ class Rounds:
             centre=run.keys[CENTRE].hex(),
             query=asked.digest.hex(),
             outsider=float(stage.mechanism.outsider()[self._index]),
+            persons=self._persons,
         )

@@ -187,7 +187,10 @@ class Setup:
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
         site, study = self._site, self._context.study
-        spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
+        spent = spent_in(
+            *(site.ledger, site.dataset, study, self._permission().centres),
+            self._loading.data.people,
+        )
         runs = 0 if self._started else 1
         check(site.policy, study, plan, Request(site.name, spent, runs))
 
