@@ -67,6 +67,8 @@ class LedgerFile:
         self.path = path
         self.head = EMPTY
         self.groups: dict[str, Ids] = {}
+        self._marks: list[bytes] = [b""]  # by row; nobody's is 0
+        self._rows: dict[bytes, int] = {}
         self.sums = Sums(self.members)
         self._where = _whereabouts(path)
         # One connection for the ledger's life: opening one costs as much as a round.
@@ -153,8 +155,8 @@ class LedgerFile:
             return digest
         rows = [(mark,) for mark in marks]
         self.connection.executemany("INSERT OR IGNORE INTO persons (mark) VALUES (?)", rows)
-        known = dict(self.connection.execute("SELECT mark, id FROM persons"))
-        ids = np.array(sorted(known[mark] for mark in marks), dtype=np.uint32)
+        self._read_persons()
+        ids = np.array(sorted(self._rows[mark] for mark in marks), dtype=np.uint32)
         self.connection.execute("INSERT INTO groups VALUES (?, ?)", (digest, pack_ids(ids)))
         return digest
 
@@ -162,8 +164,19 @@ class LedgerFile:
         """Row of each person; 0, which is nobody's, for who was never charged."""
         if not self._kept():
             return np.zeros(len(labels), np.uint32)
-        key, known = self._key(), dict(self.connection.execute("SELECT mark, id FROM persons"))
-        return np.array([known.get(mark_of(key, label), 0) for label in labels], dtype=np.uint32)
+        self._read_persons()
+        key, rows = self._key(), self._rows
+        return np.array([rows.get(mark_of(key, label), 0) for label in labels], dtype=np.uint32)
+
+    def _read_persons(self) -> None:
+        """Read the persons that were added since the last time; rows are given in order."""
+        added = self.connection.execute(
+            "SELECT id, mark FROM persons WHERE id >= ? ORDER BY id", (len(self._marks),)
+        )
+        for row, mark in added:
+            self._marks += [b""] * (row - len(self._marks))
+            self._marks.append(bytes(mark))
+            self._rows[bytes(mark)] = row
 
     def _kept(self) -> bytes | None:
         row = self.connection.execute("SELECT mark FROM key").fetchone()
@@ -194,8 +207,10 @@ class LedgerFile:
             found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
             row = found.fetchone()
             ids = unpack_ids(row[0]) if row else np.zeros(0, np.uint32)
-            known = dict(self.connection.execute("SELECT id, mark FROM persons"))
-            if row is None or group_digest(known.get(int(i), b"") for i in ids) != digest:
+            self._read_persons()
+            last = len(self._marks)
+            marks = [self._marks[i] if i < last else b"" for i in ids.tolist()]
+            if row is None or group_digest(marks) != digest:
                 raise LedgerError(
                     f"{self.path}: the persons of a charge were altered; restore the ledger from a "
                     "backup and ask who changed it."

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.forgery import settle
-from tests.support.local_consortium import STUDY
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-WAITS = STUDY.replace("join: 4", "join: 400")
 
 
 def _ended(module: str, *words: object, by: signal.Signals, once: str) -> tuple[int, str, float]:
@@ -46,34 +44,3 @@ def test_an_agent_that_is_stopped_says_one_line(by: signal.Signals, tmp_path: Pa
     assert said.splitlines()[-1] == "site-agent: stopped; the same command goes on where it was."
     assert "Traceback" not in said
     assert took < 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("by", SIGNALS)
-def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
-    by: signal.Signals, tmp_path: Path
-) -> None:
-    files = settle(tmp_path / "place", text=WAITS).files
-    words = ["run", files.study, "--roster", files.roster, "--exchange", files.exchange]
-    words += ["--keys", files.keys, "--out", files.out]
-    watched = files.out / "waiting.json"
-    command = [sys.executable, "-c", "from consortium.coordinator.cli import main; main()"]
-    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
-    process = subprocess.Popen(
-        [*command, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-    )
-    deadline = time.monotonic() + 120
-    while not watched.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert watched.exists()
-    start = time.monotonic()
-    process.send_signal(by)
-    said = process.communicate(timeout=60)[0]
-    assert process.returncode == 128 + by
-    assert "consortium: stopped; the same command goes on where it was." in said
-    assert "Traceback" not in said
-    assert time.monotonic() - start < 5
