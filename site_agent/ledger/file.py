@@ -153,8 +153,9 @@ class LedgerFile:
         digest = group_digest(marks)
         if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
             return digest
-        rows = [(mark,) for mark in marks]
-        self.connection.executemany("INSERT OR IGNORE INTO persons (mark) VALUES (?)", rows)
+        self._read_persons()
+        rows = [(mark,) for mark in marks if mark not in self._rows]
+        self.connection.executemany("INSERT INTO persons (mark) VALUES (?)", rows)
         self._read_persons()
         ids = np.array(sorted(self._rows[mark] for mark in marks), dtype=np.uint32)
         self.connection.execute("INSERT INTO groups VALUES (?, ?)", (digest, pack_ids(ids)))
