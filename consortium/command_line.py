@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from consortium import __version__
 from consortium.errors import ConsortiumError
+from consortium.stopping import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +106,8 @@ def program(help_text: str, terminal: Terminal) -> typer.Typer:
 def run_program(name: str, app: Callable[[], Any], terminal: Terminal) -> None:
     """Run a program: an expected error is one sentence and exit code 1."""
     try:
-        app()
+        with ended_by_signals(name):
+            app()
     except ConsortiumError as error:
         if terminal.verbose:
             import traceback

@@ -11,9 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from prefect import Flow, State, flow
+from prefect._vendor.croniter import (  # type: ignore[attr-defined]  # CronSchedule's own
+    CroniterBadDateError,
+    croniter,
+)
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, PREFECT_FLOWS_HEARTBEAT_FREQUENCY
@@ -74,14 +79,25 @@ def check_schedule(cron: str, timezone: str) -> CronSchedule:
     ConfigurationError
         If cron text or time zone is wrong.
     """
+    if not timezone:
+        raise _unusable("timezone", timezone)
     try:
-        return CronSchedule(cron=cron, timezone=timezone)
+        schedule = CronSchedule(cron=cron, timezone=timezone)
+        croniter(cron, datetime.now(UTC)).get_next()  # type: ignore[no-untyped-call]
+        return schedule
+    except CroniterBadDateError:
+        raise ConfigurationError(
+            f"--cron {cron[:80]!r} names a day that never comes; correct the day or the month."
+        ) from None
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
-        hint = {"cron": "write five fields such as '0 3 1 * *' for 3 o'clock on each month's first"}
-        remedy = hint.get(field, "write a name such as UTC or Europe/Berlin")
-        given = cron if field == "cron" else timezone
-        raise ConfigurationError(f"--{field} {given[:80]!r} can't be used; {remedy}.") from error
+        raise _unusable(field, cron if field == "cron" else timezone) from error
+
+
+def _unusable(field: str, given: str) -> ConfigurationError:
+    hint = {"cron": "write five fields such as '0 3 1 * *' for 3 o'clock on each month's first"}
+    remedy = hint.get(field, "write a name such as UTC or Europe/Berlin")
+    return ConfigurationError(f"--{field} {given[:80]!r} can't be used; {remedy}.")
 
 
 def check_server() -> None:

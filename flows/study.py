@@ -28,6 +28,7 @@ from consortium.algorithms.base import Result
 from consortium.engine.centre import Centre
 from consortium.engine.session import Round, Session
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
+from consortium.stopping import take_signals
 from consortium.study.plan import Plan
 from flows.public import without_logs
 
@@ -68,6 +69,7 @@ class StudyFlow:
 
     def conduct(self) -> None:
         """Carry the study out: its tasks in their order."""
+        take_signals()  # Prefect's engine has set handlers that end in a traceback
         plan = self.open()
         with self._progress(plan) as progressed:
             while self._session.pending is not None:

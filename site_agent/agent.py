@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -13,7 +14,7 @@ from pathlib import Path
 from consortium import __version__
 from consortium.engine.clock import Clock
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Names
-from consortium.engine.queries import SiteNote, read_announcement
+from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
@@ -30,15 +31,22 @@ from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
+from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals, post_withdrawn
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
+from site_agent.data.bids import labels_in
+from site_agent.data.survey import Without, nobody
 from site_agent.enrolment.request import earlier_key
-from site_agent.layout import CACHE, ENDED, STORE
+from site_agent.layout import CACHE, ENDED, LEFT_OUT, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
+from site_agent.loading.progress import Data, Drive, Loading, in_thread
 from site_agent.policy.policy import Policy
+from site_agent.policy.refusals import Request, check
+from site_agent.run.ahead import Ahead
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation, public_reason
 from site_agent.run.site import Site
@@ -60,12 +68,15 @@ class Agent:
         The time of day, with its time zone.
     log : callable
         Receives lines for the site's own log.
+    drive : Drive
+        Has data loaded beside the agent's other work.
     """
 
     folder: Path
     clock: Clock
     now: Callable[[], datetime]
     log: Callable[[str], None]
+    drive: Drive = in_thread
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,6 +99,7 @@ class Agent:
         )
         self._runs: dict[str, Participation | None] = {}
         self._logged: set[str] = set()
+        self._ahead = Ahead(config.dataset, self._open, self.drive, self.clock, self.log)
         self._wait_file = WaitFile(self.folder, self.clock.wall)
         self._begun = False
         self._looked = 0.0
@@ -135,7 +147,11 @@ class Agent:
             if participation is None or participation.ended is not None:
                 continue
             timing = participation.timing
-            left = timing.join + 2 * timing.answer - waited
+            ready = timing.ready if participation.starts else 0.0  # others may be loading
+            left = timing.join + ready + 2 * timing.answer - waited
+            if participation.loads:
+                self._wait_file.show(run, waited, left, {"this site": participation.loads})
+                continue
             self._wait_file.show(run, waited, left, {"centre": participation.awaited})
             if left < 0:
                 self._log_once(
@@ -194,6 +210,7 @@ class Agent:
             If this site takes no further part in anything.
         """
         self._check_halt()
+        self._ahead.look(self._may_begin)
         opens = self.policy.opens_at(self.now())
         if opens is not None:
             self._log_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
@@ -207,7 +224,8 @@ class Agent:
                 done |= self._guarded(run, participation.advance)
                 if participation.ended is not None:
                     self._guarded(run, partial(self._note_end, run))
-                    self.log(f"{run} has ended: {participation.ended.outcome}")
+                    outcome = participation.ended.outcome
+                    self.log(f"{run} has ended: {outcome}; {participation.cost}")
         return done
 
     def _check_halt(self) -> None:
@@ -310,20 +328,57 @@ class Agent:
             return None
         self.site.anchor.check()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
-        allowed = permission()
+        permission()
         if (centre, run) not in self.site.ledger.runs(study.study, [centre]):
-            allowed.check_new_run(self.site.ledger, self.site.dataset)
-        space, cache = study_space(study, approval.folder), self.folder / CACHE
-        data = open_dataset(self.config.dataset, study, space, cache, self.config.workers)
+            self._check_begin(approval)
+        space = study_space(study, approval.folder)
         context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
         if context.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        note = SiteNote(len(data.lengths), sum(data.lengths), space.digest, __version__)
-        self.log(f"takes part in {run} with {note.subjects} subjects")
-        return Participation(self.site, context, data, note, permission)
+        loading = Loading(self._open(approval, partial(self._left_out, run, study)))
+        self.drive(loading.steps())
+        return Participation(self.site, context, loading, permission)
+
+    def _open(self, approval: Approval, without: Without = nobody) -> Data:
+        study, config = approval.study, self.config
+        space, cache = study_space(study, approval.folder), self.folder / CACHE
+        return open_dataset(config.dataset, study, space, cache, config.workers, without)
+
+    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Sequence[str]:
+        """Who is left out of a run; settled once, since the run's own charges count later."""
+        stored = self.site.store.load(run, LEFT_OUT)
+        if stored is None:
+            out = left_out(self.site.ledger, self.policy, study, labels)
+            self.site.store.save(run, LEFT_OUT, json.dumps(out).encode())
+            return out
+        return [str(label) for label in json.loads(stored)]
+
+    def _may_begin(self) -> list[Approval]:
+        """Approved studies that a run may begin of, as far as this site's own rules go."""
+        found: list[Approval] = []
+        try:
+            approved = approvals(self.folder, self.site.identity)
+        except ConsortiumError as error:
+            self._log_once(str(error))
+            return found
+        for approval in approved:
+            with suppress(ConsortiumError):  # said in words when a run is announced
+                self._check_begin(approval)
+                found.append(approval)
+        return found
+
+    def _check_begin(self, approval: Approval) -> None:
+        """Refuse a new run that approval, policy or ledger don't cover, before anything is read."""
+        site, study, permission = self.site, approval.study, self._permission(approval)
+        permission.check_new_run(site.ledger, site.dataset)
+        people = labels_in(self.config.dataset)
+        out = set(left_out(site.ledger, site.policy, study, people))
+        stay = [label for label in people if label not in out]
+        spent = spent_in(site.ledger, site.dataset, study, permission.centres, stay)
+        check(site.policy, study, None, Request(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self.folder, self.site.identity, approval, self.now().date())

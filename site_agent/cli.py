@@ -138,7 +138,10 @@ def approve_command(
     from site_agent.status import promise
 
     day = until.date() if until else None
-    approval, trouble = say_yes(folder, study, roster, runs=runs, until=day, epsilon=epsilon)
+    today = _now().date()
+    approval, trouble = say_yes(
+        folder, study, roster, runs=runs, until=day, epsilon=epsilon, today=today
+    )
     out.print(f"Approved: {promise(approval)}.")
     if trouble:
         out.print(f"The coordinator is told when the agent starts ({trouble})")

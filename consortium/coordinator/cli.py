@@ -128,7 +128,9 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     from consortium.membership.roster_file import read_roster
     from consortium.membership.signed_study import sign_study, signature_path
 
-    signed = sign_study(study, read_roster(roster), load_identity(keys).key)
+    members, key = read_roster(roster), load_identity(keys).key
+    members.check_owner(key)  # before a good signature is overwritten
+    signed = sign_study(study, members, key)
     sites = ", ".join(signed.study.sites)
     out.print(
         f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "

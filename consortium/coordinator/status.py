@@ -15,6 +15,8 @@ from consortium.study.spec import Study
 
 NEVER = "never"
 """What stands for a site that nothing was heard of."""
+LOADS = "set-up (loading)"
+"""What was heard last of a site that is loading its data."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class SiteStatus:
     heard : str
         Its last message that lies on the exchange.
     state : str
-        ``awaited``, ``answered``, ``missing`` (the run ended without it), ``refused``,
+        ``awaited``, ``loading``, ``answered``, ``missing`` (the run ended without it), ``refused``,
         ``left out``.
     since, until : float or None
         Unix times: since when it is awaited, and until when.
@@ -83,11 +85,13 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         heard = _heard(exchange, run, present, name)
         state = "answered" if name in there else "awaited"
         if ended:
-            state = "missing" if heard == NEVER else "answered"
+            state = "missing" if heard in (NEVER, LOADS) else "answered"
+        state = "loading" if state == "awaited" and heard == LOADS else state
         state = "left out" if name not in started else state
         state = "refused" if name in refused else state
-        if state == "awaited" and waiting is not None and name in waiting.sites:
-            sites.append(SiteStatus(name, heard, state, waiting.since, waiting.until))
+        if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
+            until = waiting.deadlines.get(name, waiting.until)
+            sites.append(SiteStatus(name, heard, state, waiting.since, until))
         else:
             sites.append(SiteStatus(name, heard, state))
     if ended:
@@ -116,8 +120,8 @@ def _heard(exchange: Exchange, run: str, present: list[str], site: str) -> str:
         for kind in ("unmasking", "contribution"):
             if site in exchange.children(f"{place}/{number}/{kind}"):
                 return f"round {int(number)} ({kind})"
-    for kind in ("share", "advertise", "present"):
-        if site in exchange.children(f"{place}/{kind}"):
+    for kind in ("share", "advertise", "present", "loading"):
+        if kind in present and site in exchange.children(f"{place}/{kind}"):
             return f"set-up ({kind})"
     return NEVER
 

@@ -127,10 +127,13 @@ class Centre:
             return read_start(self._mail.own(name, stored, START, 0))
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
-        missing = self._collect("present", places, MOST_NOTICE, self._accept, study.timing.join)
+        timing = study.timing
+        missing = self._collect(
+            "present", places, MOST_NOTICE, self._accept, timing.join, loading=timing.ready
+        )
         there = tuple(site for site in study.sites if site not in missing)
         if len(there) < study.fewest:
-            raise self._shortage(missing, "not there", study.timing.join)
+            raise self._absence(missing)
         if missing:
             self._log(f"starting without {', '.join(missing)}")
         self._mail.post(name, START, 0, start_notice(there))
@@ -154,6 +157,20 @@ class Centre:
         missing = self._collect(f"set-up ({kind})", places, limit, receive, seconds)
         if missing:
             raise self._shortage(missing, f"no sound '{kind}' message", seconds)
+
+    def _absence(self, missing: Sequence[str]) -> SiteError:
+        """Name the sites for want of which a run does not start; nobody was asked anything yet."""
+        timing, loading = self.context.study.timing, self._mail.loading
+        slow = [s for s in missing if s in loading and s not in self._mail.refused]
+        if not slow or timing.ready <= timing.join:
+            return self._shortage(missing, "not there", timing.join)
+        rest = [site for site in missing if site not in slow]
+        others = f"{self._shortage(rest, 'not there', timing.join)} " if rest else ""
+        return SiteError(
+            f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
+            "and nothing is charged, so raise timing.ready, or run the study again when "
+            "'site-agent status' says there that it is ready."
+        )
 
     def _shortage(self, sites: Sequence[str], what: str, seconds: float) -> SiteError:
         """Name the sites for want of which the run ends; of those that refused, say why."""
@@ -342,10 +359,11 @@ class Centre:
         *,
         enough: int | None = None,
         late: Mapping[str, float] | None = None,
+        loading: float = 0.0,
     ) -> Sequence[str]:
         patience = dict.fromkeys(places, seconds) | dict(late or {})
         count = len(places) if enough is None else enough
-        return self._mail.collect(Wanted(step, places, limit, patience, receive, count))
+        return self._mail.collect(Wanted(step, places, limit, patience, receive, count, loading))
 
     def _places(self, number: int, kind: str) -> dict[str, str]:
         return {s: self._names.round(number, kind, s) for s in self.context.study.sites}

@@ -9,7 +9,7 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.clock import Clock
-from consortium.engine.names import MOST_NOTICE, REFUSAL, Names
+from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
@@ -17,7 +17,7 @@ from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, seal, unseal
 
-_REFUSALS_EVERY = 0.2  # s
+_NOTICES_EVERY = 0.2  # s
 _T = TypeVar("_T")
 
 
@@ -39,6 +39,9 @@ class Wanted:
         Takes a message and returns its sender; raises if it is unsound.
     enough : int
         Messages with which the wait is over.
+    loading : float
+        Seconds that a site is given which says that it is loading its data; 0 if that changes
+        nothing.
     """
 
     step: str
@@ -47,6 +50,7 @@ class Wanted:
     patience: Mapping[str, float]
     receive: Callable[[bytes], str]
     enough: int
+    loading: float = 0.0
 
 
 @dataclass
@@ -72,11 +76,13 @@ class Mailbox:
     log: Callable[[str], None]
     refused: dict[str, str] = field(default_factory=dict)
     """Sites that take no further part, with the reason they gave."""
+    loading: set[str] = field(default_factory=set)
+    """Sites that have said that they are loading their data."""
 
     def __post_init__(self) -> None:
         self._names = Names(self.context.run)
         self._logged: set[str] = set()
-        self._asked = -_REFUSALS_EVERY
+        self._asked = -_NOTICES_EVERY
 
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
         """Sign a message and put it on the exchange."""
@@ -128,19 +134,31 @@ class Mailbox:
 
     def collect(self, wanted: Wanted) -> Sequence[str]:
         """Take messages until enough came, or everybody's time is up; returns who is missing."""
-        missing, longest = dict(wanted.places), max(wanted.patience.values(), default=0.0)
+        missing = dict(wanted.places)
+        longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         for left in self.clock.polls(longest, self.exchange.pace):
             self._take(missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
                 break
-            self._collect_refusals()
+            self._collect_notices(wanted)
             waited = longest - left
-            awaited = [s for s in missing if s not in self.refused and wanted.patience[s] > waited]
+            patience = {site: self._patience(site, wanted) for site in missing}
+            lefts = {site: seconds - waited for site, seconds in patience.items()}
+            awaited = [s for s in missing if s not in self.refused and lefts[s] > 0]
             if not awaited:
                 break
-            self.wait_file.show(wanted.step, waited, left, dict.fromkeys(awaited, ""))
+            self._show(wanted, waited, {site: lefts[site] for site in awaited})
         self.wait_file.clear()
         return list(missing)
+
+    def _patience(self, site: str, wanted: Wanted) -> float:
+        given = wanted.patience[site]
+        return max(given, wanted.loading) if site in self.loading else given
+
+    def _show(self, wanted: Wanted, waited: float, lefts: Mapping[str, float]) -> None:
+        loading = self.loading if wanted.loading else set()
+        sites = {site: "loading its data" if site in loading else "" for site in lefts}
+        self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
 
     def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
         for place in list(missing.values()):
@@ -151,20 +169,37 @@ class Mailbox:
             except (ProtocolError, ExchangeError) as error:  # wait for a good one
                 self.log_once(f"{place}: {error}")
 
-    def _collect_refusals(self) -> None:
-        """Note which sites have said that they take no further part."""
+    def _collect_notices(self, wanted: Wanted) -> None:
+        """Note which sites have said that they take no further part, or load their data."""
         now = self.clock.now()
-        if now - self._asked < _REFUSALS_EVERY:
+        if now - self._asked < _NOTICES_EVERY:
             return
         self._asked = now
+        for site in self._said(self._names.refusals()):
+            if site not in self.refused:
+                self._hear_refusal(site)
+        for site in self._said(self._names.loading()) if wanted.loading else ():
+            if site not in self.loading:
+                self._hear_loading(site)
+
+    def _said(self, place: str) -> list[str]:
+        """Sites of the study that have left something in a place."""
         try:
-            there = self.exchange.children(self._names.refusals())
+            there = self.exchange.children(place)
         except ExchangeError as error:
             self.log_once(str(error))
+            return []
+        return [site for site in self.context.study.sites if site in there]
+
+    def _hear_loading(self, site: str) -> None:
+        try:
+            data = self.exchange.get(self._names.loading(site), MOST_NOTICE)
+            self._unseal(data or b"", LOADING, site, 0, MOST_NOTICE)
+        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
+            self.log_once(f"loading of {site}: {error}")
             return
-        for site in self.context.study.sites:
-            if site in there and site not in self.refused:
-                self._hear_refusal(site)
+        self.loading.add(site)
+        self.log_once(f"{site} is loading its data")
 
     def _hear_refusal(self, site: str) -> None:
         try:

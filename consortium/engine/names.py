@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-ANNOUNCEMENT, PRESENT, START = "announcement", "present", "start"
+ANNOUNCEMENT, LOADING, PRESENT, START = "announcement", "loading", "present", "start"
 QUERY, REFUSAL, END = "query", "refusal", "end"
 CLOSING, ATTESTATION, PUBLISHED = "closing", "attestation", "published"
 MOST_ANNOUNCEMENT = 2 << 20
@@ -29,8 +29,12 @@ class Names:
         """The centre's announcement."""
         return f"runs/{self.run}/study"
 
+    def loading(self, site: str | None = None) -> str:
+        """A site's word that it is loading its data, or where such words lie."""
+        return f"runs/{self.run}/loading" + (f"/{site}" if site else "")
+
     def present(self, site: str) -> str:
-        """A site's word that it is there."""
+        """A site's word that it is there, with its data loaded."""
         return f"runs/{self.run}/present/{site}"
 
     def start(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from consortium.errors import OutputError
@@ -26,12 +26,15 @@ class Waiting:
         Unix times.
     sites : mapping of str to str
         The sites that are awaited, each with what else is known of it, which may be nothing.
+    deadlines : mapping of str to float
+        Unix time until which each is awaited, where it is not ``until``.
     """
 
     step: str
     since: float
     until: float
     sites: Mapping[str, str]
+    deadlines: Mapping[str, float] = field(default_factory=dict)
 
 
 class WaitFile:
@@ -50,13 +53,21 @@ class WaitFile:
         self._wall = wall
         self._shown: Waiting | None = None
 
-    def show(self, step: str, waited: float, left: float, sites: Mapping[str, str]) -> None:
+    def show(
+        self,
+        step: str,
+        waited: float,
+        left: float,
+        sites: Mapping[str, str],
+        lefts: Mapping[str, float] | None = None,
+    ) -> None:
         """Write a wait down once it is worth telling, and whenever somebody else is awaited."""
         known = self._shown
         if waited < _WORTH_TELLING or (known and (known.step, known.sites) == (step, sites)):
             return
         now = self._wall()
-        self._shown = Waiting(step, now - waited, now + left, dict(sites))
+        deadlines = {site: now + seconds for site, seconds in (lefts or {}).items()}
+        self._shown = Waiting(step, now - waited, now + left, dict(sites), deadlines)
         write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
 
     def clear(self) -> None:
@@ -88,9 +99,9 @@ def read_waiting(folder: Path) -> Waiting | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         sites = {str(site): str(note) for site, note in content["sites"].items()}
-        return Waiting(
-            str(content["step"]), float(content["since"]), float(content["until"]), sites
-        )
+        deadlines = {str(site): float(at) for site, at in content.get("deadlines", {}).items()}
+        since, until = float(content["since"]), float(content["until"])
+        return Waiting(str(content["step"]), since, until, sites, deadlines)
     except FileNotFoundError:
         return None
     except DAMAGED as error:

@@ -12,6 +12,7 @@ import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.errors import ExchangeError
@@ -29,12 +30,14 @@ class DirectoryExchange:
     Parameters
     ----------
     root : Path
-        The directory, or a link to it; it is made if its parent exists.
+        The directory, or a link to it. It is never made here: where a share is to be mounted, a
+        folder of one's own would be waited in for ever. What is made below it gets its mode and
+        group, whatever the umask, so that all its users can work there.
 
     Raises
     ------
     ExchangeError
-        If it can't be made.
+        If it is not there.
     """
 
     pace = 0.002
@@ -42,16 +45,23 @@ class DirectoryExchange:
     def __init__(self, root: Path) -> None:
         self._root = root
         try:
-            root.mkdir(exist_ok=True)
+            there = root.is_dir()
         except OSError as error:
-            raise ExchangeError(f"{root} can't be used as an exchange; check its path.") from error
+            raise ExchangeError(
+                f"{root} can't be used as an exchange ({error.strerror}); check its rights."
+            ) from error
+        if not there:
+            raise ExchangeError(
+                f"{root} is no folder that is there, and an exchange must be one; mount the share, "
+                "correct the path, or make the folder if the consortium begins."
+            )
 
     def put(self, name: str, data: bytes | memoryview) -> None:
         """See `Exchange.put`."""
         *folders, target = check_name(name).split("/")
         try:
             with self._within(folders, make=True) as folder:
-                _place(folder, target, data)
+                _place(folder, target, data, self._likeness)
         except FileExistsError:
             if self.get(name, len(data)) != data:
                 raise taken(name) from None
@@ -99,26 +109,63 @@ class DirectoryExchange:
     @contextmanager
     def _within(self, words: list[str], *, make: bool = False) -> Iterator[int]:
         """Lend the open directory that words below the root lead to."""
-        folder = os.open(self._root, _FOLDER)
+        try:
+            folder = os.open(self._root, _FOLDER)
+        except FileNotFoundError as error:  # not the same as an empty exchange
+            raise ExchangeError(f"{self._root} is gone; mount the share again.") from error
         try:
             for word in words:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(word, dir_fd=folder)
+                made = make and _made(word, folder)
                 below = os.open(word, _FOLDER | _HERE, dir_fd=folder)
+                if made:
+                    self._likeness.give(below)
                 os.close(folder)
                 folder = below
             yield folder
         finally:
             os.close(folder)
 
+    @property
+    def _likeness(self) -> _Likeness:
+        status = self._root.stat()
+        return _Likeness(status.st_mode & 0o7777, status.st_gid)
 
-def _place(folder: int, target: str, data: bytes | memoryview) -> None:
+
+@dataclass(frozen=True)
+class _Likeness:
+    """Mode and group of the exchange's own folder."""
+
+    mode: int
+    group: int
+
+    def give(self, handle: int) -> None:
+        """Give them to a folder or file of this process's making, as far as it may."""
+        status = os.fstat(handle)
+        mode = self.mode if stat.S_ISDIR(status.st_mode) else self.mode & 0o666
+        with suppress(PermissionError):  # not in that group, or a share that knows none
+            if status.st_gid != self.group:
+                os.fchown(handle, -1, self.group)
+        with suppress(PermissionError):
+            if status.st_mode & 0o7777 != mode:
+                os.fchmod(handle, mode)
+
+
+def _made(word: str, folder: int) -> bool:
+    """Make a folder unless it is there; whether it was made now."""
+    try:
+        os.mkdir(word, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _place(folder: int, target: str, data: bytes | memoryview, likeness: _Likeness) -> None:
     """Write a file whole under a name that is not taken."""
     draft = f".{uuid.uuid4().hex}"
     handle = os.open(draft, _DRAFT | _HERE, 0o666, dir_fd=folder)
     with open(handle, "wb") as file:  # noqa: PTH123 - as above
         try:
+            likeness.give(handle)
             file.write(data)
             file.flush()
             os.link(  # fails if the name is taken, unlike a rename

@@ -61,8 +61,14 @@ class TimingSection(Section):
     join: float = Field(
         default=600.0, gt=0, description="Seconds that the centre waits for every site to join."
     )
+    ready: float = Field(
+        default=3600.0,
+        gt=0,
+        description="Seconds that the centre waits in all, before the first round, for a site that "
+        "has said that it is loading its data; a site that has said nothing has join.",
+    )
     answer: float = Field(
-        default=600.0, gt=0, description="Seconds that a site may take to answer one round."
+        default=600.0, gt=0, description="Seconds that a site may take to compute one round."
     )
     late: float = Field(
         default=10.0,

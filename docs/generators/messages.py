@@ -38,6 +38,7 @@ _ENDS: dict[str, type[msgspec.Struct]] = {
 }
 _NOTICES = {
     names.ANNOUNCEMENT: names.MOST_ANNOUNCEMENT,
+    names.LOADING: names.MOST_NOTICE,
     names.PRESENT: names.MOST_NOTICE,
     names.START: names.MOST_NOTICE,
     names.QUERY: MOST_QUERY,

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Compares, Remarks
-from consortium.errors import ConsortiumError, DataError
+from consortium.errors import ConsortiumError, DataError, StudyError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
@@ -26,13 +27,14 @@ from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import open_vectors
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.config import SiteConfig
+from site_agent.data.bids import labels_in
 from site_agent.data.survey import Skipped
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.oddities import oddities
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import spent_in
+from site_agent.ledger.totals import left_out, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Policy
@@ -164,13 +166,15 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
     space = study_space(asked, signed.folder)
-    data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers)
+    ledger = Ledger(config.ledger)
+    without = partial(left_out, ledger, policy, asked)
+    data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers, without)
     survey, problems = data.survey, _load(data)
     plan = None
     if survey.lengths:
-        people, volumes = len(survey.lengths), sum(survey.lengths)
-        count, unit = len(asked.sites), asked.privacy.unit
-        sizes = (people,) * count, (volumes,) * count
+        persons, volumes = len(survey.lengths), sum(survey.lengths)
+        sites, unit = len(asked.sites), asked.privacy.unit
+        sizes = (persons,) * sites, (volumes,) * sites
         shape = space.extent.shape(*sizes, unit)
         try:
             plan = make_plan(asked, shape)
@@ -181,9 +185,15 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
             "see above why each is left out."
         )
-    ledger = Ledger(config.ledger)
     centres = check_members(folder, read_roster(roster)).centres
-    spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres)
+    people = _people(data)
+    spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres, people)
+    over = over_limit(ledger, policy, asked, people)
+    if over:
+        problems.append(
+            f"{count(len(over), 'person')} of {len(people)} would be over the limit; decline the "
+            "study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
+        )
     request = Request(config.name, spent)
     problems += [str(error) for error in refusals(policy, asked, plan, request)]
     return Inspection(
@@ -225,6 +235,7 @@ def say_yes(
     runs: int,
     until: date | None,
     epsilon: float | None,
+    today: date,
 ) -> tuple[Approval, ConsortiumError | None]:
     """Approve a study for so many runs from now on, and tell the coordinator.
 
@@ -236,17 +247,26 @@ def say_yes(
 
     Raises
     ------
+    StudyError
+        If the last day is over before it began.
     ConsortiumError
         If the site's policy refuses the study, or a file can't be used.
     """
+    if until is not None and until < today:
+        raise StudyError(
+            f"--until {until} has passed, so that no run could begin; name a later day."
+        )
     config, identity = SiteConfig.load(folder), load_identity(folder)
     signed = read_for(folder, config.name, identity.public, study, roster)
     ledger, name = Ledger(config.ledger), signed.study.study
     centres = check_members(folder, read_roster(roster)).centres
-    spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres)
+    policy, people = Policy.load(folder), labels_in(config.dataset)
+    out = set(left_out(ledger, policy, signed.study, people))
+    stay = [label for label in people if label not in out]
+    spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres, stay)
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
-    check(Policy.load(folder), signed.study, None, Request(config.name, spent, allowed))
+    check(policy, signed.study, None, Request(config.name, spent, allowed))
     had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
     approval = approve(folder, config.name, identity, study, roster, terms)
@@ -262,6 +282,14 @@ def say_yes(
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     """ε of what was spent, without and with another price; all losses are given as μ."""
     return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
+
+
+def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
+    """Who would take part; nobody if the data can't be used, which is told elsewhere."""
+    try:
+        return data.people
+    except DataError:
+        return ()
 
 
 def _load(data: SiteDataset | FeatureDataset) -> list[str]:

@@ -87,6 +87,12 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
     return tuple(subjects), tuple(skipped)
 
 
+def labels_in(folder: Path) -> tuple[str, ...]:
+    """Labels of all persons who have a folder in a data set, without ``sub-``."""
+    homes = (path for path in folder.glob("sub-*") if path.is_dir())
+    return tuple(sorted(path.name.removeprefix("sub-") for path in homes))
+
+
 def misplaced(home: Path, paths: Iterable[Path]) -> str | None:
     """Say which file in a person's folder is named as another person's; None if there is none.
 

@@ -28,3 +28,12 @@ def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
     if math.isnan(number) or low is None or high is None:
         return None
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
+
+
+def lack_of(text: str | None, name: str, column: Column) -> str:
+    """Why a value can't be used, without the value itself."""
+    if not (text or "").strip() or (text or "").strip() == "n/a":
+        return f"column {name} is empty"
+    if column.levels:
+        return f"column {name} has a value that is none of the study's levels"
+    return f"column {name} has no number, where the study wants one"

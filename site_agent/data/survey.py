@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from consortium.errors import DataError
 
-Reason = Literal["no-image", "no-view", "too-few-volumes", "unusable"]
+Reason = Literal["no-image", "no-view", "over-limit", "too-few-volumes", "unusable"]
+Without = Callable[[Sequence[str]], Collection[str]]
+"""Tells of labels which persons are left out; it knows nothing of their data."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class Skipped:
     label : str
         Stays at the site, as does ``detail``.
     reason : str
-        ``no-image``, ``no-view`` and ``too-few-volumes`` are left out; ``unusable`` must be mended
-        first.
+        ``no-image``, ``no-view``, ``over-limit`` and ``too-few-volumes`` are left out;
+        ``unusable`` must be mended first.
     detail : str
         One sentence.
     """
@@ -48,6 +51,18 @@ class Skipped:
     label: str
     reason: Reason
     detail: str
+
+
+def nobody(labels: Sequence[str]) -> Collection[str]:
+    """Leave nobody out."""
+    del labels
+    return ()
+
+
+def over_the_limit(label: str) -> Skipped:
+    """Say that a person has no budget left."""
+    detail = f"sub-{label} has no budget left for this study, by the ledger; left out."
+    return Skipped(label, "over-limit", detail)
 
 
 @dataclass(frozen=True)

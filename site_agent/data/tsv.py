@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode
+from site_agent.data.encoding import encode, lack_of
 from site_agent.data.stats import read_stats
 
 IDENTIFIER = "participant_id"
@@ -63,8 +63,8 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
                     )
                 values = [encode(row[name], column) for name, column in columns]
                 if None in values:
-                    name, _ = columns[values.index(None)]
-                    lacking[label] = f"{path}: no usable value in column {name}."
+                    name, column = columns[values.index(None)]
+                    lacking[label] = f"{path}: {lack_of(row[name], name, column)}."
                 else:
                     vectors[label] = np.array([x for value in values for x in value or ()])
     except (OSError, UnicodeDecodeError, csv.Error) as error:

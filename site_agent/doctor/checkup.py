@@ -22,7 +22,7 @@ from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
-from site_agent.data.bids import find_subjects
+from site_agent.data.bids import find_subjects, labels_in
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
 from site_agent.enrolment.pinned_consortium import read_pinned
@@ -161,8 +161,12 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
         remedy = "Correct 'dataset' in site.yaml, or the folder's rights."
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
+    persons = sum(path.is_dir() for path in folder.glob("sub-*"))
+    if not persons:
+        remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
+        return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
     if study is None:
-        return Check("data set", "ok", f"{folder} can be read.")
+        return Check("data set", "ok", f"{folder} can be read, {count(persons, 'person')}.")
     subjects, skipped = find_subjects(folder, study.data)
     files = [run.bold for subject in subjects for run in subject.runs]
     closed = [path for path in files if not os.access(path, os.R_OK)]
@@ -191,7 +195,8 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()
-        spent = spent_in(ledger, str(config.dataset.resolve()), study, centres)
+        dataset, people = str(config.dataset.resolve()), labels_in(config.dataset)
+        spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # no other is asked of the policy before it is approved
     request = Request(config.name, spent, runs)

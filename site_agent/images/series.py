@@ -19,7 +19,7 @@ from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.parallel import map_ahead
-from site_agent.data.survey import Skipped, Subject, Survey
+from site_agent.data.survey import Skipped, Subject, Survey, Without, nobody, over_the_limit
 from site_agent.images.nifti import open_series
 from site_agent.images.preprocess import preprocess
 
@@ -46,6 +46,8 @@ class SiteDataset:
         The site's folder for preprocessed blocks.
     workers : int
         Subjects that are loaded at the same time, and held.
+    without : callable
+        Which of those who have images are left out, by label.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class SiteDataset:
         unit: Unit,
         cache: Path,
         workers: int = 1,
+        without: Without = nobody,
     ) -> None:
         self.source = source
         self.data = data
@@ -64,6 +67,7 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.workers = workers
+        self.without = without
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -93,6 +97,11 @@ class SiteDataset:
         return self.sound.lengths
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """Labels of who takes part; raises as `lengths`."""
+        return tuple(subject.label for subject in self.sound.subjects)
+
+    @property
     def units(self) -> int:
         """Units of privacy."""
         return units_of(self.unit, self.lengths)
@@ -106,7 +115,10 @@ class SiteDataset:
         DataError
             If the data set itself isn't there.
         """
-        found, skipped = find_subjects(self.source, self.data)
+        everybody, skipped = find_subjects(self.source, self.data)
+        out = set(self.without([subject.label for subject in everybody]))
+        found = [subject for subject in everybody if subject.label not in out]
+        skipped += tuple(over_the_limit(label) for label in sorted(out))
         outcomes = [self._measure(subject) for subject in found]
         return Survey(
             tuple(s for s, o in zip(found, outcomes, strict=True) if isinstance(o, int)),
@@ -164,6 +176,21 @@ class SiteDataset:
             Always.
         """
         raise DataError("The study has image series and no feature vectors; name its features.")
+
+    def load(self) -> Iterator[str]:
+        """Bring everybody's blocks into the cache; yields how far that has come, in words.
+
+        Raises
+        ------
+        DataError
+            As `blocks`.
+        """
+        yield "headers"
+        persons = len(self.sound.subjects)
+        ahead = map_ahead(self.prepare, range(persons), self.workers)
+        yield f"1 of {persons}"
+        for done, _ in enumerate(ahead, start=1):
+            yield f"{min(done + 1, persons)} of {persons}"
 
     def prepare(self, number: int) -> None:
         """Bring one subject's blocks into the cache.

@@ -39,6 +39,9 @@ class Charge:
     outsider : float
         μ against who sees only what is released, if as many sites drop out as the study allows;
         for people's information, since limits are held against ``mu``.
+    persons : str
+        Digest of the group of persons who are charged; empty in lines of before there were any,
+        which count for everybody.
     """
 
     dataset: str
@@ -53,6 +56,7 @@ class Charge:
     centre: str
     query: str
     outsider: float
+    persons: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ EMPTY = Head(0, START)
 
 @dataclass(frozen=True)
 class Entry:
-    """A line: ``event`` is 'reserve' or 'spend', ``at`` the time for people."""
+    """A line: ``event`` is 'reserve', 'spend' or 'void', ``at`` the time for people."""
 
     seq: int
     charge: Charge
@@ -81,6 +85,13 @@ class Entry:
     def head(self) -> Head:
         """The ledger's head when this was its last line."""
         return Head(self.seq, self.digest)
+
+
+def standing(entries: Iterable[Entry]) -> list[Entry]:
+    """Reservations that count: those that no later line made void."""
+    lines = list(entries)
+    void = {line.charge for line in lines if line.event == "void"}
+    return [line for line in lines if line.event == "reserve" and line.charge not in void]
 
 
 def next_entry(head: Head, charge: Charge, event: str, at: str) -> Entry:
@@ -110,5 +121,8 @@ def follow(head: Head, entries: Iterable[Entry], where: str) -> Iterator[Entry]:
 def _digest(charge: Charge, event: str, at: str, previous: str) -> str:
     """SHA-256 of the line as a JSON array: the charge's fields in their order, and the rest."""
     # What no JSON holds was not written by a ledger, and must end as an altered line.
-    content = json.dumps([*asdict(charge).values(), event, at, previous], default=str)
+    fields = asdict(charge)
+    if not charge.persons:  # as lines were before
+        del fields["persons"]
+    content = json.dumps([*fields.values(), event, at, previous], default=str)
     return hashlib.sha256(content.encode()).hexdigest()

@@ -1,26 +1,28 @@
 """A ledger as a file that somebody else can check: an ethics board, an auditor, another program.
 
-The format, version 2, is a JSON object::
+The format, version 3, is a JSON object::
 
-    format, version   "cape-consortium ledger", 2
+    format, version   "cape-consortium ledger", 3
     how               how to check it, in a sentence
     site, at          whose it is and when it was exported
     head              seq and digest of the last line
     lines             oldest first, each an object with seq, event, at, dataset, study, run, round,
-                      stage, statistic, unit, mu, site, centre, query, outsider, previous,
+                      stage, statistic, unit, mu, site, centre, query, outsider, persons, previous,
                       digest
     key, signature    the site's Ed25519 key, and its signature of the ASCII text
-                      "consortium ledger export 2", a line feed and the JSON array
+                      "consortium ledger export 3", a line feed and the JSON array
                       [site, at, head's seq, head's digest], both in hexadecimal
 
 ``digest`` of a line is SHA-256, in hexadecimal, of the JSON array [dataset, study, run, round,
-stage, statistic, unit, mu, site, centre, query, outsider, event, at, previous] in ASCII with a
+stage, statistic, unit, mu, site, centre, query, outsider, persons, event, at, previous], without
+``persons`` where it is empty, in ASCII with a
 blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that reads back as the same
 double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
 the first.
 
 To add up: the squares of ``mu`` of the lines with event 'reserve' make the square of what a data
-set's account holds. Lines of unit 'subject' count in the account of unit 'timepoint', too.
+set's account holds, but for those that a line with event 'void' follows for the same round: their
+answers were never sent. Lines of unit 'subject' count in the account of unit 'timepoint', too.
 
 The chain shows an edit to whoever knows a later head. One that the site can't take back lies on
 the exchange, signed, as ``ledgers/<site>/<seq>``.
@@ -39,13 +41,13 @@ from consortium.membership.roster import fingerprint, verifies
 from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
 from site_agent.ledger.ledger import Ledger
 
-FORMAT, VERSION = "cape-consortium ledger", 2
+FORMAT, VERSION = "cape-consortium ledger", 3
 _HOW = (
     "digest = SHA-256 of the JSON array [dataset, study, run, round, stage, statistic, unit, mu, "
-    "site, centre, query, outsider, event, at, previous] with ', ' between items and escapes for "
-    "all but ASCII; previous = digest of the line before, 64 zeros in the first; signature = "
-    "Ed25519 by key of 'consortium ledger export 2', a line feed and the JSON array [site, at, "
-    "head.seq, head.digest]."
+    "site, centre, query, outsider, persons, event, at, previous], without persons where it is "
+    "empty, with ', ' between items and escapes for all but ASCII; previous = digest of the line "
+    "before, 64 zeros in the first; signature = Ed25519 by key of 'consortium ledger export 3', a "
+    "line feed and the JSON array [site, at, head.seq, head.digest]."
 )
 
 
@@ -65,6 +67,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     centre: str
     query: str
     outsider: float
+    persons: str
     previous: str
     digest: str
 
@@ -179,7 +182,7 @@ def verify_export(data: bytes) -> Export:
 
 def _signed(site: str, at: str, head: Head) -> bytes:
     content = json.dumps([site, at, head.seq, head.digest])
-    return f"consortium ledger export 2\n{content}".encode("ascii")
+    return f"consortium ledger export 3\n{content}".encode("ascii")
 
 
 def _is_signed(file: _File) -> bool:

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Charge, Entry, follow, next_entry
 from site_agent.ledger.limits import Sums
+from site_agent.ledger.persons import (
+    Ids,
+    check_of,
+    group_digest,
+    key_path,
+    make_key,
+    mark_of,
+    pack_ids,
+    read_key,
+    unpack_ids,
+)
 
-_LAYOUT = 3
+_LAYOUT = 5
+_OLDER = (3, 4)
+"""Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL, study TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL,
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
-    outsider REAL NOT NULL,
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend')),
+    outsider REAL NOT NULL, persons TEXT NOT NULL DEFAULT '',
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
 _HALTS = "CREATE TABLE halts (why TEXT NOT NULL)"
-_CHARGE = "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query, outsider"
+_PERSONS = (
+    "CREATE TABLE persons (id INTEGER PRIMARY KEY, mark BLOB NOT NULL UNIQUE)",
+    "CREATE TABLE groups (digest TEXT PRIMARY KEY, members BLOB NOT NULL)",
+    "CREATE TABLE key (mark BLOB NOT NULL)",
+)
+_CHARGE = (
+    "dataset, study, run, round, stage, statistic, unit, mu, site, centre, query, outsider, persons"
+)
+_BEFORE = _CHARGE.removesuffix(", persons")
 _ENTRY = f"seq, {_CHARGE}, event, at, previous, digest"
 _PATIENCE = 30.0  # s to wait for another process's transaction
 
@@ -43,7 +66,10 @@ class LedgerFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.head = EMPTY
-        self.sums = Sums()
+        self.groups: dict[str, Ids] = {}
+        self._marks: list[bytes] = [b""]  # by row; nobody's is 0
+        self._rows: dict[bytes, int] = {}
+        self.sums = Sums(self.members)
         self._where = _whereabouts(path)
         # One connection for the ledger's life: opening one costs as much as a round.
         self.connection = sqlite3.connect(
@@ -63,7 +89,8 @@ class LedgerFile:
         if self._where == _whereabouts(self.path):
             return self
         file = type(self)(self.path)
-        file.head, file.sums = self.head, self.sums
+        file.head, file.sums, file.groups = self.head, self.sums, self.groups
+        file.sums.read_members(file.members)
         return file
 
     def settle(self) -> None:
@@ -88,12 +115,109 @@ class LedgerFile:
         if layout == 0 and not tables:
             self.connection.execute(_TABLE)
             self.connection.execute(_HALTS)
+            self._add_persons()
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+        elif layout in _OLDER:
+            self._bring_up_to_date()
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
                 f"{_LAYOUT}); install the version that wrote it."
             )
+
+    def _bring_up_to_date(self) -> None:
+        """Lay an older table's lines out anew, in the transaction that looks at the layout."""
+        self.connection.execute("ALTER TABLE entries RENAME TO older")
+        self.connection.execute(_TABLE)
+        columns = f"seq, {_BEFORE}, event, at, previous, digest"
+        lines = f"INSERT INTO entries ({columns}) SELECT {columns} FROM older ORDER BY seq"  # noqa: S608
+        self.connection.execute(lines)
+        self._add_persons()
+        self.connection.execute("DROP TABLE older")
+        self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+
+    def _add_persons(self) -> None:
+        for table in _PERSONS:
+            self.connection.execute(table)
+
+    def enroll(self, labels: Collection[str]) -> str:
+        """Write a group of persons down, unless it is there; returns its digest.
+
+        Raises
+        ------
+        LedgerError
+            If the key of the persons' marks is lost or is another ledger's.
+        """
+        key = self._key()
+        marks = sorted({mark_of(key, label) for label in labels})
+        digest = group_digest(marks)
+        if self.connection.execute("SELECT 1 FROM groups WHERE digest = ?", (digest,)).fetchone():
+            return digest
+        self._read_persons()
+        rows = [(mark,) for mark in marks if mark not in self._rows]
+        self.connection.executemany("INSERT INTO persons (mark) VALUES (?)", rows)
+        self._read_persons()
+        ids = np.array(sorted(self._rows[mark] for mark in marks), dtype=np.uint32)
+        self.connection.execute("INSERT INTO groups VALUES (?, ?)", (digest, pack_ids(ids)))
+        return digest
+
+    def rows(self, labels: Sequence[str]) -> Ids:
+        """Row of each person; 0, which is nobody's, for who was never charged."""
+        if not self._kept():
+            return np.zeros(len(labels), np.uint32)
+        self._read_persons()
+        key, rows = self._key(), self._rows
+        return np.array([rows.get(mark_of(key, label), 0) for label in labels], dtype=np.uint32)
+
+    def _read_persons(self) -> None:
+        """Read the persons that were added since the last time; rows are given in order."""
+        added = self.connection.execute(
+            "SELECT id, mark FROM persons WHERE id >= ? ORDER BY id", (len(self._marks),)
+        )
+        for row, mark in added:
+            self._marks += [b""] * (row - len(self._marks))
+            self._marks.append(bytes(mark))
+            self._rows[bytes(mark)] = row
+
+    def _kept(self) -> bytes | None:
+        row = self.connection.execute("SELECT mark FROM key").fetchone()
+        return None if row is None else bytes(row[0])
+
+    def _key(self) -> bytes:
+        """The key beside this file, which must be the one that its persons were marked with."""
+        kept, key = self._kept(), read_key(self.path)
+        if kept is None:
+            key = key or make_key(self.path)
+            self.connection.execute("INSERT INTO key VALUES (?)", (check_of(key),))
+        elif key is None or check_of(key) != kept:
+            raise LedgerError(
+                f"{key_path(self.path)} is not the key that the persons of this ledger were marked "
+                "with, so that nobody can tell what each was charged; restore it from a backup."
+            )
+        return key
+
+    def members(self, digest: str) -> Ids:
+        """Persons of a group, as sorted rows.
+
+        Raises
+        ------
+        LedgerError
+            If they are not those that were charged.
+        """
+        if digest not in self.groups:
+            found = self.connection.execute("SELECT members FROM groups WHERE digest=?", (digest,))
+            row = found.fetchone()
+            ids = unpack_ids(row[0]) if row else np.zeros(0, np.uint32)
+            self._read_persons()
+            last = len(self._marks)
+            marks = [self._marks[i] if i < last else b"" for i in ids.tolist()]
+            if row is None or group_digest(marks) != digest:
+                raise LedgerError(
+                    f"{self.path}: the persons of a charge were altered; restore the ledger from a "
+                    "backup and ask who changed it."
+                )
+            self.groups[digest] = ids
+        return self.groups[digest]
 
     def catch_up(self) -> None:
         """Read and check the lines that were added since the last time.
@@ -111,8 +235,7 @@ class LedgerFile:
                 "ledger was put in its place, so restore the newest and start the agent again."
             )
         for entry in follow(self.head, self.read(self.head.seq), str(self.path)):
-            if entry.event == "reserve":
-                self.sums.add(entry.charge)
+            self.sums.add(entry)
             self.head = entry.head
 
     def read(self, after: int = 0) -> Iterator[Entry]:
@@ -122,7 +245,7 @@ class LedgerFile:
             (after,),
         )
         for row in rows:
-            yield Entry(row[0], Charge(*row[1:13]), *row[13:])
+            yield Entry(row[0], Charge(*row[1:14]), *row[14:])
 
     def digest_at(self, seq: int) -> str | None:
         """Digest of a line, or None if there are fewer."""

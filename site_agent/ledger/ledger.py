@@ -3,7 +3,8 @@
 An append-only table in SQLite (write-ahead log, full synchronisation). Each
 line holds the digest of the one before, so that an edit shows. A loss is
 reserved before noise is drawn and marked as spent once the message is stored;
-what is reserved counts. A round is charged once, however often it is repeated.
+what is reserved counts, unless a later line makes it void, since nothing was sent.
+A round is charged once, however often it is repeated.
 
 One file may serve several agents of a hospital, in several processes: whoever
 writes holds SQLite's write lock from reading the sum to adding the line.
@@ -15,7 +16,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,34 +67,93 @@ class Ledger:
                 self._book.close()
             self._book = None
 
-    def total(self, dataset: str, unit: str) -> float:
-        """μ of everything reserved or spent that counts in a data set's account of one unit.
+    def enroll(self, labels: Collection[str]) -> str:
+        """Write down who is charged together, by marks that tell nobody's label; once.
 
-        That of single volumes counts what protects whole persons, too.
+        Returns
+        -------
+        str
+            Digest of the group, as `Charge.persons` names it.
+
+        Raises
+        ------
+        LedgerError
+            If the key of the marks, which lies beside the ledger, is lost.
         """
         with self._writing() as file:
-            return file.sums.total(dataset, unit)
+            return file.enroll(labels)
+
+    def total(self, dataset: str, unit: str, labels: Sequence[str] | None = None) -> float:
+        """μ of everything reserved or spent that counts for the most charged person.
+
+        That of single volumes counts what protects whole persons, too.
+
+        Parameters
+        ----------
+        dataset, unit : str
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
 
     def outsider_total(self, dataset: str, unit: str) -> float:
         """μ of the same against somebody who sees only what the studies released."""
         with self._using() as file:
             rows = file.connection.execute(
-                "SELECT unit, outsider FROM entries WHERE event = 'reserve' AND dataset = ?",
+                "SELECT unit, outsider FROM entries AS e WHERE event = 'reserve' AND dataset = ? "
+                "AND NOT EXISTS (SELECT 1 FROM entries WHERE event = 'void' AND site = e.site "
+                "AND centre = e.centre AND run = e.run AND round = e.round)",
                 (dataset,),
             )
             return compose(mu for of, mu in rows if of in counted(unit))
 
-    def study_total(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
-        """μ of what one consortium's study has cost a data set so far, over all its runs.
+    def over_limit(
+        self, labels: Sequence[str], totals: Mapping[str, float], unit: str, price: float
+    ) -> list[str]:
+        """Which persons could not pay another price any more.
+
+        It follows from labels and earlier charges alone, never from anybody's data.
+
+        Parameters
+        ----------
+        labels : sequence of str
+        totals : mapping of str to float
+            μ by unit, as in `Limits`.
+        unit : str
+            What the price is for.
+        price : float
+            μ.
+        """
+        with self._writing() as file:
+            rows, over = file.rows(labels), set()
+            for held, limit in totals.items():
+                if unit in counted(held):
+                    found = file.sums.over(rows, held, price, limit)
+                    over |= {label for label, is_over in zip(labels, found, strict=True) if is_over}
+        return sorted(over)
+
+    def study_total(
+        self,
+        dataset: str,
+        unit: str,
+        study: str,
+        centres: Collection[str],
+        labels: Sequence[str] | None = None,
+    ) -> float:
+        """μ of what one consortium's study has cost the most charged person, over all its runs.
 
         Parameters
         ----------
         dataset, unit, study : str
         centres : collection of str
             Public keys that the consortium has or had, in hexadecimal.
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
         """
         with self._writing() as file:
-            return file.sums.study(dataset, unit, study, centres)
+            persons = "" if labels is None else file.rows(labels)
+            return file.sums.study(dataset, unit, study, centres, persons)
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
@@ -164,10 +224,14 @@ class Ledger:
             If the round is in the ledger with another price or question, or the ledger was
             closed.
         """
-        with self._writing() as file:
+        with self._marking() as file:
             file.check_halt()
-            self._write_answered(file)
             known = file.find(charge, "reserve")
+            if file.find(charge, "void") is not None:
+                raise LedgerError(
+                    f"Round {charge.round} of {charge.run} was over before it was answered here, "
+                    "and is not paid for again; take part in a new run."
+                )
             if known is None:
                 check_charge(file.sums, charge, limits)
                 file.append(charge, "reserve", at)
@@ -189,6 +253,26 @@ class Ledger:
         with self._writing() as file:
             _spend(file, charge, at)
 
+    def take_back(self, charge: Charge, at: str) -> None:
+        """Make a reservation void whose answer was never sent; the round is never paid for again.
+
+        To be called by who reserved it and knows that nothing left the site. After a restart
+        nobody knows, and what is reserved stays charged.
+
+        Raises
+        ------
+        LedgerError
+            If it was not reserved, or was answered.
+        """
+        with self._marking() as file:
+            if file.find(charge, "reserve") != charge or file.find(charge, "spend") is not None:
+                raise LedgerError(
+                    f"Round {charge.round} of {charge.run} can't be taken back, since it is not "
+                    "reserved or was answered; its charge stays."
+                )
+            if file.find(charge, "void") is None:
+                file.append(charge, "void", at)
+
     def spend_soon(self, charge: Charge, at: str) -> None:
         """Mark a reserved round as answered with the next reservation, or when `settle` is called.
 
@@ -207,8 +291,8 @@ class Ledger:
             As `spend`.
         """
         self._settled = -math.inf  # so that it is done when the lines are written
-        with self._writing() as file:
-            self._write_answered(file)
+        with self._marking():
+            pass
 
     def halt(self, why: str) -> None:
         """Close the ledger for every agent that shares it: it can be read, but nothing reserved.
@@ -223,23 +307,29 @@ class Ledger:
         with self._writing() as file:
             file.halt(why)
 
-    def _write_answered(self, file: LedgerFile) -> None:
-        """Within a transaction: mark what was answered since the last one.
-
-        If that transaction fails, the marks are written by the next restart's replay.
-        """
-        due, self._answered = self._answered, []
-        for charge, at in due:
-            _spend(file, charge, at)
-            file.catch_up()
+    @contextmanager
+    def _marking(self) -> Iterator[LedgerFile]:
+        """Hold the write lock, and mark what was answered since the last time in one go."""
+        with self._lock:
+            due = list(self._answered)
+            with self._writing() as file:
+                for charge, at in due:
+                    _spend(file, charge, at)
+                    file.catch_up()
+                yield file
+            self._answered = self._answered[len(due) :]
 
     @contextmanager
     def _writing(self) -> Iterator[LedgerFile]:
         """Hold the write lock; what others added since the last time is read and checked first."""
         with self._using() as file:
-            with _transaction(file):
-                file.catch_up()
-                yield file
+            try:
+                with _transaction(file):
+                    file.catch_up()
+                    yield file
+            except BaseException:  # what was read in it may be undone: all is read anew
+                self.close()
+                raise
             file.catch_up()  # what was just written must be there, too, the next time
             if time.monotonic() - self._settled > _SETTLE_EVERY:
                 file.settle()
@@ -261,6 +351,11 @@ def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
     if file.find(charge, "reserve") != charge:
         raise LedgerError(
             f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
+        )
+    if file.find(charge, "void") is not None:
+        raise LedgerError(
+            f"Round {charge.round} of {charge.run} was taken back and can't be answered; a copy of "
+            "this site's folder may be at work, so stop it."
         )
     if file.find(charge, "spend") is None:
         file.append(charge, "spend", at)

@@ -8,12 +8,18 @@ but by group privacy, so a charge of unit ``timepoint`` counts in its own accoun
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from consortium.errors import BudgetError, PrivacyError
-from site_agent.ledger.entries import Charge
+from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.exact import exact_float, exact_root, exact_square
+from site_agent.ledger.person_sums import PersonSums
+from site_agent.ledger.persons import Ids
 
 _ROUNDING = 1 + 1e-9
 
@@ -55,35 +61,82 @@ class Limits:
 class Sums:
     """What a ledger's reservations come to, kept up with each line."""
 
-    def __init__(self) -> None:
-        self._accounts: dict[tuple[str, str], float] = defaultdict(float)
-        self._studies: dict[tuple[str, str, str, str], float] = defaultdict(float)
-        self._runs: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._begun: set[tuple[str, str, str]] = set()
+    def __init__(self, members: Callable[[str], Ids]) -> None:
+        self.read_members(members)
+        self._persons = PersonSums(lambda group: self._members(group))
+        self._accounts: dict[tuple[str, str], int] = defaultdict(int)
+        self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
+        self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._begun: Counter[tuple[str, str, str]] = Counter()
 
-    def add(self, charge: Charge) -> None:
-        """Count a reservation."""
-        self._accounts[charge.dataset, charge.unit] += charge.mu**2
-        self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += charge.mu**2
-        self._runs[charge.study, charge.centre].add(charge.run)
-        self._begun.add((charge.site, charge.centre, charge.run))
+    def add(self, entry: Entry) -> None:
+        """Count a line: a reservation, or one that makes a reservation void."""
+        if entry.event == "spend":
+            return
+        charge, sign = entry.charge, 1 if entry.event == "reserve" else -1
+        square = sign * exact_square(charge.mu)
+        if charge.persons:
+            self._persons.add(charge.unit, charge.persons, square)
+            account = charge.unit, charge.study, charge.centre
+            self._persons.add(account, charge.persons, square)
+        else:
+            self._accounts[charge.dataset, charge.unit] += square
+            self._studies[charge.dataset, charge.unit, charge.study, charge.centre] += square
+        self._runs[charge.study, charge.centre][charge.run] += sign
+        self._begun[charge.site, charge.centre, charge.run] += sign
 
-    def total(self, dataset: str, unit: str) -> float:
-        """μ of all that counts in a data set's account."""
-        return math.sqrt(sum(self._accounts.get((dataset, u), 0.0) for u in counted(unit)))
+    def read_members(self, members: Callable[[str], Ids]) -> None:
+        """Ask this from now on for the persons of a group."""
+        self._members = members
 
-    def study(self, dataset: str, unit: str, study: str, centres: Collection[str]) -> float:
-        """μ of what one consortium's study has cost a data set, over all its runs."""
-        keys = ((dataset, u, study, centre) for u in counted(unit) for centre in set(centres))
-        return math.sqrt(sum(self._studies.get(key, 0.0) for key in keys))
+    def total(self, dataset: str, unit: str, persons: str | Ids = "") -> float:
+        """μ of all that counts for whoever of a group was charged most.
+
+        Lines that name no group count for everybody, of whatever data set. Without a group: what
+        lines without one have cost a data set, and the most that anybody was charged.
+        """
+        units = counted(unit)
+        before = self._before(dataset, _named(persons), units)
+        return exact_root(before + self._persons.most(units, self._ids(persons)))
+
+    def study(
+        self, dataset: str, unit: str, study: str, centres: Collection[str], persons: str | Ids = ""
+    ) -> float:
+        """μ of what one consortium's study has cost the same person, over all its runs."""
+        held = [(u, study, centre) for u in counted(unit) for centre in set(centres)]
+        named = _named(persons)
+        keys = [key for key in self._studies if (named or key[0] == dataset) and key[1:] in held]
+        before = sum(self._studies[key] for key in keys)
+        return exact_root(before + self._persons.most(held, self._ids(persons)))
+
+    def over(self, ids: Ids, unit: str, price: float, limit: float) -> NDArray[np.bool_]:
+        """Which persons could not pay a price any more, by row."""
+        before = exact_float(self._before("", True, counted(unit)))
+        spent = self._persons.of(counted(unit), ids)
+        return np.asarray(~(before + spent + price**2 <= limit**2 * _ROUNDING))
+
+    def _before(self, dataset: str, everywhere: bool, units: Collection[str]) -> int:
+        """Lines that name no group, of one data set or of all."""
+        keys = [key for key in self._accounts if everywhere or key[0] == dataset]
+        return sum(self._accounts[key] for key in keys if key[1] in units)
+
+    def _ids(self, persons: str | Ids) -> Ids:
+        if not isinstance(persons, str):
+            return persons
+        return self._members(persons) if persons else self._persons.everybody
 
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Keys and names of a study's runs that something was reserved for, on any data set."""
-        return {(key, run) for key in centres for run in self._runs.get((study, key), ())}
+        runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
+        return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""
-        return (charge.site, charge.centre, charge.run) in self._begun
+        return self._begun[charge.site, charge.centre, charge.run] > 0
+
+
+def _named(persons: str | Ids) -> bool:
+    return not isinstance(persons, str) or bool(persons)
 
 
 def counted(unit: str) -> tuple[str, ...]:
@@ -131,14 +184,15 @@ def _check_begin(sums: Sums, charge: Charge, limits: Limits) -> None:
 def _check_accounts(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
     for unit in {charge.unit: None, **dict.fromkeys(limits.totals)}:
         if charge.unit in counted(unit):
-            spent, limit = sums.total(charge.dataset, unit), limits.totals.get(unit, 0.0)
+            spent = sums.total(charge.dataset, unit, charge.persons)
+            limit = limits.totals.get(unit, 0.0)
             remedy = f"raise '{unit}.total' in policy.yaml or decline the study"
             _check_limit(spent, asked, limit, f"for unit {unit}", remedy)
 
 
 def _check_study(sums: Sums, charge: Charge, limits: Limits, asked: float) -> None:
     centres, name = {charge.centre, *limits.centres}, f"for '{charge.study}'"
-    spent = sums.study(charge.dataset, charge.unit, charge.study, centres)
+    spent = sums.study(charge.dataset, charge.unit, charge.study, centres, charge.persons)
     remedy = f"raise '{charge.unit}.study' in policy.yaml or decline the study"
     _check_limit(spent, asked, limits.study, name, remedy)
     _check_limit(spent, asked, limits.approved, name, "approve it again if you agree to more")

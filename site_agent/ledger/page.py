@@ -10,7 +10,7 @@ from jinja2 import Environment
 from consortium.files.atomic import write_text
 from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.templating import plain_environment
-from site_agent.ledger.entries import EMPTY
+from site_agent.ledger.entries import EMPTY, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Policy
@@ -66,7 +66,7 @@ def write_page(
             accounts=accounts(entries, policy, dataset),
             studies=studies(entries, policy),
             entries=entries,
-            rounds=sum(entry.event == "reserve" for entry in entries),
+            rounds=len(standing(entries)),
             answered=len(answered),
             head=entries[-1].head if entries else EMPTY,
             units=UNITS,

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
-from site_agent.ledger.entries import Charge, Entry
+from site_agent.ledger.entries import Charge, Entry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
@@ -70,7 +71,7 @@ def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Acc
         Name of the site's data set in the ledger; it has an account for every unit that the
         policy allows, also if nothing was charged, and comes first.
     """
-    charges = [entry.charge for entry in entries if entry.event == "reserve"]
+    charges = [entry.charge for entry in standing(entries)]
     datasets = {dataset, *(charge.dataset for charge in charges)}
     keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
     keys |= {(charge.dataset, charge.unit) for charge in charges}
@@ -108,7 +109,7 @@ def _account(dataset: str, unit: str, charges: Sequence[Charge], policy: Policy)
 def _row(
     study: str, centre: str, dataset: str, unit: str, lines: list[Entry], policy: Policy
 ) -> StudyRow:
-    reserved = [line for line in lines if line.event == "reserve"]
+    reserved = standing(lines)
     return StudyRow(
         study,
         centre,
@@ -116,7 +117,7 @@ def _row(
         unit,
         runs=len({line.charge.run for line in reserved}),
         reserved=len(reserved),
-        answered=len(lines) - len(reserved),
+        answered=sum(line.event == "spend" for line in lines),
         statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
         cost=_amount(compose(line.charge.mu for line in reserved), policy),
         first=lines[0].at,
@@ -128,8 +129,31 @@ def _amount(mu: float, policy: Policy) -> Amount:
     return Amount(mu, epsilon_of(mu, policy.delta))
 
 
-def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str]) -> Spent:
-    """Look up what a ledger holds before another run of a study.
+def over_limit(ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]) -> list[str]:
+    """Which persons have no budget left for one run, at the most that the study promises.
+
+    The promise is public and known before any size is, so that the plan is made with those who
+    stay, and nobody's data decide.
+    """
+    unit = study.privacy.unit
+    return ledger.over_limit(labels, policy.totals(), unit, promised_mu(study))
+
+
+def left_out(ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]) -> list[str]:
+    """Who is left out of a study's next run: nobody, unless the policy wants it."""
+    if policy.persons_over_limit == "refuse":
+        return []
+    return over_limit(ledger, policy, study, labels)
+
+
+def spent_in(
+    ledger: Ledger,
+    dataset: str,
+    study: Study,
+    centres: Collection[str],
+    labels: Sequence[str],
+) -> Spent:
+    """Look up what a ledger holds of the most charged person before another run of a study.
 
     Parameters
     ----------
@@ -139,10 +163,12 @@ def spent_in(ledger: Ledger, dataset: str, study: Study, centres: Collection[str
     study : Study
     centres : collection of str
         Public keys that the study's consortium has or had, in hexadecimal.
+    labels : sequence of str
+        The persons whom the run would take.
     """
     unit = study.privacy.unit
     return Spent(
-        ledger.study_total(dataset, unit, study.study, centres),
-        ledger.total(dataset, unit),
-        ledger.total(dataset, "timepoint"),
+        ledger.study_total(dataset, unit, study.study, centres, labels),
+        ledger.total(dataset, unit, labels),
+        ledger.total(dataset, "timepoint", labels),
     )

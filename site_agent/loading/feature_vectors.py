@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
-from site_agent.data.survey import Skipped, Survey
+from site_agent.data.survey import Skipped, Survey, Without, nobody, over_the_limit
 from site_agent.data.tsv import read_table
 
 Vectors = Mapping[str, NDArray[np.float64]]
@@ -72,6 +73,11 @@ class _Read(NamedTuple):
     lacking: Mapping[str, Skipped]
 
 
+def _without_person(skipped: Skipped) -> str:
+    """What somebody lacks, in the words that fit everybody who lacks the same."""
+    return skipped.detail.replace(f"sub-{skipped.label}", "a person").rstrip(".")
+
+
 class FeatureDataset:
     """A site's feature vectors; fits `consortium.algorithms.base.SiteData`.
 
@@ -88,18 +94,28 @@ class FeatureDataset:
         The site's folder for preprocessed images.
     workers : int
         Persons whose images are prepared at once.
+    without : callable
+        Which of those who have all views are left out, by label.
     """
 
     unit: Unit = "subject"
 
     def __init__(
-        self, source: Path, study: Study, space: Space, cache: Path, workers: int = 1
+        self,
+        source: Path,
+        study: Study,
+        space: Space,
+        cache: Path,
+        workers: int = 1,
+        without: Without = nobody,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
         self.workers = workers
+        self.without = without
+        self._views: dict[str, _Read] = {}
 
     @property
     def extent(self) -> Extent:
@@ -128,6 +144,12 @@ class FeatureDataset:
         return self.sound.lengths
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """Labels of who takes part; raises as `lengths`."""
+        _ = self.sound
+        return self._matched[2]
+
+    @property
     def units(self) -> int:
         """Persons."""
         return len(self.lengths)
@@ -152,9 +174,36 @@ class FeatureDataset:
         DataError
             As `lengths`.
         """
-        return self.survey.sound(
-            f"Nobody in {self.source} has all views of the study; see 'site-agent check'."
+        return self.survey.sound(self._nobody)
+
+    @property
+    def _nobody(self) -> str:
+        """Why nobody takes part: how many have each view, and what those without it lack most."""
+        told = []
+        for view in (self._read(view) for view in self.space.views):
+            lacks = Counter(_without_person(each) for each in view.lacking.values())
+            (why, _), *_ = lacks.most_common(1) or [("", 0)]
+            told.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
+        return (
+            f"Nobody in {self.source} has all views of the study: {', '.join(told)}; correct the "
+            "tables, or ask the coordinator to correct the study."
         )
+
+    def load(self) -> Iterator[str]:
+        """Read all views; yields how far that has come, in words.
+
+        Raises
+        ------
+        DataError
+            As `lengths`.
+        """
+        if not self.source.is_dir():
+            raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
+        names = [view.name for view in self.space.views]
+        for view in self.space.views:
+            yield f"view '{view.name}', {names.index(view.name) + 1} of {len(names)}"
+            self._read(view)
+        yield f"{len(self.sound.lengths)} persons"
 
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to."""
@@ -172,19 +221,21 @@ class FeatureDataset:
         return np.asarray(basis).T @ self.table()
 
     @cached_property
-    def _matched(self) -> tuple[Survey, NDArray[np.float64]]:
+    def _matched(self) -> tuple[Survey, NDArray[np.float64], tuple[str, ...]]:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
-        read = [(view.name, *self._read(view)) for view in self.space.views]
-        views = [_Read(name, found, {s.label: s for s in lacking}) for name, found, lacking in read]
+        views = [self._read(view) for view in self.space.views]
         everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
-        there = [p for p in everybody if all(p in view.found for view in views)]
+        whole = [p for p in everybody if all(p in view.found for view in views)]
+        over = set(self.without(whole))
+        there = [p for p in whole if p not in over]
         columns = [np.concatenate([view.found[p] for view in views]) for p in there]
         table = np.array(columns).T if columns else np.zeros((self.features, 0))
         table.flags.writeable = False
-        out = sorted(set(everybody).difference(there))
+        out = sorted(set(everybody).difference(whole))
         left_out = tuple(self._lack(person, views) for person in out)
-        return Survey((), (1,) * len(there), left_out), table
+        left_out += tuple(over_the_limit(person) for person in sorted(over))
+        return Survey((), (1,) * len(there), left_out), table, tuple(there)
 
     def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
         """Why a person is left out.
@@ -200,6 +251,10 @@ class FeatureDataset:
                 told.append(Skipped(person, "no-view", detail))
         return min(told, key=lambda each: each.reason == "unusable")
 
-    def _read(self, view: AnyViewSpace) -> Found:
-        reader = READERS[view.view.source]
-        return reader(self.source, self.study, self.space, view, self.cache)
+    def _read(self, view: AnyViewSpace) -> _Read:
+        """Read a view, once."""
+        if view.name not in self._views:
+            reader = READERS[view.view.source]
+            found, lacking = reader(self.source, self.study, self.space, view, self.cache)
+            self._views[view.name] = _Read(view.name, found, {s.label: s for s in lacking})
+        return self._views[view.name]

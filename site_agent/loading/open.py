@@ -6,17 +6,23 @@ from pathlib import Path
 
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
+from site_agent.data.survey import Without, nobody
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 
 
 def open_dataset(
-    source: Path, study: Study, space: Space, cache: Path, workers: int = 1
+    source: Path,
+    study: Study,
+    space: Space,
+    cache: Path,
+    workers: int = 1,
+    without: Without = nobody,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
-    ``workers`` subjects are prepared at once.
+    ``workers`` subjects are prepared at once; ``without`` tells whom to leave out.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, workers)
-    return SiteDataset(source, study.data, space, study.privacy.unit, cache, workers)
+        return FeatureDataset(source, study, space, cache, workers, without)
+    return SiteDataset(source, study.data, space, study.privacy.unit, cache, workers, without)

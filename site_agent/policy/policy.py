@@ -88,6 +88,12 @@ class Policy(FrozenModel):
         description="Statistics that a study may ask for, such as second_moment; null for all "
         "that this version knows.",
     )
+    persons_over_limit: Literal["refuse", "leave-out"] = Field(
+        default="refuse",
+        description="What happens to a study that some person has no budget left for: it is "
+        "refused, or goes on without those persons. Who they are follows from earlier charges "
+        "alone; how many take part becomes public, as ever.",
+    )
     fewest_sites: int = Field(
         default=3, ge=1, description="Fewest sites that a study may have, this one included."
     )

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from consortium.algorithms.base import SiteData
 from consortium.engine.ending import Ended, read_end
-from consortium.engine.queries import SiteNote
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
     CopyError,
@@ -25,6 +23,7 @@ from consortium.errors import (
 )
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
+from site_agent.loading.progress import Loading
 from site_agent.run.outbox import Outbox
 from site_agent.run.rounds import Rounds
 from site_agent.run.setup import LeftOut, Setup
@@ -39,10 +38,8 @@ class Participation:
     site : Site
     context : RunContext
         As the site's approval has it.
-    data : SiteData
-        Nothing is read from it but sizes until the first query.
-    note : SiteNote
-        The site's public sizes.
+    loading : Loading
+        The study's data on their way; the site says that it is there when they have come.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
 
@@ -56,18 +53,17 @@ class Participation:
         self,
         site: Site,
         context: RunContext,
-        data: SiteData,
-        note: SiteNote,
+        loading: Loading,
         permission: Callable[[], Permission],
     ) -> None:
         if context.study.privacy.scheme == "none":
             raise PrivacyError("The study protects nobody (scheme none); it is for simulations.")
         self.ended: Ended | None = None
         self.rounds: Rounds | None = None
-        self._site, self._data, self._permission = site, data, permission
+        self._site, self._loading, self._permission = site, loading, permission
         self._context = context
         self._outbox = Outbox(context, site.store, site.exchange)
-        self._setup = Setup(site, context, note, permission, self._outbox)
+        self._setup = Setup(site, context, loading, permission, self._outbox)
         self._logged = ""
 
     def advance(self) -> bool:
@@ -103,7 +99,7 @@ class Participation:
             case None:
                 pass
             case joined:
-                data, permission = self._data, self._permission
+                data, permission = self._loading.data, self._permission
                 self.rounds = Rounds(
                     self._site, joined, data, permission, self._outbox, self._log_trouble
                 )
@@ -123,6 +119,26 @@ class Participation:
         """What the site waits for, in words."""
         step = self._setup.awaited if self.rounds is None else self.rounds.awaited
         return f"the centre ({step})"
+
+    @property
+    def loads(self) -> str:
+        """How far the site has come with its data, in words; empty if they are loaded."""
+        return "" if self._loading.over else self._loading.words
+
+    @property
+    def starts(self) -> bool:
+        """Whether the run has not started yet."""
+        return self.rounds is None and self._setup.awaited == "start"
+
+    @property
+    def cost(self) -> str:
+        """What of this site's answers was sent, and so stays charged, in words."""
+        sent = () if self.rounds is None else self.rounds.sent
+        if not sent:
+            return "no answer was sent, and nothing is charged"
+        first, last = sent[0], sent[-1]
+        which = f"round {first}" if first == last else f"{len(sent)} rounds, {first} to {last},"
+        return f"the answer to {which} was sent and stays charged"
 
     @property
     def timing(self) -> TimingSection:

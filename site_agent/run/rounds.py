@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Array, Query
+from consortium.engine.ending import read_end
 from consortium.engine.names import QUERY, run_secret
 from consortium.engine.neighbour_answers import speaks
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
 from consortium.engine.session import check_planned, settle_fixed
-from consortium.errors import ConsortiumError, LedgerError, PrivacyError, ProtocolError
+from consortium.errors import (
+    ConsortiumError,
+    ExchangeError,
+    LedgerError,
+    PrivacyError,
+    ProtocolError,
+)
 from consortium.privacy.clipping import vector_norm
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
@@ -25,6 +33,7 @@ from consortium.secagg import CENTRE, OVERHEAD
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
+from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
 from site_agent.run.checks import Checks
 from site_agent.run.hearsay import Hearsay
@@ -79,7 +88,7 @@ class Rounds:
     ----------
     site : Site
     joined : Joined
-    data : SiteData
+    data : SiteDataset or FeatureDataset
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
     outbox : Outbox
@@ -91,7 +100,7 @@ class Rounds:
         self,
         site: Site,
         joined: Joined,
-        data: SiteData,
+        data: Data,
         permission: Callable[[], Permission],
         outbox: Outbox,
         log_trouble: Callable[[str], None],
@@ -106,7 +115,9 @@ class Rounds:
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log)
         self._hearsay = Hearsay(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
+        self.sent: tuple[int, ...] = ()
         self._stages: list[str] = []  # of the queries read so far
+        self._persons = site.ledger.enroll(data.people)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
     def advance(self) -> bool:
@@ -151,12 +162,33 @@ class Rounds:
             unmask = self._outbox.stored(f"{number}/unmask")
             self._party.restore(number, asked.digest, True, unmask)
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
-        elif not (self._closed(asked) or self._checks.attested):
-            self._send(asked, self._contribute(asked, self._collect(query, asked.stage)))
+            return
+        answer = None
+        if not (self._closed(asked) or self._checks.attested):
+            answer = self._contribute(asked, self._collect(query, asked.stage))
+        if answer is not None:
+            self._send(asked, answer)
             self._site.log(f"answered round {number} ({query.statistic})")
         else:
             self._outbox.keep(f"{number}/query", asked.message)
-            self._site.log(f"round {number} was closed without this site; it goes on")
+            self._site.log(
+                f"round {number} was closed without this site, which sent nothing and is charged "
+                "nothing for it; it goes on"
+            )
+
+    def _is_over(self, asked: Asked) -> bool:
+        """Whether an answer would come too late: the round is closed, or the run has ended.
+
+        Asked before a round is charged and before its answer is sent, since computing may have
+        taken long. Trouble with the exchange is none of an ended run's.
+        """
+        with suppress(ProtocolError, ExchangeError):
+            ended = read_end(self._site.exchange, self._context.run, self._context.keys)
+            if ended is not None:
+                return True
+        with suppress(ExchangeError):
+            return self._closed(asked)
+        return False
 
     def _closed(self, asked: Asked) -> bool:
         """Whether the centre has gone on without this site."""
@@ -181,14 +213,19 @@ class Rounds:
         answers = self._neighbours.collect(stage) if stage.release.neighbours else None
         return replace(query, neighbour_answers=answers, site=self._index)
 
-    def _contribute(self, asked: Asked, query: Query) -> Answer:
-        """Compute, charge, hide: in this order, so that what can't be computed costs nothing."""
+    def _contribute(self, asked: Asked, query: Query) -> Answer | None:
+        """Compute, charge, hide: in this order, so that what can't be computed costs nothing.
+
+        None, and nothing is charged, if it took so long that nobody waits for the answer.
+        """
         check_statistic(self._site.policy, query.statistic)
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
         mechanism = asked.stage.mechanism
         statistic = self._statistic(query, mechanism)
         key = self._noise_key(asked.digest, statistic.tobytes())
-        self._pay(asked, remembered=self._commit(asked.number, key))
+        if self._is_over(asked):
+            return None
+        new = self._pay(asked, remembered=self._commit(asked.number, key))
         share = mechanism.protect(self._index, statistic, GaussianSampler(key))
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
@@ -203,10 +240,13 @@ class Rounds:
             heard=heard,
             clear=mechanism.public,
         )
+        if new and self._is_over(asked):  # what an earlier start reserved may have been sent
+            self._site.ledger.take_back(self._charge(asked), self._site.now())
+            return None
         return Answer(message, broadcast)
 
-    def _pay(self, asked: Asked, *, remembered: bool) -> None:
-        """Reserve a round's loss in the ledger, and sign for it on the exchange."""
+    def _pay(self, asked: Asked, *, remembered: bool) -> bool:
+        """Reserve a round in the ledger, and sign for it; False if that was done before."""
         limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
         new = self._site.ledger.reserve(self._charge(asked), limits, self._site.now())
         if not (new or remembered):
@@ -218,6 +258,7 @@ class Rounds:
         trouble = self._site.anchor.post()
         if trouble is not None:
             self._log_trouble(str(trouble))
+        return new
 
     def _commit(self, number: int, key: bytes) -> bool:
         """Write down what will be answered before it is paid for; whether it was before.
@@ -252,6 +293,7 @@ class Rounds:
         mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
         mark(self._charge(asked), self._site.now())
         self._open = number if masked else None
+        self.sent = (*self.sent, number)
 
     def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
         """The site's own numbers; its algorithm is trusted with the data, the query is not."""
@@ -321,4 +363,5 @@ class Rounds:
             centre=run.keys[CENTRE].hex(),
             query=asked.digest.hex(),
             outsider=float(stage.mechanism.outsider()[self._index]),
+            persons=self._persons,
         )

@@ -9,8 +9,9 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from consortium import __version__
 from consortium.algorithms.base import Shape
-from consortium.engine.names import MOST_NOTICE, PRESENT, START, run_secret
+from consortium.engine.names import LOADING, MOST_NOTICE, PRESENT, START, run_secret
 from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import StudyError
@@ -20,6 +21,7 @@ from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
 from site_agent.approval.permission import Permission
 from site_agent.ledger.totals import spent_in
+from site_agent.loading.progress import Loading
 from site_agent.policy.refusals import Request, check
 from site_agent.run.outbox import Outbox
 from site_agent.run.site import Site
@@ -64,8 +66,8 @@ class Setup:
     site : Site
     context : RunContext
         As the site's approval has it.
-    note : SiteNote
-        The site's public sizes.
+    loading : Loading
+        The study's data on their way.
     permission : callable
         Returns what the site's people allow of the study now, or raises why they don't.
     outbox : Outbox
@@ -75,7 +77,7 @@ class Setup:
         self,
         site: Site,
         context: RunContext,
-        note: SiteNote,
+        loading: Loading,
         permission: Callable[[], Permission],
         outbox: Outbox,
     ) -> None:
@@ -83,12 +85,13 @@ class Setup:
         self._site = site
         self._context = context
         self._announced = hashlib.sha256(context.announcement).digest()
-        self._note = note
+        self._loading = loading
         self._permission = permission
         self._outbox = outbox
         self._names = outbox.names
-        steps = (self._appear, self._start, self._advertise, self._share, self._take_shares)
-        self._steps = iter(steps)
+        self._told = False  # that the data are being loaded
+        steps = (self._load, self._start, self._advertise, self._share)
+        self._steps = iter((*steps, self._take_shares))
         self._step: Callable[[], bool] = next(self._steps)
 
     def advance(self) -> bool:
@@ -108,6 +111,23 @@ class Setup:
     def awaited(self) -> str:
         """Name of the step that is to be taken, in words."""
         return self._step.__name__.strip("_").replace("_", " ")
+
+    def _load(self) -> bool:
+        """Wait until the data are in the cache; the centre is told once that they are not yet.
+
+        Nothing of how far it is: who came how late would tell of single persons' scans.
+        """
+        if not self._loading.over:
+            name, run = self._site.name, self._context.run
+            if not self._told and self._outbox.stored("present") is None:
+                self._told = True
+                message = seal(self._site.identity.key, run, name, LOADING, 0, b"")
+                self._outbox.send(self._names.loading(name), "loading", message)
+            return False
+        lengths, grid = self._loading.data.lengths, self._context.grid
+        self._note = SiteNote(len(lengths), sum(lengths), grid, __version__)
+        self._site.log(f"takes part in {self._context.run} with {len(lengths)} subjects")
+        return self._appear()
 
     def _appear(self) -> bool:
         """Say that the site is there, if its rules and its ledger allow all that was promised."""
@@ -167,7 +187,10 @@ class Setup:
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
         site, study = self._site, self._context.study
-        spent = spent_in(site.ledger, site.dataset, study, self._permission().centres)
+        spent = spent_in(
+            *(site.ledger, site.dataset, study, self._permission().centres),
+            self._loading.data.people,
+        )
         runs = 0 if self._started else 1
         check(site.policy, study, plan, Request(site.name, spent, runs))
 

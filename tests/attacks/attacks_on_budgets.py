@@ -34,6 +34,7 @@ def _charge(number: int, query: str = "9e") -> Charge:
     return Charge(
         **values
         | {"unit": "subject", "round": number, "mu": 0.6, "outsider": 0.5, "query": query * 32}
+        | {"persons": ""}
     )
 
 
@@ -107,6 +108,23 @@ def run_named_as_another_consortiums(stage: Stage) -> bool:
     paid = ledger.reserve(replace(_charge(1), centre="ab" * 32), up_to(LIMIT), "noon")
     stage.said.append("paid" if paid else "free")
     return not paid
+
+
+@attack(
+    "site",
+    guard="site_agent.ledger.person_sums:PersonSums.most",
+    without="a person's whole budget is spent again for every copy of the scans",
+    stops="over the limit",
+    instead=always(0),
+)
+def copy_of_the_scans(stage: Stage) -> bool:
+    """Copies some of the scans to another folder, and charges them as a new data set."""
+    ledger = Ledger(stage.root / "ledger.sqlite")
+    for number, people in enumerate((["01", "02"], ["02"], ["02", "03"]), start=1):
+        charge = replace(_charge(number), dataset=f"/copy/{number}", study=f"study-{number}")
+        group = ledger.enroll(people)
+        ledger.reserve(replace(charge, persons=group), up_to(LIMIT), "noon")
+    return True  # three rounds of 0.6 for one person where two are the limit
 
 
 @attack(

@@ -26,6 +26,7 @@ _SOON = 1.0  # s
 
 
 def _exchange(stage: Stage) -> DirectoryExchange:
+    (stage.root / "exchange").mkdir()
     exchange = DirectoryExchange(stage.root / "exchange")
     (stage.root / "exchange" / _PLACE).parent.mkdir(parents=True)
     return exchange
@@ -48,6 +49,7 @@ def _linked(stage: Stage, place: str) -> tuple[DirectoryExchange, Path]:
     """Plant a link in an exchange to the site's data set; returns both."""
     scans, link = stage.root / "bids", stage.root / "exchange" / place
     scans.mkdir()
+    (stage.root / "exchange").mkdir()
     exchange = DirectoryExchange(stage.root / "exchange")
     link.parent.mkdir(parents=True)
     link.symlink_to(scans)

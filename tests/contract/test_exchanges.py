@@ -1,6 +1,8 @@
 """One suite for every exchange: written once, whole or not at all, within its own walls."""
 
+import os
 import resource
+import stat
 
 import pytest
 from hypothesis import given
@@ -140,6 +142,7 @@ def test_a_failed_write_leaves_nothing_that_shows(tmp_path):
 
 def test_no_link_below_the_root_is_followed(tmp_path):
     inside, outside = tmp_path / "exchange", tmp_path / "outside"
+    inside.mkdir()
     outside.mkdir()
     (outside / "a").write_bytes(b"secret")
     (tmp_path / "link").symlink_to(inside)
@@ -202,9 +205,35 @@ def test_a_directory_under_a_message_s_name_is_told(tmp_path, act):
         exchange.put("runs/a", b"x") if act == "put" else exchange.get("runs/a", 1)
 
 
-def test_a_place_that_can_t_be_made_is_told(tmp_path):
-    with pytest.raises(ExchangeError, match="check its path"):
-        DirectoryExchange(tmp_path / "no" / "such" / "place")
+def test_a_share_that_is_not_mounted_is_told_and_not_made(tmp_path):
+    with pytest.raises(ExchangeError, match="is no folder that is there"):
+        DirectoryExchange(tmp_path / "share")
+    assert not (tmp_path / "share").exists()
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(ExchangeError, match="check its path"):
+    with pytest.raises(ExchangeError, match="is no folder that is there"):
         DirectoryExchange(tmp_path / "file")
+
+
+@pytest.mark.parametrize("act", ["put", "get", "children"])
+def test_a_share_that_goes_away_is_not_an_empty_one(tmp_path, act):
+    (tmp_path / "share").mkdir()
+    exchange = DirectoryExchange(tmp_path / "share")
+    exchange.put("a", b"1")
+    (tmp_path / "share").rename(tmp_path / "elsewhere")
+    arguments = {"put": ("b", b"2"), "get": ("a", 1), "children": ("runs",)}[act]
+    with pytest.raises(ExchangeError, match="is gone; mount the share again"):
+        getattr(exchange, act)(*arguments)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_what_lies_in_a_shared_folder_is_for_all_its_users_whatever_the_umask(tmp_path, umask):
+    (tmp_path / "share").mkdir()
+    (tmp_path / "share").chmod(0o2770)
+    before = os.umask(umask)
+    try:
+        DirectoryExchange(tmp_path / "share").put("runs/a-0001/00001/query", b"1")
+    finally:
+        os.umask(before)
+    made = sorted((tmp_path / "share").rglob("*"))
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o2770] * 3 + [0o660]
+    assert {path.stat().st_gid for path in made} == {(tmp_path / "share").stat().st_gid}

@@ -195,7 +195,11 @@ TERMS = {"strict": (0, 4), "patient": (0, 60), "tolerant": (1, 4)}
 def scene(terms: str = "strict", scheme: str = DEFAULT) -> Scene:
     """Build a place and play its run in peace."""
     dropouts, seconds = TERMS[terms]
-    text = STUDY.replace("rounds: 2", "rounds: 1").replace(": 4", f": {seconds}")
+    text = (
+        STUDY.replace("rounds: 2", "rounds: 1")
+        .replace(": 4", f": {seconds}")
+        .replace("timing: {", "timing: {ready: 4, ")
+    )
     root = Path(tempfile.mkdtemp(prefix="faults-"))
     older = text.replace("study: small", "study: older")
     place = build(root / "place", scheme=scheme, dropouts=dropouts, text=older)
@@ -401,8 +405,9 @@ def _overdue(local: FaultyConsortium, stage: Stage) -> str:
     stage.at_work = "north"
     local.pump()
     timing = local.study.timing
+    patience = timing.join + timing.ready + 2 * timing.answer
     with pytest.raises(SiteError, match="start the study at the centre"):
-        local.agent("north").work(once=True, idle=timing.join + 2 * timing.answer + 1)
+        local.agent("north").work(once=True, idle=patience + 1)
     joined = "takes part in small" in local.said("north")
     assert not joined or re.search(r"the centre \(.*\) is overdue", local.said("north"))
     return "north waited"

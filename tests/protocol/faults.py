@@ -162,9 +162,9 @@ class Stage(Watcher):
             stage.check_space()
             return write_bytes(path, data)
 
-        def limited_place(folder: int, target: str, data: bytes) -> None:
+        def limited_place(folder: int, target: str, *rest: Any) -> None:
             stage.check_space()
-            place(folder, target, data)
+            place(folder, target, *rest)
 
         def limited_fsync(handle: int) -> None:
             stage.check_space()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
@@ -34,7 +35,6 @@ from consortium.files.lock import only_one
 from consortium.membership.roster_file import load_roster, read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
-from site_agent.images import preprocess, volumes
 from site_agent.images.series import SiteDataset
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
@@ -125,16 +125,21 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    for module in (volumes, preprocess):
-        monkeypatch.setattr(module, "iterate_volumes", lambda *a: read.append(a) or iter(()))
-    monkeypatch.setattr(SiteDataset, "blocks", lambda self: read.append(self) or iter(()))
+    real = SiteDataset._block
+
+    def block(self: SiteDataset, *args: Any) -> Any:
+        read.append(self.source)
+        return real(self, *args)
+
+    monkeypatch.setattr(SiteDataset, "_block", block)
     place = settle(tmp_path / "place")
     limit(place, "east", 1.0)
     local = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"^east takes no further part \(budget\)"):
         conduct(local.centre())
     assert "over the limit" in local.said("east")
-    assert read == []
+    assert read
+    assert place.dataset("east") not in read
     assert all(ledger(place, site) == [] for site in SITES)
 
 

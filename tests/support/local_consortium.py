@@ -30,6 +30,7 @@ from consortium.synthetic.signals import Levels
 from site_agent.agent import Agent
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
+from site_agent.loading.progress import Drive, at_once
 from site_agent.policy.policy import Allowance, Policy
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -135,6 +136,7 @@ class LocalConsortium:
     place: DemoFolders
     log: list[tuple[str, str]] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)
+    drive: Drive = at_once
 
     def __post_init__(self) -> None:
         self.ticks = Ticks()
@@ -149,7 +151,7 @@ class LocalConsortium:
         if name not in self.agents:
             tell = lambda line: self.log.append((name, line))  # noqa: E731
             clock = self.ticks.clock()
-            self.agents[name] = Agent(self.place.site(name), clock, lambda: NOON, tell)
+            self.agents[name] = Agent(self.place.site(name), clock, lambda: NOON, tell, self.drive)
         return self.agents[name]
 
     def pump(self) -> None:

@@ -35,6 +35,7 @@ class DirectoryVenue(Venue):
     credentials: Path | None = None
 
     def __init__(self, root: Path) -> None:
+        root.mkdir(exist_ok=True)
         self.root, self.url = root, str(root)
 
     def open(self, patience: float = 10.0) -> Exchange:

@@ -47,6 +47,7 @@ def test_a_wrong_address_is_told(place: str) -> None:
 
 @pytest.mark.parametrize("form", [str, Path, lambda path: f"file://{path}", lambda p: p.as_uri()])
 def test_a_directory_has_many_names(form, tmp_path: Path) -> None:
+    (tmp_path / "a place").mkdir()
     exchange = open_exchange(form(tmp_path / "a place"))
     assert isinstance(exchange, DirectoryExchange)
     exchange.put("a", b"1")

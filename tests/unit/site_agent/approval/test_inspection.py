@@ -172,7 +172,7 @@ def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None
     assert "2 persons qualify with all views (who, networks)." in text
     assert "volumes" not in text
     assert "1 left out: no-view" in text
-    assert f"{second.removeprefix('sub-')}: {table}: no usable value in column age." in text
+    assert f"{second.removeprefix('sub-')}: {table}: column age is empty." in text
     table.unlink()
     with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
         look(place)
@@ -242,8 +242,19 @@ def agree(
 ):
     files = place.files
     return say_yes(
-        place.site("east"), files.study, files.roster, runs=runs, until=until, epsilon=epsilon
+        *(place.site("east"), files.study, files.roster),
+        **{"runs": runs, "until": until, "epsilon": epsilon, "today": date(2026, 11, 21)},
     )
+
+
+def test_a_yes_until_a_day_that_has_passed_is_no_yes(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    for record in (place.site("east") / "approved").glob("*.json"):
+        record.unlink()
+    with pytest.raises(StudyError, match="--until 2026-11-20 has passed"):
+        agree(place, until=date(2026, 11, 20))
+    assert not list((place.site("east") / "approved").glob("*.json"))
+    agree(place, until=date(2026, 11, 21))
 
 
 def _consent(place: DemoFolders) -> Consent | None:

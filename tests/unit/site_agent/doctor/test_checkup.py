@@ -111,6 +111,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
     "open keys": (lambda f: (f / "keys").chmod(0o644), "keys", "fail", "read by others"),
     "no policy": (lambda f: (f / POLICY).unlink(), "policy", "warn", "the defaults hold"),
     "wrong policy": (lambda f: (f / POLICY).write_text("x: 1"), "policy", "fail", "field 'x'"),
+    "no subjects": (
+        *(lambda f: ((f / "bids").rename(f / "x"), (f / "bids").mkdir()), "data set", "fail"),
+        "holds no sub-",
+    ),
     "no data": (lambda f: (f / "bids").rename(f / "x"), "data set", "fail", "can be read"),
     "no mail": (lambda f: _swap(f / "mail"), "exchange", "fail", "exchange"),
     "no ledger": (

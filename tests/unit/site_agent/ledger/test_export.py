@@ -25,7 +25,7 @@ CHARGE = Charge(
 )
 FIELDS = [
     *("dataset", "study", "run", "round", "stage", "statistic", "unit", "mu"),
-    *("site", "centre", "query", "outsider", "event", "at", "previous"),
+    *("site", "centre", "query", "outsider", "persons", "event", "at", "previous"),
 ]
 
 
@@ -65,7 +65,8 @@ def test_a_stranger_can_check_it_by_its_own_words(exported: bytes) -> None:
     assert ", ".join(FIELDS) in content["how"]
     previous = "0" * 64
     for line in content["lines"]:
-        text = json.dumps([line[field] for field in FIELDS])
+        fields = [field for field in FIELDS if field != "persons" or line["persons"]]
+        text = json.dumps([line[field] for field in fields])
         assert line["previous"] == previous
         previous = hashlib.sha256(text.encode("ascii")).hexdigest()
         assert line["digest"] == previous
@@ -73,7 +74,7 @@ def test_a_stranger_can_check_it_by_its_own_words(exported: bytes) -> None:
     said = json.dumps([content["site"], content["at"], len(content["lines"]), previous])
     key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(content["key"]))
     signature = bytes.fromhex(content["signature"])
-    key.verify(signature, f"consortium ledger export 2\n{said}".encode("ascii"))
+    key.verify(signature, f"consortium ledger export 3\n{said}".encode("ascii"))
 
 
 @given(st.data())
@@ -94,7 +95,7 @@ CHANGES = {
     "two lines swapped": lambda c: c["lines"].reverse(),
     "another head": lambda c: c["head"].update(seq=7),
     "another format": lambda c: c.update(format="x"),
-    "a later version": lambda c: c.update(version=3),
+    "a later version": lambda c: c.update(version=4),
     "another site": lambda c: c.update(site="west"),
     "another time": lambda c: c.update(at="midnight"),
     "another's key": lambda c: c.update(key=public(2).hex()),

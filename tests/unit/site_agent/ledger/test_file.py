@@ -74,7 +74,7 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
     with pytest.raises(
-        LedgerError, match=r"has layout 0, which this version can't read \(it reads 3"
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 5"
     ):
         Ledger(path)
 
@@ -207,3 +207,31 @@ def test_a_round_costs_the_same_however_long_the_ledger(
         ledger.reserve(charge, up_to(9.0), "now")
         ledger.spend(charge, "now")
     assert read == list(range(1, 61))
+
+
+def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    ledger.reserve(CHARGE, up_to(9), "then")
+    ledger.spend(CHARGE, "then")
+    before = ledger.entries()
+    ledger.close()
+    with sqlite3.connect(path) as connection:  # as version 3 laid it out
+        (table,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name='entries'"
+        ).fetchone()
+        connection.execute("ALTER TABLE entries RENAME TO newer")
+        persons = ", persons TEXT NOT NULL DEFAULT ''"
+        connection.execute(table.replace(", 'void'", "").replace(persons, ""))
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(entries)")]
+        lines = f"INSERT INTO entries SELECT {', '.join(columns)} FROM newer"
+        connection.execute(lines)
+        for later in ("persons", "groups", "key"):
+            connection.execute(f"DROP TABLE {later}")
+        connection.execute("DROP TABLE newer")
+        connection.execute("PRAGMA user_version = 3")
+    after = Ledger(path)
+    assert after.entries() == before
+    after.reserve(replace(CHARGE, round=2), up_to(9), "now")
+    after.take_back(replace(CHARGE, round=2), "now")
+    assert after.total(CHARGE.dataset, CHARGE.unit) == CHARGE.mu

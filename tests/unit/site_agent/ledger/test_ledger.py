@@ -108,3 +108,50 @@ def test_head_and_digests_are_those_of_the_lines(tmp_path: Path) -> None:
     first, last = ledger.entries()
     assert (last.previous, ledger.head()) == (first.digest, last.head)
     assert [ledger.digest_at(seq) for seq in (1, 2, 3)] == [first.digest, last.digest, None]
+
+
+def test_what_is_taken_back_counts_nowhere_and_is_never_paid_again(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    first, second = replace(CHARGE, round=1), replace(CHARGE, round=2, mu=0.1)
+    ledger.reserve(second, up_to(9), "now")
+    ledger.reserve(first, up_to(9), "now")
+    ledger.take_back(first, "now")
+    ledger.take_back(first, "now")  # as after a crash
+    ledger.verify()
+    assert [line.event for line in ledger.entries()] == ["reserve", "reserve", "void"]
+    for book in (ledger, Ledger(ledger.path)):
+        assert book.total(CHARGE.dataset, CHARGE.unit) == second.mu  # to the last bit
+        assert book.outsider_total(CHARGE.dataset, CHARGE.unit) == second.outsider
+        with pytest.raises(LedgerError, match="is not paid for again"):
+            book.reserve(first, up_to(9), "now")
+        with pytest.raises(LedgerError, match="was taken back and can't be answered"):
+            book.spend(first, "now")
+
+
+def test_a_run_that_was_taken_back_whole_never_was(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.reserve(CHARGE, up_to(9), "now")
+    assert ledger.runs(CHARGE.study, [CHARGE.centre])
+    ledger.take_back(CHARGE, "now")
+    assert ledger.runs(CHARGE.study, [CHARGE.centre]) == set()
+
+
+def test_what_was_answered_is_not_taken_back(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(LedgerError, match="can't be taken back"):
+        ledger.take_back(CHARGE, "now")
+    ledger.reserve(CHARGE, up_to(9), "now")
+    ledger.spend_soon(CHARGE, "now")
+    with pytest.raises(LedgerError, match="can't be taken back"):
+        ledger.take_back(CHARGE, "now")
+    assert ledger.total(CHARGE.dataset, CHARGE.unit) == CHARGE.mu
+
+
+def test_a_refusal_undoes_no_mark_and_the_ledger_goes_on(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.reserve(CHARGE, up_to(9), "now")
+    ledger.spend_soon(CHARGE, "now")
+    with pytest.raises(BudgetError):
+        ledger.reserve(replace(CHARGE, round=2), up_to(CHARGE.mu), "now")
+    ledger.reserve(replace(CHARGE, round=3), up_to(9), "now")
+    assert [line.event for line in ledger.entries()] == ["reserve", "spend", "reserve"]

@@ -140,7 +140,7 @@ def test_nothing_need_be_mended_of_who_is_left_out_anyway(bids: Path, views) -> 
 
 def test_nobody_with_all_views_is_an_error(bids: Path) -> None:
     _participants(bids, ("07",))
-    with pytest.raises(DataError, match="Nobody in"):
+    with pytest.raises(DataError, match=r"Nobody in .* have 'who'"):
         _ = opened(bids).lengths
     assert len(opened(bids).survey.skipped) == 4
     with pytest.raises(DataError, match="not a folder"):
@@ -157,3 +157,15 @@ def test_an_algorithm_of_either_kind_sees_persons_as_columns(bids: Path) -> None
     mean = local(data, Query(release.stage, release.statistic), release.bound)
     clipped = data.table() / np.maximum(1, np.linalg.norm(data.table(), axis=0))
     np.testing.assert_allclose(mean, clipped.mean(axis=1), rtol=1e-6)
+
+
+def test_a_column_of_letters_is_named(bids: Path) -> None:
+    table = bids / "participants.tsv"
+    header, *rows = table.read_text().splitlines()
+    place = header.split("\t").index("age")
+    cells = [row.split("\t") for row in rows]
+    letters = [[*row[:place], "old", *row[place + 1 :]] for row in cells]
+    table.write_text("\n".join([header, *("\t".join(row) for row in letters)]) + "\n")
+    with pytest.raises(DataError, match=r"0 have .*column age has no number") as told:
+        _ = opened(bids).lengths
+    assert "old" not in str(told.value)

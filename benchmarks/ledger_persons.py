@@ -1,0 +1,73 @@
+"""How long a ledger of many persons and studies takes: python benchmarks/ledger_persons.py."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from site_agent.ledger.ledger import Charge, Ledger, Limits
+
+PERSONS, STUDIES = 50_000, 200
+LIMITS = Limits({"subject": 1e9})
+QUERY, SITE, CENTRE = "9e" * 32, "5a" * 32, "ce" * 32
+
+
+def charge(study: int, number: int, persons: str) -> Charge:
+    """One round of one study."""
+    name = f"study-{study:03d}"
+    return Charge(
+        *("bids", name, f"{name}-0001", number, "pca", "second_moment", "subject", 0.01),
+        *(SITE, CENTRE, QUERY, 0.01, persons),
+    )
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """How long it takes."""
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Fill a ledger, each study with nine tenths of all persons, and print a table."""
+    draw = random.Random(1)
+    everybody = [f"{number:05d}" for number in range(PERSONS)]
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        enrolled, charged = [], []
+        for study in range(STUDIES):
+            group = draw.sample(everybody, PERSONS * 9 // 10)
+            start = time.perf_counter()
+            persons = ledger.enroll(group)
+            enrolled.append(time.perf_counter() - start)
+            for number in (1, 2):
+                line = charge(study, number, persons)
+                charged.append(seconds(lambda line=line: ledger.reserve(line, LIMITS, "now")))  # type: ignore[misc]
+        ledger.settle()
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        table = Table("what", f"{PERSONS} persons, {STUDIES} studies", title="A ledger by person")
+        table.add_row("enroll a study's persons, last ten", f"{_mean(enrolled):.3f} s")
+        table.add_row("charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms")
+        total = seconds(lambda: ledger.total("bids", "subject", everybody))
+        table.add_row("the most charged person of all", f"{total:.3f} s")
+        limits = {"subject": 0.2}
+        over = seconds(lambda: ledger.over_limit(everybody, limits, "subject", 0.01))
+        table.add_row("who has no budget left", f"{over:.3f} s")
+        again = seconds(lambda: Ledger(ledger.path).total("bids", "subject", everybody))
+        table.add_row("open, check and add up anew", f"{again:.2f} s")
+        table.add_row("bytes on the disk", f"{size / 2**20:.1f} MiB")
+        Console().print(table)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values[-10:]) / 10
+
+
+if __name__ == "__main__":
+    main()

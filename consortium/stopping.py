@@ -1,0 +1,46 @@
+"""The end of a program by Ctrl-C or SIGTERM: at once, in one line.
+
+Every party may be killed at any moment and goes on where it stopped, so that nothing is left to
+be done at the end. Libraries that turn a signal into an exception would print where it struck.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR = "\x1b[?25h"
+_ours: list[str] = []  # name of the program that ends so, while it runs
+
+
+@contextmanager
+def ended_by_signals(program: str) -> Iterator[None]:
+    """Let both signals end the process while this lasts; to be used in the main thread."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    _ours.append(program)
+    take_signals()
+    try:
+        yield
+    finally:
+        _ours.pop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def take_signals() -> None:
+    """Take the signals back from a library that has set handlers of its own."""
+    if _ours:
+        for number in _SIGNALS:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    if sys.stderr.isatty():
+        os.write(2, _SHOW_CURSOR.encode() + b"\r\n")
+    os.write(2, f"{_ours[-1]}: stopped; the same command goes on where it was.\n".encode())
+    os._exit(128 + number)

@@ -1,0 +1,115 @@
+"""Approved studies' data loaded before any run is announced, and again when they changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from consortium.engine.clock import Clock
+from consortium.errors import ConsortiumError
+from site_agent.approval.record import Approval
+from site_agent.loading.progress import Data, Drive, Loading
+
+_LOOK_EVERY = 5.0  # s between two looks at what is approved
+_AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
+_TELL_EVERY = 10.0  # s between two lines of progress in the log
+
+
+class Ahead:
+    """One study after the other, beside whatever else the agent does.
+
+    Parameters
+    ----------
+    source : Path
+        The site's data set.
+    open_data : callable
+        Makes the data set of an approved study, unread.
+    drive : Drive
+    clock : Clock
+    log : callable
+        Receives a line for the site's own log.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        open_data: Callable[[Approval], Data],
+        drive: Drive,
+        clock: Clock,
+        log: Callable[[str], None],
+    ) -> None:
+        self._source, self._open, self._drive = source, open_data, drive
+        self._clock, self._log = clock, log
+        self._ready: dict[str, tuple[str, float]] = {}  # digests of study and files, and when
+        self._study = ""
+        self._loading: Loading | None = None
+        self._next, self._told = -_LOOK_EVERY, 0.0
+
+    def look(self, approved: Callable[[], Sequence[Approval]]) -> None:
+        """Begin with the next study that is approved and not ready; tell how far one has come.
+
+        Parameters
+        ----------
+        approved : callable
+            Returns the studies that may have a run now.
+        """
+        now = self._clock.now()
+        if self._loading is not None and not self._loading.over:
+            if now - self._told >= _TELL_EVERY:
+                self._told = now
+                self._log(f"{self._study}: {self._loading.words}")
+            return
+        if now < self._next:
+            return
+        self._next = now + _LOOK_EVERY
+        for approval in approved():
+            _, looked = self._ready.get(approval.study.digest, ("", -_AGAIN_EVERY))
+            if now - looked >= _AGAIN_EVERY:
+                self._begin(approval, now)
+                return
+
+    def _begin(self, approval: Approval, now: float) -> None:
+        try:
+            loading = Loading(self._open(approval))
+        except ConsortiumError as error:
+            self._ready[approval.study.digest] = "", now
+            self._log(f"{approval.study.study}: {error}")
+            return
+        self._study, self._loading, self._told = approval.study.study, loading, now
+        self._drive(self._steps(approval, loading, now))
+
+    def _steps(self, approval: Approval, loading: Loading, now: float) -> Iterator[object]:
+        """Load a study's data, unless no file of the data set changed since the last time."""
+        digest, name = approval.study.digest, approval.study.study
+        before = self._ready.get(digest)
+        stamp = files_digest(self._source)
+        self._ready[digest] = stamp, now
+        if before is not None and before[0] == stamp:
+            loading.over = True
+            return
+        yield from loading.steps()
+        try:
+            persons = len(loading.data.lengths)
+        except ConsortiumError as error:
+            self._log(f"{name}: {error}")
+        else:
+            self._log(f"{name}: ready for a run, with {persons} persons")
+
+
+def files_digest(folder: Path) -> str:
+    """Digest of the names, sizes and times of a folder's files, in hexadecimal."""
+    seen = hashlib.sha256()
+    for home, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(home, name)
+            try:
+                status = path.stat()
+            except OSError:  # gone meanwhile
+                continue
+            seen.update(
+                f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(errors="replace")
+            )
+    return seen.hexdigest()

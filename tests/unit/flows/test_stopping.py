@@ -1,0 +1,49 @@
+"""A centre inside a Prefect flow ends at once, too, in one line and without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.forgery import settle
+from tests.support.local_consortium import STUDY
+from tests.support.prefect_server import DATABASE, Server, copy_database
+
+WAITS = STUDY.replace("join: 4", "join: 400")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
+    by: signal.Signals, tmp_path: Path, server: Server
+) -> None:
+    files = settle(tmp_path / "place", text=WAITS).files
+    home = files.out.resolve() / ".prefect"
+    home.mkdir(parents=True)
+    copy_database(server.fresh, home / DATABASE)  # to make a new one takes long
+    words = ["run", files.study, "--roster", files.roster, "--exchange", files.exchange]
+    words += ["--keys", files.keys, "--out", files.out]
+    program = "from consortium.coordinator.cli import main; main()"
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *map(str, words)],
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    deadline = time.monotonic() + 200
+    while not (files.out / "waiting.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (files.out / "waiting.json").exists(), (tmp_path / "said").read_text()
+    process.send_signal(by)
+    assert process.wait(timeout=10) == 128 + by
+    text = (tmp_path / "said").read_text()
+    assert "consortium: stopped; the same command goes on where it was." in text
+    assert "Traceback" not in text

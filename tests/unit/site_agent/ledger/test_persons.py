@@ -1,0 +1,151 @@
+"""Losses are kept by person: whose data they are decides, not where they lie."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consortium.errors import BudgetError, LedgerError
+from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.persons import key_path
+from tests.support.charges import up_to
+
+SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
+CHARGE = Charge(
+    *("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
+    *(SITE, CENTRE, QUERY, 0.5),
+)
+EVERYBODY = ["01", "02", "03", "04"]
+
+
+def _charge(ledger: Ledger, people: list[str], number: int = 1, **changes: object) -> Charge:
+    return replace(CHARGE, round=number, persons=ledger.enroll(people), **changes)  # type: ignore[arg-type]
+
+
+def _reserve(ledger: Ledger, people: list[str], number: int, limit: float = 9, **more: object):
+    ledger.reserve(_charge(ledger, people, number, **more), up_to(limit), "now")
+
+
+@pytest.mark.parametrize("people", [EVERYBODY, ["02"], ["02", "77"]], ids=str)
+def test_a_copy_a_subset_and_another_name_start_no_new_account(
+    tmp_path: Path, people: list[str]
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, EVERYBODY, 1)
+    with pytest.raises(BudgetError, match="over the limit"):
+        _reserve(ledger, people, 2, limit=0.7, dataset="/elsewhere/copy", study="other")
+
+
+def test_new_patients_bring_a_fresh_account(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, EVERYBODY, 1)
+    _reserve(ledger, ["05", "06"], 2, limit=0.7)
+    assert ledger.total("data", "subject", ["05"]) == 0.6
+    assert ledger.total("data", "subject", ["09"]) == 0.0
+
+
+def test_limits_hold_for_who_was_charged_most(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, ["01", "02"], 1, mu=0.3)
+    _reserve(ledger, ["02", "03"], 2, mu=0.4)
+    assert ledger.total("data", "subject", ["02", "04"]) == pytest.approx(0.5, rel=1e-15)
+    assert ledger.total("data", "subject", ["01", "03"]) == pytest.approx(0.4, rel=1e-15)
+    assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.3) == ["02"]
+    assert ledger.over_limit(EVERYBODY, {"subject": 0.5}, "subject", 0.31) == ["02", "03"]
+
+
+def test_lines_of_before_count_for_everybody(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.reserve(CHARGE, up_to(9), "now")
+    assert ledger.total("elsewhere", "subject", ["99"]) == 0.6
+    with pytest.raises(BudgetError):
+        _reserve(ledger, ["99"], 2, limit=0.7)
+    assert ledger.over_limit(["99"], {"subject": 0.7}, "subject", 0.6) == ["99"]
+
+
+def test_what_a_study_costs_is_counted_by_person_too(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, ["01", "02"], 1)
+    limits = replace(up_to(9), study=0.7)
+    with pytest.raises(BudgetError, match="for 'small'"):
+        ledger.reserve(_charge(ledger, ["02", "03"], 2), limits, "now")
+    ledger.reserve(_charge(ledger, ["03"], 2), limits, "now")
+
+
+def test_a_copy_of_the_ledger_names_nobody(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, ["anna-1970"], 1)
+    ledger.settle()
+    ledger.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.glob("ledger.sqlite*"))
+    assert b"anna-1970" not in content
+    assert key_path(ledger.path).stat().st_mode & 0o777 == 0o600
+    other = Ledger(tmp_path / "other.sqlite")
+    assert other.enroll(["anna-1970"]) != Ledger(ledger.path).enroll(["anna-1970"])
+
+
+@pytest.mark.parametrize("damage", ["lost", "another", "short"])
+def test_without_its_key_nobody_is_new(tmp_path: Path, damage: str) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, EVERYBODY, 1)
+    path = key_path(ledger.path)
+    path.unlink()
+    if damage != "lost":
+        path.write_bytes(bytes(32 if damage == "another" else 5))
+    with pytest.raises(LedgerError, match=r"restore it from a backup"):
+        ledger.enroll(["05"])
+    with pytest.raises(LedgerError, match=r"restore it from a backup"):
+        Ledger(ledger.path).total("data", "subject", ["01"])
+
+
+def test_a_person_taken_out_of_a_group_shows(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, EVERYBODY, 1)
+    fewer = ledger.enroll(EVERYBODY[:1])
+    ledger.close()
+    with sqlite3.connect(ledger.path) as connection:
+        smaller = "(SELECT members FROM groups WHERE digest = ?)"
+        connection.execute(f"UPDATE groups SET members = {smaller}", (fewer,))
+    with pytest.raises(LedgerError, match="persons of a charge were altered"):
+        Ledger(ledger.path).total("data", "subject", ["01"])
+
+
+def test_what_is_taken_back_is_nobodys(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    _reserve(ledger, EVERYBODY, 1, mu=0.1)
+    _reserve(ledger, ["02"], 2)
+    ledger.take_back(_charge(ledger, ["02"], 2), "now")
+    assert ledger.total("data", "subject", EVERYBODY) == 0.1
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sets(st.integers(0, 6), min_size=1), st.floats(1e-6, 3)),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_every_total_is_the_exact_one(
+    tmp_path_factory: pytest.TempPathFactory, charges: list[tuple[set[int], float]]
+) -> None:
+    ledger = Ledger(tmp_path_factory.mktemp("exact") / "ledger.sqlite")
+    exact = dict.fromkeys(range(7), Fraction())
+    for number, (people, mu) in enumerate(charges, start=1):
+        _reserve(ledger, [str(p) for p in people], number, limit=math.inf, mu=mu)
+        for person in people:
+            exact[person] += Fraction(mu) ** 2
+    for book in (ledger, Ledger(ledger.path)):
+        for person, total in exact.items():
+            found = book.total("data", "subject", [str(person)])
+            assert found == math.sqrt(float(total))
+        assert book.total("data", "subject", [str(p) for p in range(7)]) == math.sqrt(
+            float(max(exact.values()))
+        )
