@@ -21,7 +21,7 @@ data: {resolution: 30, standardize: subject, minimum_volumes: 10, volumes: 24}
 privacy:
   {unit: subject, epsilon: 8, delta: 1.0e-5, scheme: SCHEME, colluding_sites: 1, dropouts: DROPOUTS}
 algorithm: ica
-analysis: {components: 2, rounds: 2}
+analysis: {components: 2, rounds: 2, pca_solver: moment}
 timing: {join: 4, answer: 4, late: 1}
 """
 

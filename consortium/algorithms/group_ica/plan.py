@@ -56,6 +56,11 @@ def plan_release(parameters: GroupIcaParameters, shape: Shape) -> PlannedRelease
             "field 'privacy.unit': group_ica takes each person's directions as a whole; set unit: "
             "subject."
         )
+    if 1 < shape.mean_length <= parameters.kept:  # sizes are not known yet where it is 1
+        raise StudyError(
+            f"field 'analysis.directions': {parameters.kept} directions can't be told from persons "
+            f"with {shape.mean_length:.0f} volumes; ask for fewer, or for longer series."
+        )
     arguments = arguments_of(parameters, shape)
     size = basis_size(parameters, shape)
     if parameters.kept >= size:

@@ -159,7 +159,7 @@ def test_standard_errors_are_the_spread_over_repeated_runs(brains):
 
 def test_the_plan_grows_finer_with_persons_and_epsilon(brains):
     def cutoff(epsilon, persons):
-        shape = replace(shape_of(brains), subjects=(persons,) * 4)
+        shape = replace(shape_of(brains), subjects=(persons,) * 4, samples=(40 * persons,) * 4)
         plan = make_plan(study(epsilon), shape)
         assert plan.rounds == 1
         assert plan.epsilon <= epsilon * (1 + 1e-9)
@@ -232,7 +232,8 @@ def test_only_persons_are_its_unit():
     [
         ({"basis": "atlas"}, "needs data.atlas"),
         ({"cutoff": 5.0}, "too short"),
-        ({"directions": 100, "cutoff": 60.0}, "ask for fewer"),
+        ({"directions": 39, "cutoff": 60.0}, "in a basis of 15 maps"),
+        ({"directions": 40}, "persons with 40 volumes"),
     ],
 )
 def test_a_basis_that_can_t_be_had_is_refused(brains, analysis, words):

@@ -110,12 +110,12 @@ def sums_of(effects, squares, /, **noise):
 
 def test_every_source_of_error_is_in_the_standard_error():
     quiet = estimate_effects(sums_of([5.0] * 4, [25.0] * 4, effects=3.0, spread=1e-9), EXPECTED)
-    assert quiet.effects == pytest.approx(0.2)
+    assert quiet.each.effects == pytest.approx(0.2)
     # Chance 25, noise 9 g, and what the adjustment lets through: β² 4 + τ² 9 with τ² = 1.25 - 1.
-    assert quiet.errors * 25 == pytest.approx(np.sqrt(25 + 9 * 0.9 + 0.15 * 4 + 0.25 * 9))
-    assert quiet.widths == pytest.approx(quiet.errors)
+    assert quiet.each.errors * 25 == pytest.approx(np.sqrt(25 + 9 * 0.9 + 0.15 * 4 + 0.25 * 9))
+    assert quiet.each.widths == pytest.approx(quiet.each.errors)
     doubtful = estimate_effects(sums_of([5.0] * 4, [25.0] * 4, divisor=5.0), EXPECTED)
-    assert (doubtful.widths > doubtful.errors).all()
+    assert (doubtful.each.widths > doubtful.each.errors).all()
 
 
 def test_squares_are_drawn_to_their_mean_as_far_as_they_are_noise():
