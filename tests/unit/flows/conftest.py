@@ -9,7 +9,7 @@ import pytest
 from tests.support.prefect_server import Server, prefect_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # its loops take a tenth of a core, as long as it is there
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A real server on the loopback, with a home and database of its own."""
     with prefect_server(tmp_path_factory.mktemp("prefect")) as started:
