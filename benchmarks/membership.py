@@ -140,7 +140,7 @@ def draw_figure(made: dict[str, Array]) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(6.0, 4.2))
+    figure, axis = plt.subplots(figsize=(7.6, 4.0))
     colours = {"exact": "C3", "ε = 1": "C0", "ε = 4": "C1", "ε = 8": "C2"}
     for name, found in made.items():
         colour = next((c for word, c in colours.items() if word in name), "k")
@@ -149,7 +149,7 @@ def draw_figure(made: dict[str, Array]) -> None:
     axis.lines[0].set(color="0.6")
     axis.set(xscale="log", xlabel="others taken for members", ylabel="members found")
     axis.grid(visible=True, alpha=0.3)
-    axis.legend(fontsize=6.5)
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     figure.savefig(IMAGES / "membership.png", dpi=110)
     plt.close(figure)
