@@ -20,6 +20,7 @@ from site_agent.data.encoding import encode
 _MOST_BYTES = 4_000_000
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _NAME = "StructName"
+_LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
 Vector = NDArray[np.float64]
 
@@ -46,7 +47,8 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     Raises
     ------
     DataError
-        If there is no folder of any person, or the path leads out of the data set.
+        If there is no folder of any person, or the path leads out of the data set or to another
+        person's files.
     """
     vectors: dict[str, Vector] = {}
     lacking: dict[str, str] = {}
@@ -62,7 +64,16 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
 
 
 def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
-    """Every person's label and file; the pattern comes from the coordinator."""
+    """Every person's label and file; the pattern comes from the coordinator.
+
+    A label that more letters follow is another person's, who would not be charged.
+    """
+    home = next(part for part in pattern.split("/") if ANYONE in part)
+    if home != ANYONE or _LONGER.search(pattern):
+        raise DataError(
+            f"The study's files {pattern} may be another person's than their folder's; let the "
+            f"first '{ANYONE}' be a folder's whole name, and no letter or digit follow any."
+        )
     before = pattern.partition(ANYONE)[0]
     try:
         parent = beside(folder, before or ".")

@@ -242,6 +242,11 @@ class Ledger:
                 )
             return known is None
 
+    def holds(self, charge: Charge) -> bool:
+        """Whether a round is charged: reserved, and not made void since."""
+        with self._using() as file:
+            return file.find(charge, "reserve") is not None and file.find(charge, "void") is None
+
     def spend(self, charge: Charge, at: str) -> None:
         """Mark a reserved round as answered; once, however often it is called.
 

@@ -76,10 +76,12 @@ def key_path(ledger: Path) -> Path:
 
 
 def mark_of(key: bytes, label: str) -> bytes:
-    """Keyed hash of a person's label without ``sub-`` (BLAKE2b, RFC 7693)."""
-    return hashlib.blake2b(
-        label.encode(), digest_size=MARK, key=key, person=b"cape person"
-    ).digest()
+    """Keyed hash of a person's label without ``sub-`` (BLAKE2b, RFC 7693).
+
+    A folder's name need not be UTF-8: its bytes are taken as they are.
+    """
+    name = label.encode(errors="surrogateescape")  # whatever the locale: one mark a person
+    return hashlib.blake2b(name, digest_size=MARK, key=key, person=b"cape person").digest()
 
 
 def check_of(key: bytes) -> bytes:

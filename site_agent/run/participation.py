@@ -7,7 +7,7 @@ foresees, and within its own ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from consortium.engine.ending import Ended, read_end
 from consortium.engine.run_context import RunContext
@@ -132,18 +132,28 @@ class Participation:
 
     @property
     def cost(self) -> str:
-        """What of this site's answers was sent, and so stays charged, in words."""
-        sent = () if self.rounds is None else self.rounds.sent
-        if not sent:
+        """What of this site's answers was sent, and what else stays charged, in words."""
+        if self.rounds is None or not (self.rounds.sent or self.rounds.unsent):
             return "no answer was sent, and nothing is charged"
-        first, last = sent[0], sent[-1]
-        which = f"round {first}" if first == last else f"{len(sent)} rounds, {first} to {last},"
-        return f"the answer to {which} was sent and stays charged"
+        told = []
+        if self.rounds.sent:
+            told.append(f"the answer to {_which(self.rounds.sent)} was sent and stays charged")
+        if self.rounds.unsent:
+            told.append(
+                f"no answer to {_which(self.rounds.unsent)} was sent, which stays charged, since "
+                "this site was stopped between charge and answer"
+            )
+        return "; ".join(told)
 
     @property
     def timing(self) -> TimingSection:
         """The study's deadlines."""
         return self._context.study.timing
+
+
+def _which(rounds: Sequence[int]) -> str:
+    first, last = rounds[0], rounds[-1]
+    return f"round {first}" if first == last else f"{len(rounds)} rounds, {first} to {last},"
 
 
 def public_reason(error: Exception) -> str:

@@ -116,6 +116,7 @@ class Rounds:
         self._hearsay = Hearsay(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
+        self.unsent: tuple[int, ...] = ()  # charged all the same
         self._stages: list[str] = []  # of the queries read so far
         self._persons = site.ledger.enroll(data.people)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
@@ -170,11 +171,21 @@ class Rounds:
             self._send(asked, answer)
             self._site.log(f"answered round {number} ({query.statistic})")
         else:
-            self._outbox.keep(f"{number}/query", asked.message)
-            self._site.log(
-                f"round {number} was closed without this site, which sent nothing and is charged "
-                "nothing for it; it goes on"
-            )
+            self._pass_over(asked)
+
+    def _pass_over(self, asked: Asked) -> None:
+        """Go on without an answer; what was charged before a stop stays charged."""
+        number, charged = asked.number, self._site.ledger.holds(self._charge(asked))
+        self._outbox.keep(f"{number}/query", asked.message)
+        if charged:
+            self.unsent = (*self.unsent, number)
+        cost = (
+            "was charged for it before it was stopped" if charged else "is charged nothing for it"
+        )
+        self._site.log(
+            f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
+            "on"
+        )
 
     def _is_over(self, asked: Asked) -> bool:
         """Whether an answer would come too late: the round is closed, or the run has ended.

@@ -33,7 +33,7 @@ PAIRS = [
     (name, unit)
     for name in STATISTICS
     for unit in ("subject", "timepoint")
-    if unit == "subject" or name not in OF_VECTORS | {"projectors"}
+    if unit == "subject" or name not in OF_VECTORS | {"projectors", "variances"}
 ]
 TOLERANCE = 1e-9  # floating point, in float64
 ATTACKS = {attack.name: attack for attack in all_attacks()}
@@ -115,6 +115,7 @@ TOPIC = {"starts": np.zeros(3), "size": 3}
 REACHING = {  # two units as far apart as the clip allows, the arguments, and a bound
     "mean_volume": ((3, 4), (-3, -4), {}, 1.0),
     "second_moment": ((9, 0), (0, 9), {}, 1.0),
+    "variances": ((3, 0), (0, 3), {"basis": np.eye(2)}, 1.0),
     "maps": ((0.1, 1), (0.1, -1), FLAT, 0.01),
     "power": ((0.1, 1), (0.1, -1), {"basis": np.array([[1.0], [0.0]])}, 0.01),
     "rotation": ((3, 1), (1, 3), TURN, 0.1),

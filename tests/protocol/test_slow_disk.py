@@ -178,6 +178,32 @@ def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     assert not path_of(local.place, Names("small-0002").present("north")).exists()
 
 
+def test_a_charge_before_a_stop_is_told_though_no_answer_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = LocalConsortium(settle(tmp_path / "place"))
+    centre, real = local.centre(), Rounds._pay
+
+    def stopped(self: Rounds, *args: object, **kwargs: object) -> bool:
+        done = real(self, *args, **kwargs)  # type: ignore[arg-type]
+        if self._site.name == "west":
+            centre.abort(SiteError("west: no sound answer to round 1 within 4 s."))
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Rounds, "_pay", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        conduct(centre)
+    monkeypatch.undo()
+    local.agents.clear()
+    for _ in range(12):
+        local.agent("west").round_trip()
+    assert [line.event for line in ledger(local.place, "west")] == ["reserve"]
+    assert "no answer to round 1 was sent, which stays charged" in local.said("west")
+    assert "charged nothing" not in local.said("west")
+    assert "nothing is charged" not in local.said("west")
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_sequence_of_slow_machines_charges_for_what_was_not_sent(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

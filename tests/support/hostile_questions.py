@@ -147,6 +147,7 @@ _ARGUMENTS = {
     "topic_cube": topics,
     "topic_second": topics,
     "topic_third": topics,
+    "variances": unmixing,
     "view_moment": geometry,
     "view_product": geometry,
 }

@@ -61,6 +61,28 @@ def test_a_study_does_not_lead_out_of_the_data_set(tmp_path, file):
         read_table(tmp_path / "site", view(file))
 
 
+@pytest.mark.parametrize(
+    "file",
+    [
+        "sub-*1/sub-*/lh.stats",
+        "asub-*/sub-*/lh.stats",
+        "sub-*/sub-*1/lh.stats",
+        "sub-*/sub-*1.stats",
+    ],
+)
+def test_nobody_brings_another_persons_numbers(tmp_path, file):
+    for person in (
+        "sub-01",
+        "sub-011",
+    ):  # the second would come as the first's, at the first's cost
+        path = tmp_path / file.replace("sub-*", person)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(APARC.format(thick=2.5, mean=2.8), encoding="utf-8")
+        (tmp_path / person).mkdir(exist_ok=True)
+    with pytest.raises(DataError, match="may be another person's"):
+        read_table(tmp_path, view(file))
+
+
 def test_a_link_out_of_the_data_set_is_not_followed(tmp_path):
     put(tmp_path / "other", "sub-01", APARC.format(thick=2.5, mean=2.8))
     (tmp_path / "site").mkdir()

@@ -125,6 +125,14 @@ def test_what_is_taken_back_is_nobodys(tmp_path: Path) -> None:
     assert ledger.total("data", "subject", EVERYBODY) == 0.1
 
 
+def test_a_folder_whose_name_is_no_text_is_a_person_like_any_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    label = b"\xff7".decode(errors="surrogateescape")  # as Path.glob gives it
+    assert ledger.over_limit([label], {"subject": 0.7}, "subject", 0.6) == []
+    _reserve(ledger, [label, "02"], 1)
+    assert ledger.over_limit([label, "7"], {"subject": 0.7}, "subject", 0.6) == [label]
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
