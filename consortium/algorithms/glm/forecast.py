@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Table
+from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.choice import WITHIN
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
@@ -31,7 +32,7 @@ class Forecast:
     sampling, privacy, leak : float
         Parts of its square: chance, noise, and noise in the adjustment.
     alone : float
-        Standard error of the site that knows most, on its own.
+        Standard error of the site that knows most, on its own; infinite if there is no other.
     detectable : float
         Effect that is found with power .8, in standard deviations within groups and sites.
     effective : float
@@ -60,7 +61,7 @@ def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
         sampling,
         privacy,
         leak,
-        math.sqrt(WITHIN / most),
+        math.sqrt(WITHIN / most) if len(groups.persons) > 1 else math.inf,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
     )
@@ -159,7 +160,7 @@ def foretell(plan: GlmPlan) -> Table:
             each.error,
             math.sqrt(each.sampling),
             each.detectable,
-            each.alone,
+            each.alone if math.isfinite(each.alone) else Finding(),
             _verdict(plan, each),
         )
         for name, each in found.items()
