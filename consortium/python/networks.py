@@ -101,7 +101,8 @@ class PrivateGroupICA(_Components):
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, in standard deviations over the brain.
     expected_ : tuple of float
-        Expected correlation of each map with the truth; NaN where none can be told.
+        Expected correlation of each map with the one that there would be without noise, at the
+        same resolution; NaN where none can be told.
     found_ : tuple of bool
         Whether each map stands out of the noise.
     privacy_ : Privacy
@@ -155,7 +156,10 @@ class PrivateGroupICA(_Components):
 
     @property
     def expected_(self) -> tuple[float, ...]:
-        """Expected correlation of each map with the truth; NaN where none can be told."""
+        """Expected correlation of each map with the one that there would be without noise.
+
+        At the same resolution; NaN where none can be told.
+        """
         check_is_fitted(self, "result_")
         return self.result_.expected_
 

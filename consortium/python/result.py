@@ -129,7 +129,9 @@ class StudyResult:
 
     @property
     def expected_(self) -> tuple[float, ...]:
-        """Expected correlation of each component with the truth; NaN where none can be told.
+        """Expected correlation of each component with what there would be without noise.
+
+        At the maps' own resolution; NaN where none can be told.
 
         Empty if the analysis doesn't tell it, or found nothing.
         """
