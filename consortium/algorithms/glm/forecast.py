@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from consortium.algorithms.base import Table
+from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.choice import WITHIN
 from consortium.algorithms.glm.plan import GlmPlan
@@ -19,6 +20,8 @@ false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
 _CLOSE = 0.75
+_CRITICAL = DETECTABLE - float(ndtri(0.8))
+_OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,23 @@ def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
     )
+
+
+def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
+    """The forecast in numbers; the range is how far forecasts were from what was then stated."""
+    found, asked = forecast(plan), plan.parameters.detect
+    told = [
+        Expectation("standard error", found.error, rises=False),
+        Expectation("least detectable effect", found.detectable, rises=False),
+    ]
+    ranged = [
+        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
+    ]
+    best, middle, worst = (
+        float(ndtr(asked * RESIDUAL / (off * found.error) - _CRITICAL))
+        for off in (1 - _OFF, 1, 1 + _OFF)
+    )
+    return *ranged, Expectation(f"power to find an effect of {asked:g}", middle, worst, best)
 
 
 def problem(plan: GlmPlan, found: Forecast) -> str:

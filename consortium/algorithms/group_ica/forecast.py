@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.errors import StudyError
@@ -64,6 +64,17 @@ def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
     return Forecast(
         size, cutoff, SymmetricNoise(size, deviation).edge, count / size, resolved(cutoff), cosines
     )
+
+
+def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """The forecast in numbers; the range is that of the directions that are seen."""
+    found = foretell(parameters, shape)
+    seen = found.cosines[found.cosines > 0]
+    agreed = Expectation("expected correlation", 0.0)
+    if len(seen):
+        agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
+    count = int(np.count_nonzero(found.cosines >= parameters.least))
+    return agreed, Expectation("components found", count)
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
