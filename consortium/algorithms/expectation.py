@@ -19,6 +19,8 @@ class Expectation:
         Where it is expected to lie; NaN where that can't be told.
     rises : bool
         Whether more is better.
+    ranged : str
+        What the range is, in a clause; empty without one.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Expectation:
     low: float = math.nan
     high: float = math.nan
     rises: bool = True
+    ranged: str = ""
 
     @property
     def bounded(self) -> bool:

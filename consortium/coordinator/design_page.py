@@ -180,7 +180,10 @@ def _shown(found: Design) -> dict[str, Any]:
 
 
 def _range(each: Expectation) -> str:
-    return f"{number(each.low)} to {number(each.high)}" if each.bounded else ""
+    if not each.bounded:
+        return ""
+    span = f"{number(each.low)} to {number(each.high)}"
+    return f"{span} ({each.ranged})" if each.ranged else span
 
 
 def _study(found: Design) -> dict[str, Any]:
@@ -210,6 +213,7 @@ def _expected(expected: Expected) -> list[dict[str, Any]]:
             "value": each.value,
             "low": each.low if each.bounded else None,
             "high": each.high if each.bounded else None,
+            "range_is": each.ranged if each.bounded else "",
             "more_is_better": each.rises,
         }
         for each in expected

@@ -77,8 +77,14 @@ class PrivateGLM(PrivateEstimator):
     >>> affine = np.diag([40.0, 40.0, 40.0, 1.0])
     >>> mask = nib.Nifti1Image(np.ones((2, 2, 1), dtype=np.float32), affine)
     >>> model = PrivateGLM(
-    ...     "diagnosis", "diagnosis", {"diagnosis": ["control", "patient"]}, (400, 400),
-    ...     deviation=1.0, epsilon=4.0, delta=1e-6, mask=mask,
+    ...     "diagnosis",
+    ...     "diagnosis",
+    ...     {"diagnosis": ["control", "patient"]},
+    ...     groups=(400, 400),
+    ...     deviation=1.0,
+    ...     epsilon=4.0,
+    ...     delta=1e-6,
+    ...     mask=mask,
     ... )
     >>> told = model.foretell()
     >>> told["study"][0], 0.05 < told["error"][0] < 0.1, told["worth it"][0]
@@ -88,10 +94,8 @@ class PrivateGLM(PrivateEstimator):
 
     >>> rng = np.random.default_rng(0)
     >>> diagnosis = ["control", "patient"] * 400
-    >>> imgs = [
-    ...     nib.Nifti1Image(rng.normal(who == "patient", 1.0, (2, 2, 1)), affine)
-    ...     for who in diagnosis
-    ... ]
+    >>> values = [rng.normal(who == "patient", 1.0, (2, 2, 1)) for who in diagnosis]
+    >>> imgs = [nib.Nifti1Image(each, affine) for each in values]
     >>> _ = model.fit(imgs, {"diagnosis": diagnosis})
     >>> effect = model.contrast("effect").get_fdata()
     >>> bool(np.abs(effect.mean() - 1.0) < 0.4)

@@ -21,6 +21,7 @@ RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
 _CLOSE = 0.75
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
+_RANGED = "how far forecasts were off where it was measured"
 _OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
@@ -74,8 +75,8 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
     found, asked = forecast(plan), plan.parameters.detect
     told = [
-        Expectation("standard error", found.error, rises=False),
-        Expectation("least detectable effect", found.detectable, rises=False),
+        Expectation("standard error", found.error, rises=False, ranged=_RANGED),
+        Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
     ]
     ranged = [
         replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
@@ -84,7 +85,8 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
         float(ndtr(asked * RESIDUAL / (off * found.error) - _CRITICAL))
         for off in (1 - _OFF, 1, 1 + _OFF)
     )
-    return *ranged, Expectation(f"power to find an effect of {asked:g}", middle, worst, best)
+    name = f"power to find an effect of {asked:g}"
+    return *ranged, Expectation(name, middle, worst, best, ranged=_RANGED)
 
 
 def problem(plan: GlmPlan, found: Forecast) -> str:

@@ -17,6 +17,7 @@ from consortium.kernels.replay import SymmetricNoise
 
 LEAST_SEEN = 2
 _MOST_FACTOR = 1000.0
+_RANGED = "from the weakest to the strongest direction that is seen"
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,12 @@ def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, .
     """The forecast in numbers; the range is that of the directions that are seen."""
     found = foretell(parameters, shape)
     seen = found.cosines[found.cosines > 0]
-    agreed = Expectation("expected correlation", 0.0)
+    agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
     count = int(np.count_nonzero(found.cosines >= parameters.least))
-    return agreed, Expectation("components found", count)
+    kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
+    return agreed, Expectation("components found", count), kept
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
