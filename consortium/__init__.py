@@ -1,3 +1,54 @@
-"""Brain networks found together by hospitals that do not show each other their patients."""
+"""Brain networks found together by hospitals that do not show each other their patients.
+
+In Python, what people use is here, as ``import consortium as cc``; each name is imported when it
+is first asked for, so that the programs start at once.
+
+Examples
+--------
+>>> import consortium as cc
+>>> model = cc.PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
+>>> model.get_params()["epsilon"]
+8.0
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "Privacy": "privacy",
+    "PrivateGLM": "regression",
+    "PrivateGroupICA": "networks",
+    "PrivatePCA": "networks",
+    "StudyResult": "result",
+    "load_study": "simulated",
+    "open_result": "result",
+    "simulate": "simulated",
+}
+"""Modules of `consortium.python` by what they give; ``__init__.pyi`` says the same to checkers."""
+
+__all__ = [
+    "Privacy",
+    "PrivateGLM",
+    "PrivateGroupICA",
+    "PrivatePCA",
+    "StudyResult",
+    "__version__",
+    "load_study",
+    "open_result",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is first asked for (PEP 562)."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'consortium' has no attribute '{name}'")
+    return getattr(import_module(f"consortium.python.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Names that may be asked for."""
+    return sorted({*globals(), *__all__})

@@ -16,6 +16,7 @@ from generators.commands import commands
 from generators.errors import error_page
 from generators.messages import message_page
 from generators.privacy_report import privacy_report
+from generators.python import python_page
 from generators.study_fields import study_fields
 
 from consortium.study.reader import study_schema
@@ -50,6 +51,7 @@ def render(folder: Path) -> dict[Path, str]:
         reference / "errors.md": error_page(),
         reference / "messages.md": message_page(),
         reference / "privacy-report.md": privacy_report(),
+        reference / "python.md": python_page(),
     }
     beside = [folder.parent / name for name in ("README.md", "configs/README.md")]
     for page in (*sorted(folder.rglob("*.md")), *filter(Path.exists, beside)):

@@ -55,6 +55,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
+from consortium.algorithms.expectation import Expectation
 from consortium.algorithms.query import (
     MOST_ENTRIES,
     MOST_ENTRIES_A_ROUND,
@@ -88,6 +89,8 @@ __all__ = [
     "Captions",
     "Case",
     "Compares",
+    "Expectation",
+    "Expects",
     "Extent",
     "Fixed",
     "Foretells",
@@ -215,6 +218,14 @@ class Foretells(Protocol):
 
     def foretell(self, parameters: Any, shape: Shape) -> Table:
         """What to expect of the study, and of the nearest others."""
+
+
+@runtime_checkable
+class Expects(Protocol):
+    """An algorithm whose forecast is numbers, for any study near a given one."""
+
+    def expect(self, parameters: Any, shape: Shape) -> tuple[Expectation, ...]:
+        """What the study is expected to reach; the most important number first."""
 
 
 @runtime_checkable

@@ -165,6 +165,35 @@ def plan(
         show_plan(made, out.console)
 
 
+@app.command(name="design", rich_help_panel=STUDIES)
+def design_command(
+    studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
+    subjects: Annotated[
+        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
+    ],
+    folder: OutFolder,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
+    years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
+) -> None:
+    """Write what a study would reach, and studies near it, and do to every hospital's ledger."""
+    from consortium.coordinator.design import Assumed
+    from consortium.coordinator.design_page import design_studies
+    from consortium.space.study_space import study_space
+    from consortium.study.reader import load_study
+
+    assumed = []
+    for path in studies:
+        study = load_study(path)
+        sizes = _sizes(subjects, len(study.sites))
+        assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
+    page, designs = design_studies(folder, assumed, runs, years)
+    for each in designs:
+        for sentence in each.sentences:
+            out.print(f"{each.assumed.study.study}: {sentence}")
+    out.print(f"The page is {page}, and its numbers are in {page.with_suffix('.json').name}.")
+
+
 @app.command(rich_help_panel=STUDIES)
 def run(
     study: StudyFile,

@@ -36,7 +36,7 @@ class Simulation:
     """
 
     def __init__(self, study: Study, data: Sequence[SiteData], seed: int) -> None:
-        self.plan: Plan = make_plan(study, _shape(study, data))
+        self.plan: Plan = make_plan(study, shape_of(study, data))
         self.session = Session(self.plan)
         self._data = data
         self._seed = seed
@@ -121,7 +121,8 @@ class Simulation:
         return hashlib.sha256(f"simulation {self._seed} {purpose}".encode()).digest()
 
 
-def _shape(study: Study, data: Sequence[SiteData]) -> Shape:
+def shape_of(study: Study, data: Sequence[SiteData]) -> Shape:
+    """Put the public sizes of all sites' data together."""
     return data[0].extent.shape(
         [len(site.lengths) for site in data],
         [sum(site.lengths) for site in data],

@@ -20,6 +20,7 @@ MODULES = {
     "jinja2": "jinja2",
     "pillow": "PIL",
     "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
 }
 """Import names that are not the distribution's own."""
 PINS = {"fastapi", "sqlalchemy"}

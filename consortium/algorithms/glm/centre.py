@@ -17,6 +17,7 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -29,7 +30,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.glm.choice import Groups
 from consortium.algorithms.glm.compare import compare_groups, compare_values
-from consortium.algorithms.glm.forecast import check_worth, forecast, foretell, problem
+from consortium.algorithms.glm.forecast import check_worth, expect, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.result import More, effects_result, stopped_result
@@ -109,6 +110,10 @@ class Glm:
     def foretell(self, parameters: GlmParameters, shape: Shape) -> Table:
         """Expected errors of the study, of half and twice the ε, and of fewer outcomes."""
         return foretell(GlmPlan(parameters, shape))
+
+    def expect(self, parameters: GlmParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Standard error, least detectable effect, and power for the effect that is asked for."""
+        return expect(GlmPlan(parameters, shape))
 
     def compare(
         self, parameters: GlmParameters, shape: Shape, site: int, data: SiteData

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from consortium.algorithms.base import Table
+from consortium.algorithms.base import Expectation, Table
+from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.choice import WITHIN
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
@@ -18,6 +20,9 @@ false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
 _CLOSE = 0.75
+_CRITICAL = DETECTABLE - float(ndtri(0.8))
+_RANGED = "how far forecasts were off where it was measured"
+_OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Forecast:
     sampling, privacy, leak : float
         Parts of its square: chance, noise, and noise in the adjustment.
     alone : float
-        Standard error of the site that knows most, on its own.
+        Standard error of the site that knows most, on its own; infinite if there is no other.
     detectable : float
         Effect that is found with power .8, in standard deviations within groups and sites.
     effective : float
@@ -60,10 +65,28 @@ def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
         sampling,
         privacy,
         leak,
-        math.sqrt(WITHIN / most),
+        math.sqrt(WITHIN / most) if len(groups.persons) > 1 else math.inf,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
     )
+
+
+def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
+    """The forecast in numbers; the range is how far forecasts were from what was then stated."""
+    found, asked = forecast(plan), plan.parameters.detect
+    told = [
+        Expectation("standard error", found.error, rises=False, ranged=_RANGED),
+        Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
+    ]
+    ranged = [
+        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
+    ]
+    best, middle, worst = (
+        float(ndtr(asked * RESIDUAL / (off * found.error) - _CRITICAL))
+        for off in (1 - _OFF, 1, 1 + _OFF)
+    )
+    name = f"power to find an effect of {asked:g}"
+    return *ranged, Expectation(name, middle, worst, best, ranged=_RANGED)
 
 
 def problem(plan: GlmPlan, found: Forecast) -> str:
@@ -168,7 +191,7 @@ def foretell(plan: GlmPlan) -> Table:
             each.error,
             math.sqrt(each.sampling),
             each.detectable,
-            each.alone,
+            each.alone if math.isfinite(each.alone) else Finding(),
             _verdict(plan, each),
         )
         for name, each in found.items()

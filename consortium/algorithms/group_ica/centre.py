@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from consortium.algorithms.base import (
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -22,7 +23,7 @@ from consortium.algorithms.base import (
     Table,
     Takes,
 )
-from consortium.algorithms.group_ica.forecast import refuse_hopeless, sentences
+from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import arguments_of, plan_release
 from consortium.algorithms.group_ica.result import make_result
@@ -53,6 +54,10 @@ class GroupIca:
         """Resolution, directions that are seen, and how well."""
         told = sentences(parameters, shape)
         return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+
+    def expect(self, parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Correlation of the maps with the truth, and how many are found."""
+        return expect(parameters, shape)
 
     def run(self, parameters: GroupIcaParameters, shape: Shape) -> Run:
         """Ask once, and take the mean of projectors apart."""

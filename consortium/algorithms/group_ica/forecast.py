@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.errors import StudyError
@@ -17,6 +17,7 @@ from consortium.kernels.replay import SymmetricNoise
 
 LEAST_SEEN = 2
 _MOST_FACTOR = 1000.0
+_RANGED = "from the weakest to the strongest direction that is seen"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,18 @@ def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
     return Forecast(
         size, cutoff, SymmetricNoise(size, deviation).edge, count / size, resolved(cutoff), cosines
     )
+
+
+def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """The forecast in numbers; the range is that of the directions that are seen."""
+    found = foretell(parameters, shape)
+    seen = found.cosines[found.cosines > 0]
+    agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
+    if len(seen):
+        agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
+    count = int(np.count_nonzero(found.cosines >= parameters.least))
+    kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
+    return agreed, Expectation("components found", count), kept
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from consortium.algorithms.base import (
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -22,7 +23,7 @@ from consortium.algorithms.base import (
     Table,
     Takes,
 )
-from consortium.algorithms.template_networks.forecast import refuse_hopeless, sentences
+from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     arguments_of,
@@ -72,6 +73,12 @@ class TemplateNetworks:
         """Resolution, and how much better than templates maps will be."""
         told = sentences(parameters, shape)
         return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+
+    def expect(
+        self, parameters: TemplateNetworksParameters, shape: Shape
+    ) -> tuple[Expectation, ...]:
+        """Correlation of a usual map with the group's, and the error of a connection."""
+        return expect(parameters, shape)
 
     def run(self, parameters: TemplateNetworksParameters, shape: Shape) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from consortium.algorithms.base import Shape
+from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     AGREEMENT,
@@ -57,6 +57,16 @@ def foretell(parameters: TemplateNetworksParameters, shape: Shape) -> Forecast:
         connections = shape.noise * spread / sum(shape.units) / math.sqrt(share)
     cutoff = cutoff_planned(parameters, shape)
     return Forecast(size, cutoff, agreement_of(size, count, deviation), connections)
+
+
+def expect(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """The forecast in numbers."""
+    found = foretell(parameters, shape)
+    agreed = Expectation(
+        "expected correlation", found.usual.expected if found.usual.is_told else AGREEMENT
+    )
+    links = Expectation("error of a connection (Fisher's z)", found.connectivity, rises=False)
+    return (agreed, links) if found.connectivity else (agreed,)
 
 
 def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str, ...]:

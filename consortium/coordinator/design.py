@@ -1,0 +1,260 @@
+"""What a study would reach, and what others near it: from public assumptions, before it is asked.
+
+Every number is a plan's, or its analysis's own forecast for that plan. Studies near it have another
+ε, more or fewer persons in every hospital, or more hospitals of the mean size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.errors import ConsortiumError
+from consortium.formatting import count, number
+from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.study.plan import Plan, make_plan
+from consortium.study.spec import Study
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Of ε and of persons."""
+HOSPITALS = (0, 1, 2, 4, 8)
+"""More than the study has."""
+Expected = tuple[Expectation, ...]
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """A study as its planners assume it.
+
+    Parameters
+    ----------
+    study : Study
+    extent : Extent
+    subjects : tuple of int
+        Persons of each hospital.
+    volumes : int
+        Of each person.
+    """
+
+    study: Study
+    extent: Extent
+    subjects: tuple[int, ...]
+    volumes: int
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan, made even if it is expected to show nothing.
+
+        Raises
+        ------
+        ConsortiumError
+            If it can't be planned at all.
+        """
+        analysis = self.study.analysis
+        if "anyway" in type(analysis).model_fields:
+            analysis = analysis.model_copy(update={"anyway": True})
+        study = self.study.model_copy(update={"analysis": analysis})
+        samples = [size * self.volumes for size in self.subjects]
+        return make_plan(study, self.extent.shape(self.subjects, samples, study.privacy.unit))
+
+    def with_epsilon(self, factor: float) -> Assumed:
+        """The same with another ε."""
+        privacy = self.study.privacy
+        update = {"privacy": privacy.model_copy(update={"epsilon": factor * privacy.epsilon})}
+        return self._changed(update, self.subjects)
+
+    def with_persons(self, factor: float) -> Assumed:
+        """The same with more or fewer persons in every hospital."""
+        subjects = tuple(max(1, round(factor * size)) for size in self.subjects)
+        analysis = self.study.analysis
+        if isinstance(analysis, GlmParameters):
+            groups = {
+                site: tuple(max(1, round(factor * size)) for size in sizes)
+                for site, sizes in analysis.groups.items()
+            }
+            subjects = tuple(sum(groups[site]) for site in self.study.sites)
+            analysis = analysis.model_copy(update={"groups": groups})
+        return self._changed({"analysis": analysis}, subjects)
+
+    def with_hospitals(self, more: int) -> Assumed | None:
+        """The same with more hospitals of the mean size; None if the study names what each does."""
+        sites, analysis = self.study.sites, self.study.analysis
+        names = tuple(f"another{number}" for number in range(1, more + 1))
+        if isinstance(analysis, GlmParameters):
+            columns = zip(*(analysis.groups[site] for site in sites), strict=True)
+            mean = tuple(max(1, round(sum(column) / len(sites))) for column in columns)
+            groups = analysis.groups | dict.fromkeys(names, mean)
+            analysis, each = analysis.model_copy(update={"groups": groups}), sum(mean)
+        elif isinstance(analysis, NamesSites) and more:
+            return None
+        else:
+            each = round(sum(self.subjects) / len(sites))
+        update = {"sites": (*sites, *names), "analysis": analysis}
+        return self._changed(update, (*self.subjects, *[each] * more))
+
+    def _changed(self, update: Mapping[str, Any], subjects: tuple[int, ...]) -> Assumed:
+        study = self.study.model_copy(update=update)
+        return Assumed(study, self.extent, subjects, self.volumes)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A study near the one that is planned.
+
+    Parameters
+    ----------
+    at : float
+        Its ε, or number of persons or hospitals.
+    expected : tuple of Expectation
+        Empty if it can't be planned.
+    """
+
+    at: float
+    expected: Expected
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study's outlook.
+
+    Parameters
+    ----------
+    assumed : Assumed
+    plan : Plan
+    expected : tuple of Expectation
+    curves : mapping of str to tuple of Point
+        Over ``epsilon``, ``persons`` and ``hospitals``.
+    sentences : tuple of str
+    """
+
+    assumed: Assumed
+    plan: Plan
+    expected: Expected
+    curves: Mapping[str, tuple[Point, ...]]
+    sentences: tuple[str, ...]
+
+
+def design(assumed: Assumed) -> Design:
+    """Foretell a study and those near it.
+
+    Raises
+    ------
+    ConsortiumError
+        If the study itself can't be planned.
+    """
+    study, plan = assumed.study, assumed.plan
+    more = [(extra, assumed.with_hospitals(extra)) for extra in HOSPITALS]
+    curves = {
+        "epsilon": _points(
+            (factor * study.privacy.epsilon, assumed.with_epsilon(factor)) for factor in FACTORS
+        ),
+        "persons": _points(
+            (sum(near.subjects), near) for near in map(assumed.with_persons, FACTORS)
+        ),
+        "hospitals": _points((len(near.study.sites), near) for _, near in more if near is not None),
+    }
+    expected = expect(plan)
+    return Design(assumed, plan, expected, curves, _sentences(assumed, expected, curves))
+
+
+def expect(plan: Plan) -> Expected:
+    """What an analysis foretells of a plan; else how large the noise is beside what is summed."""
+    algorithm = REGISTRY[plan.study.algorithm]
+    if isinstance(algorithm, Expects):
+        return algorithm.expect(plan.study.analysis, plan.shape)
+    return tuple(
+        Expectation(
+            f"noise in '{stage.name}' over the bound of a person's part",
+            stage.mechanism.noise.aggregate() / stage.release.bound.norm,
+            rises=False,
+        )
+        for stage in plan.stages
+    )
+
+
+def _points(near: Any) -> tuple[Point, ...]:
+    return tuple(Point(float(at), _expected(each)) for at, each in near)
+
+
+def _expected(assumed: Assumed) -> Expected:
+    try:
+        return expect(assumed.plan)
+    except ConsortiumError:
+        return ()
+
+
+def _sentences(
+    assumed: Assumed, expected: Expected, curves: Mapping[str, Sequence[Point]]
+) -> tuple[str, ...]:
+    """What half of ε costs, what more persons and hospitals bring: the first number of each."""
+    first, epsilon = expected[0], assumed.study.privacy.epsilon
+    each = round(sum(assumed.subjects) / len(assumed.subjects))
+    two = assumed.with_hospitals(2)
+    asked = {
+        f"Half of ε ({number(epsilon / 2)} instead of {number(epsilon)})": curves["epsilon"][1],
+        f"Twice the ε ({number(2 * epsilon)})": curves["epsilon"][3],
+        f"Twice the persons ({2 * sum(assumed.subjects):,})": curves["persons"][3],
+    }
+    if two is not None:
+        asked[f"Two more hospitals of {count(each, 'person')}"] = curves["hospitals"][2]
+    return tuple(_compared(what, first, point) for what, point in asked.items())
+
+
+def _compared(what: str, first: Expectation, point: Point) -> str:
+    if not point.expected:
+        return f"{what}: such a study can't be planned."
+    now, then = first.value, point.expected[0].value
+    if number(now) == number(then):
+        return f"{what}: {first.name} stays at {number(now)}."
+    judged = "better" if (then > now) == first.rises else "worse"
+    return f"{what}: {first.name} {number(now)} becomes {number(then)}, which is {judged}."
+
+
+@dataclass(frozen=True)
+class Account:
+    """A hospital's ledger in the years to come.
+
+    Parameters
+    ----------
+    site : str
+    epsilons : tuple of float
+        ε spent after each year.
+    full : int
+        First year that its limit doesn't allow; 0 if all do.
+    """
+
+    site: str
+    epsilons: tuple[float, ...]
+    full: int
+
+
+def accounts(
+    plans: Sequence[Plan], runs: int, years: int, limit: float, delta: float
+) -> tuple[Account, ...]:
+    """Add up what studies do to every hospital's ledger, each run so often a year.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        Of one unit of privacy.
+    runs, years : int
+        Runs of each study a year.
+    limit : float
+        ε that a hospital allows in all.
+    delta : float
+        δ of the ledger.
+    """
+    found, most = [], mu_of(limit, delta)
+    for site in dict.fromkeys(site for plan in plans for site in plan.study.sites):
+        mine = [p.site_loss(p.study.sites.index(site)) for p in plans if site in p.study.sites]
+        yearly = math.sqrt(runs) * math.hypot(*mine)
+        losses = [math.sqrt(year) * yearly for year in range(1, years + 1)]
+        over = [year for year, mu in enumerate(losses, start=1) if mu > most]
+        epsilons = tuple(epsilon_of(mu, delta) for mu in losses)
+        found.append(Account(site, epsilons, over[0] if over else 0))
+    return tuple(found)

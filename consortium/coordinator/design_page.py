@@ -1,0 +1,235 @@
+"""A design as a page and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Expectation, Foretells
+from consortium.coordinator.design import (
+    Account,
+    Assumed,
+    Design,
+    Expected,
+    Point,
+    accounts,
+    design,
+)
+from consortium.errors import StudyError
+from consortium.files.atomic import write_json, write_text
+from consortium.formatting import number
+from consortium.report.cells import cell_text
+from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
+from consortium.report.templating import plain_environment
+from site_agent.policy.policy import Policy
+
+_AXES = {
+    "epsilon": "ε of the study",
+    "persons": "persons in all",
+    "hospitals": "hospitals",
+}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What studies do to every hospital's ledger.
+
+    Parameters
+    ----------
+    accounts : tuple of Account
+    runs : int
+        Of each study a year.
+    limit : float
+        ε that a hospital allows in all.
+    delta : float
+    """
+
+    accounts: tuple[Account, ...]
+    runs: int
+    limit: float
+    delta: float
+
+
+def design_studies(
+    folder: Path, assumed: Sequence[Assumed], runs: int, years: int
+) -> tuple[Path, tuple[Design, ...]]:
+    """Foretell studies, and write page and JSON; a hospital's limit is the usual policy's.
+
+    Raises
+    ------
+    StudyError
+        If the studies protect different units.
+    ConsortiumError
+        If one can't be planned, or the folder can't be written.
+    """
+    units = {each.study.privacy.unit for each in assumed}
+    if len(units) > 1:
+        raise StudyError(
+            "The studies protect different units, whose accounts are kept apart; design those of "
+            "one unit together."
+        )
+    designs, policy = tuple(design(each) for each in assumed), Policy()
+    limit, plans = policy.allowance(units.pop()).total, [each.plan for each in designs]
+    found = accounts(plans, runs, years, limit, policy.delta)
+    page, _ = write_design(folder, designs, Ledger(found, runs, limit, policy.delta))
+    return page, designs
+
+
+def write_design(folder: Path, designs: Sequence[Design], ledger: Ledger) -> tuple[Path, Path]:
+    """Write ``design.html`` and ``design.json``, from public numbers alone.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    content = {"studies": [_study(each) for each in designs], "ledger": _ledger(ledger)}
+    page = plain_environment("consortium.report").get_template("design.html.j2")
+    text = page.render(
+        designs=[_shown(each) for each in designs],
+        ledger=ledger,
+        years=len(ledger.accounts[0].epsilons),
+    )
+    return (
+        write_text(folder / "design.html", text),
+        write_json(folder / "design.json", content),
+    )
+
+
+def draw_curves(found: Design) -> Picture:
+    """Draw the first expectation over ε, persons and hospitals, with its range."""
+    figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
+    curves = {name: _planned(points) for name, points in found.curves.items()}
+    curves = {name: points for name, points in curves.items() if len(points) > 1}
+    axes = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+    for place, (name, points) in zip(axes, curves.items(), strict=True):
+        at = [point.at for point in points]
+        first = [point.expected[0] for point in points]
+        place.plot(at, [each.value for each in first], "o-", color="#0b5c6b", markersize=4)
+        if any(each.bounded for each in first):
+            low, high = (np.array([getattr(e, end) for e in first]) for end in ("low", "high"))
+            place.fill_between(at, low, high, color="#0b5c6b", alpha=0.15, linewidth=0)
+        now = _now(found, name)
+        place.axvline(now, color="#b3272d", linewidth=1, linestyle="--")
+        place.set_xlabel(_AXES[name], fontsize=8)
+        place.set_xscale("log", base=2)
+        place.set_xticks(at, [f"{each:,.4g}" for each in at], fontsize=7)
+        place.minorticks_off()
+        place.tick_params(axis="y", labelsize=7)
+        place.grid(alpha=0.3)
+    axes[0].set_ylabel(_wrapped(found.expected[0].name), fontsize=8)
+    said = "; ".join(f"over {_AXES[name]} {_path(points)}" for name, points in curves.items())
+    return to_picture(figure, f"{found.expected[0].name}: {said}")
+
+
+def _now(found: Design, curve: str) -> float:
+    study = found.assumed.study
+    whole = {
+        "epsilon": study.privacy.epsilon,
+        "persons": sum(found.assumed.subjects),
+        "hospitals": len(study.sites),
+    }
+    return float(whole[curve])
+
+
+def _path(points: Sequence[Point]) -> str:
+    first, last = points[0], points[-1]
+    ends = (first.expected[0].value, last.expected[0].value)
+    return f"from {number(ends[0])} at {first.at:,.4g} to {number(ends[1])} at {last.at:,.4g}"
+
+
+def _wrapped(text: str) -> str:
+    """A long name on lines of its own."""
+    words, lines = text.split(), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) > 26:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)
+
+
+def _planned(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.expected]
+
+
+def _shown(found: Design) -> dict[str, Any]:
+    study, algorithm = found.assumed.study, REGISTRY[found.assumed.study.algorithm]
+    table = None
+    if isinstance(algorithm, Foretells):
+        foretold = algorithm.foretell(study.analysis, found.plan.shape)
+        rows = [[cell_text(cell) for cell in row] for row in foretold.rows]
+        table = {"caption": foretold.caption, "columns": foretold.columns, "rows": rows}
+    return {
+        "study": study,
+        "title": study.title or study.study,
+        "analysis": algorithm.title,
+        "persons": sum(found.assumed.subjects),
+        "epsilon": found.plan.epsilon,
+        "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
+        "sentences": found.sentences,
+        "picture": draw_curves(found),
+        "table": table,
+    }
+
+
+def _range(each: Expectation) -> str:
+    if not each.bounded:
+        return ""
+    span = f"{number(each.low)} to {number(each.high)}"
+    return f"{span} ({each.ranged})" if each.ranged else span
+
+
+def _study(found: Design) -> dict[str, Any]:
+    study = found.assumed.study
+    return {
+        "study": study.study,
+        "digest": study.digest,
+        "analysis": study.algorithm,
+        "sites": dict(zip(study.sites, found.assumed.subjects, strict=True)),
+        "volumes": found.assumed.volumes,
+        "epsilon": found.plan.epsilon,
+        "delta": study.privacy.delta,
+        "unit": study.privacy.unit,
+        "expected": _expected(found.expected),
+        "curves": {
+            name: [{"at": point.at, "expected": _expected(point.expected)} for point in points]
+            for name, points in found.curves.items()
+        },
+        "sentences": list(found.sentences),
+    }
+
+
+def _expected(expected: Expected) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.name,
+            "value": each.value,
+            "low": each.low if each.bounded else None,
+            "high": each.high if each.bounded else None,
+            "range_is": each.ranged if each.bounded else "",
+            "more_is_better": each.rises,
+        }
+        for each in expected
+    ]
+
+
+def _ledger(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "runs_a_year": ledger.runs,
+        "limit": ledger.limit,
+        "delta": ledger.delta,
+        "sites": {
+            account.site: {
+                "epsilon_after_year": [e if math.isfinite(e) else None for e in account.epsilons],
+                "first_year_over_limit": account.full or None,
+            }
+            for account in ledger.accounts
+        },
+    }

@@ -1,0 +1,190 @@
+"""What the estimators of one data set have in common: a study of one site, fitted here.
+
+They follow scikit-learn: parameters are the constructor's and are kept as they were given, `fit`
+checks them, and what was fitted ends in an underscore. What they keep is what was released.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import ValidationError
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Compares, Foretells
+from consortium.errors import StudyError
+from consortium.formatting import count
+from consortium.frozen_model import first_problem
+from consortium.python.here import carry_out, seeded_keys, system_keys
+from consortium.python.privacy import Privacy
+from consortium.python.result import Columns
+from consortium.python.scratch import Img, Imgs, copy_beside, lay_out, scratch_folder
+from consortium.python.simulated import publish
+from consortium.report.cells import plain_table
+from consortium.report.privacy_report import SEEDED
+from consortium.simulation.simulation import shape_of
+from consortium.space.grid import TEMPLATE
+from consortium.space.study_space import study_space
+from consortium.study.plan import Plan, make_plan
+from consortium.study.spec import Study
+from site_agent.images.series import SiteDataset
+from site_agent.loading.feature_vectors import FeatureDataset
+from site_agent.loading.open import open_dataset
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HERE = "here"
+"""Name of the one site."""
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A study of one data set whose persons are protected from all who see the result.
+
+    Attributes
+    ----------
+    privacy_ : Privacy
+        What the last fit cost each person, at most.
+    result_ : StudyResult
+        All that was released.
+    n_persons_ : int
+        Persons in the fit, which is public.
+    """
+
+    _algorithm: ClassVar[str]
+    _series: ClassVar[bool] = True
+    epsilon: float
+    delta: float
+    mask: Img
+    atlas: Img | None
+    resolution: float
+    data: Mapping[str, Any] | None
+    analysis: Mapping[str, Any] | None
+    seed: int | None
+
+    @property
+    def privacy_so_far_(self) -> Privacy:
+        """What all fits of this very object cost together; clones and copies count apart.
+
+        A fit is counted before its noise is drawn, so that one that fails later is counted, too.
+        """
+        if not self._charged:
+            check_is_fitted(self, "privacy_")
+        mine, *others = self._charged
+        return mine.plus(*others)
+
+    def plot(self, most: int = 10) -> Figure:
+        """Draw the maps that stand out of the noise; see `StudyResult.plot`."""
+        check_is_fitted(self, "result_")
+        return self.result_.plot(most)
+
+    @abstractmethod
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the estimator's parameters say: fields of the study, and of its analysis."""
+
+    def _fit(self, imgs: Imgs, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+        """Plan, charge, release, and keep no more than what was released."""
+        with scratch_folder() as scratch:
+            study = self._study(scratch)
+            space = study_space(study, scratch)
+            folder = lay_out(scratch / "bids", imgs, study.data, columns, series=self._series)
+            data = open_dataset(folder, study, space, scratch / "cache")
+            plan = make_plan(study, shape_of(study, [data]))
+            self._tell(plan, data)
+            self._charge(plan)
+            keys = system_keys if self.seed is None else seeded_keys(self.seed)
+            sampler = None if self.seed is None else f"{SEEDED} (seed {self.seed})"
+            session = carry_out(plan, data, keys)
+            self.result_ = publish(scratch, space, session, sampler)
+        self.privacy_, self.n_persons_ = self.result_.privacy, plan.shape.subjects[0]
+
+    def _foretell(self, persons: int, volumes: int) -> Columns:
+        """Tabulate what a fit would see; no data are needed."""
+        with scratch_folder() as scratch:
+            study = self._study(scratch)
+            extent = study_space(study, scratch).extent
+        plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
+        algorithm = REGISTRY[self._algorithm]
+        assert isinstance(algorithm, Foretells)  # noqa: S101 - for the type checker
+        table = algorithm.foretell(plan.study.analysis, plan.shape)
+        cells = zip(*plain_table(table).rows, strict=True)
+        return dict(zip(table.columns, cells, strict=True))
+
+    def _study(self, folder: Path) -> Study:
+        """The study of one site that the parameters stand for, its public files in a folder."""
+        fields, analysis = self._own()
+        data: dict[str, Any] = {"resolution": self.resolution, "mask": TEMPLATE}
+        if not (isinstance(self.mask, str) and self.mask == TEMPLATE):
+            data["mask"] = copy_beside(folder, self.mask, "mask")
+        if self.atlas is not None:
+            data["atlas"] = copy_beside(folder, self.atlas, "atlas")
+        values = {
+            "study": type(self).__name__.lower(),
+            "sites": [HERE],
+            "data": _joined("data", data, self.data),
+            "privacy": {
+                "unit": "subject",
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "scheme": "local",
+                "colluding_sites": 0,
+            },
+            "algorithm": self._algorithm,
+            "analysis": _joined("analysis", analysis, self.analysis),
+            **fields,
+        }
+        try:
+            return Study.model_validate(values)
+        except ValidationError as error:
+            raise StudyError(f"{type(self).__name__}: {first_problem(error)}") from error
+
+    def _tell(self, plan: Plan, data: SiteDataset | FeatureDataset) -> None:
+        """Tell the data's owner alone who is left out, and which stated numbers are not theirs."""
+        algorithm, told = REGISTRY[self._algorithm], list[str]()
+        left_out = data.survey.skipped
+        if left_out:
+            told.append(f"{count(len(left_out), 'person')} left out: {left_out[0].detail}")
+        if isinstance(algorithm, Compares):
+            told += algorithm.compare(plan.study.analysis, plan.shape, 0, data)
+        for sentence in told:
+            warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
+
+    def _charge(self, plan: Plan) -> None:
+        """Count what is about to be spent, and say what nobody should learn too late."""
+        privacy = plan.study.privacy
+        planned = Privacy(plan.epsilon, privacy.delta, plan.mu, privacy.unit)
+        if self.seed is not None:
+            planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
+            warnings.warn(
+                "This fit protects nobody: its noise comes from a seed and can be drawn again; "
+                "set seed=None for what is to be released.",
+                stacklevel=4,
+            )
+        before = [each for each in self._charged if each.delta == privacy.delta]
+        self._charged = (*self._charged, planned)
+        if before:
+            together = planned.plus(*before)
+            warnings.warn(
+                f"This is fit {len(self._charged)} of this estimator, and each one costs: if all "
+                f"are over the same persons, they cost together: {together}.",
+                stacklevel=4,
+            )
+
+    _charged: tuple[Privacy, ...] = ()
+
+
+def _joined(name: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Put further fields of a study beside those that are parameters of their own."""
+    twice = sorted(own.keys() & (given or {}).keys())
+    if twice:
+        raise StudyError(
+            f"{name}: '{twice[0]}' is set by a parameter of its own; give it there alone."
+        )
+    return {**own, **(given or {})}

@@ -1,0 +1,260 @@
+"""Maps of one data set's persons: brain networks, and principal components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from consortium.python.estimator import PrivateEstimator
+from consortium.python.result import Columns
+from consortium.python.scratch import Img, Imgs
+from consortium.space.grid import TEMPLATE
+
+
+class _Components(PrivateEstimator):
+    """An analysis of series whose result is a set of maps."""
+
+    @property
+    def components_img_(self) -> nib.Nifti1Image:
+        """Released maps, 4-D."""
+        check_is_fitted(self, "result_")
+        return self.result_.components_img_
+
+    @property
+    def n_components_(self) -> int:
+        """Released maps, found or not."""
+        return len(self.found_)
+
+    @property
+    def found_(self) -> tuple[bool, ...]:
+        """Whether each map stands out of the noise; one that does not means nothing."""
+        check_is_fitted(self, "result_")
+        return self.result_.found_
+
+    def fit(self, imgs: Imgs, y: None = None) -> Self:
+        """Release the maps of these persons; it costs (epsilon, delta), again every time.
+
+        Parameters
+        ----------
+        imgs : path, or sequence of a person each
+            A BIDS data set; or for each person a 4-D series, a NIfTI file or an image in memory,
+            or a list of such if there are several runs. A person with two entries would be
+            protected half.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        StudyError
+            If a parameter is out of range, or nothing can be expected of so few persons.
+        DataError
+            If an image can't be used.
+        """
+        del y
+        self._fit(imgs)
+        return self
+
+    def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
+        """Courses of the released maps in somebody's series; as private as the series are.
+
+        See `StudyResult.transform`.
+        """
+        check_is_fitted(self, "result_")
+        return self.result_.transform(imgs)
+
+
+class PrivateGroupICA(_Components):
+    """Brain networks that one data set's persons have in common, from one noisy release.
+
+    Parameters
+    ----------
+    components : int or 'auto'
+        Networks to look for, at most; 'auto' takes as many as stand out of the noise.
+    epsilon : float
+        ε of every fit, for a whole person, against all who see the result.
+    delta : float
+        δ of every fit; far below one over the number of persons.
+    mask : {'template'}, path or nibabel.Nifti1Image
+        Brain mask, which is public: never one that was computed from these persons.
+    atlas : path or nibabel.Nifti1Image, optional
+        Regions to analyse instead of voxels; public, too.
+    resolution : float
+        Edge in mm of the voxels that are analysed, if the mask is the template's.
+    data : mapping, optional
+        Further fields of a study's section ``data``, such as ``high_pass``.
+    analysis : mapping, optional
+        Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
+    seed : int, optional
+        Of the noise, for trying out: a seeded fit protects nobody, and says so.
+
+    Attributes
+    ----------
+    components_img_ : nibabel.Nifti1Image
+        Maps, 4-D, in standard deviations over the brain.
+    expected_ : tuple of float
+        Expected correlation of each map with the one that there would be without noise, at the
+        same resolution; NaN where none can be told.
+    found_ : tuple of bool
+        Whether each map stands out of the noise.
+    privacy_ : Privacy
+        What the fit cost, at most.
+    privacy_so_far_ : Privacy
+        What all fits of this object cost together.
+    result_ : StudyResult
+        All that was released.
+    n_components_, n_persons_ : int
+
+    Examples
+    --------
+    Without data: what would three hundred persons show, at this ε?
+
+    >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
+    >>> print(model.foretell(300)["forecast"][1])  # doctest: +ELLIPSIS
+    If networks are as strong as is usual, 10 of 10 directions are seen, ...
+
+    So few persons that nothing can be seen are refused before their images are read:
+
+    >>> model.foretell(20)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    consortium.errors.StudyError: ...the noise over 20 persons hides all networks that are usual...
+    """
+
+    _algorithm: ClassVar[str] = "group_ica"
+
+    def __init__(
+        self,
+        components: int | Literal["auto"] = "auto",
+        *,
+        epsilon: float,
+        delta: float,
+        mask: Img = TEMPLATE,
+        atlas: Img | None = None,
+        resolution: float = 8.0,
+        data: Mapping[str, Any] | None = None,
+        analysis: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.components = components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mask = mask
+        self.atlas = atlas
+        self.resolution = resolution
+        self.data = data
+        self.analysis = analysis
+        self.seed = seed
+
+    @property
+    def expected_(self) -> tuple[float, ...]:
+        """Expected correlation of each map with the one that there would be without noise.
+
+        At the same resolution; NaN where none can be told.
+        """
+        check_is_fitted(self, "result_")
+        return self.result_.expected_
+
+    def foretell(self, persons: int, volumes: int = 200) -> Columns:
+        """Say what a fit would see, from public numbers alone; it costs nothing.
+
+        Parameters
+        ----------
+        persons, volumes : int
+            Persons, and volumes of each.
+
+        Returns
+        -------
+        mapping
+            ``forecast``: sentences.
+
+        Raises
+        ------
+        StudyError
+            If nothing would be seen, with what would be enough.
+        """
+        return self._foretell(persons, volumes)
+
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"components": self.components}
+
+
+class PrivatePCA(_Components):
+    """Leading principal components of one data set's persons.
+
+    Parameters
+    ----------
+    components : int
+        Dimensions to keep.
+    epsilon : float
+        ε of every fit, for a whole person, against all who see the result.
+    delta : float
+        δ of every fit; far below one over the number of persons.
+    solver : {'moment', 'power', 'subspace'}, optional
+        As in a study's ``analysis.solver``; by default what fits the number of features.
+    mask, atlas, resolution, data, analysis, seed
+        As in `PrivateGroupICA`.
+
+    Attributes
+    ----------
+    components_img_ : nibabel.Nifti1Image
+        Maps, 4-D, as robust z-scores; by descending share of the variance.
+    found_ : tuple of bool
+        Whether each map stands out of the noise.
+    privacy_, privacy_so_far_, result_, n_components_, n_persons_
+        As in `PrivateGroupICA`.
+
+    Examples
+    --------
+    Series of twenty made-up persons on a grid of 27 voxels:
+
+    >>> import nibabel as nib
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> affine = np.diag([20.0, 20.0, 20.0, 1.0])
+    >>> mask = nib.Nifti1Image(np.ones((3, 3, 3), dtype=np.float32), affine)
+    >>> imgs = [nib.Nifti1Image(rng.random((3, 3, 3, 24)), affine) for _ in range(20)]
+    >>> model = PrivatePCA(2, epsilon=2.0, delta=1e-5, mask=mask).fit(imgs)
+    >>> model.components_img_.shape, model.n_persons_
+    ((3, 3, 3, 2), 20)
+    >>> print(model.privacy_)
+    ε = 2 at δ = 1e-05 (μ = 0.502) for one person with all their data
+    """
+
+    _algorithm: ClassVar[str] = "pca"
+
+    def __init__(
+        self,
+        components: int,
+        *,
+        epsilon: float,
+        delta: float,
+        solver: Literal["moment", "power", "subspace"] | None = None,
+        mask: Img = TEMPLATE,
+        atlas: Img | None = None,
+        resolution: float = 12.0,
+        data: Mapping[str, Any] | None = None,
+        analysis: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.components = components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.mask = mask
+        self.atlas = atlas
+        self.resolution = resolution
+        self.data = data
+        self.analysis = analysis
+        self.seed = seed
+
+    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"components": self.components, "solver": self.solver}

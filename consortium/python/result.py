@@ -1,0 +1,348 @@
+"""A finished study's public result: its images, tables and privacy, in memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms import REGISTRY
+from consortium.errors import DataError, OutputError
+from consortium.files.atomic import DAMAGED
+from consortium.python.privacy import Privacy, privacy_of
+from consortium.report.bids import label
+from consortium.report.privacy_report import read_privacy_report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from consortium.python.scratch import Img
+
+Columns = Mapping[str, tuple[float | str, ...]]
+"""A table by its headings, as ``pandas.DataFrame`` takes it."""
+
+_COMPONENTS, _ERRORS, _MASK = "_components", "_stat-stderr", "_mask"
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedImage:
+    """An image that a study released, and what its sidecar says.
+
+    Parameters
+    ----------
+    image : nibabel.Nifti1Image
+        3-D, or 4-D with a volume for each map; in memory.
+    about : mapping
+        The sidecar: description, units, which maps were found, how accurate each is expected to be.
+    """
+
+    image: nib.Nifti1Image
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """What a study released, and nothing else.
+
+    Made by `open_result`, `simulate` and the estimators. Whatever is computed from it costs no
+    more privacy.
+
+    Parameters
+    ----------
+    privacy : Privacy
+        What it cost.
+    images : mapping of str to ReleasedImage
+        Every image, by its file's name without ``.nii.gz``.
+    tables : mapping of str to mapping
+        Every table, by its name in the study, and its columns by their headings.
+    mask : nibabel.Nifti1Image, optional
+        Voxels of the maps; by default those where a map is not zero.
+
+    Examples
+    --------
+    Made-up persons, of whose twelve voxels the four on the left go up and down together:
+
+    >>> import nibabel as nib
+    >>> import numpy as np
+    >>> from consortium import PrivatePCA
+    >>> rng, affine = np.random.default_rng(0), np.diag([20.0, 20.0, 20.0, 1.0])
+    >>> mask = nib.Nifti1Image(np.ones((3, 2, 2), dtype=np.float32), affine)
+    >>> def scan():
+    ...     values = rng.normal(size=(3, 2, 2, 30))
+    ...     values[0] += 3 * rng.normal(size=30)
+    ...     return nib.Nifti1Image(values, affine)
+    >>> model = PrivatePCA(1, epsilon=8.0, delta=1e-5, mask=mask)
+    >>> result = model.fit([scan() for _ in range(300)]).result_
+    >>> left, *rest = np.abs(result.components_img_.get_fdata()[..., 0])
+    >>> result.found_, bool(left.min() > np.max(rest))
+    ((True,), True)
+
+    Courses of the released map in other people's scans:
+
+    >>> [courses.shape for courses in result.transform([scan(), scan()])]
+    [(30, 1), (30, 1)]
+
+    What was not asked for is not there:
+
+    >>> result.contrast("patients")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    consortium.errors.DataError: The result holds no map of stat 't' of contrast 'patients'; it ...
+    """
+
+    privacy: Privacy
+    images: Mapping[str, ReleasedImage]
+    tables: Mapping[str, Columns] = field(default_factory=dict)
+    mask: nib.Nifti1Image | None = None
+
+    @property
+    def components_img_(self) -> nib.Nifti1Image:
+        """Component maps, 4-D with one volume for each.
+
+        Raises
+        ------
+        DataError
+            If the study released none, or of several views.
+        """
+        stored = self._components.image
+        if stored.ndim == 4:
+            return stored
+        values = np.asarray(stored.dataobj)[..., None]
+        return nib.Nifti1Image(values, stored.affine)
+
+    @property
+    def found_(self) -> tuple[bool, ...]:
+        """Whether each component stands out of the noise; one that does not means nothing."""
+        if not self._names_of_components:
+            return ()
+        told = self._components.about.get("Found")
+        count = self.components_img_.shape[3]
+        return tuple(bool(each) for each in told) if told else (True,) * count
+
+    @property
+    def expected_(self) -> tuple[float, ...]:
+        """Expected correlation of each component with what there would be without noise.
+
+        At the maps' own resolution; NaN where none can be told.
+
+        Empty if the analysis doesn't tell it, or found nothing.
+        """
+        if not self._names_of_components:
+            return ()
+        told = self._components.about.get("Accuracy", [])
+        return tuple(
+            float(each["value"]) if isinstance(each, dict) else _number(each, math.nan)
+            for each in told
+        )
+
+    @property
+    def connectivity_(self) -> NDArray[np.float64]:
+        """Correlations of every two networks' courses, R x R, of a study that released them.
+
+        The diagonal is 1, and NaN stands where the noise leaves no number.
+
+        Raises
+        ------
+        DataError
+            If it released none.
+        """
+        table = self._table("connectivity")
+        names = [name for name in table if name.isdigit()]
+        columns = [[_number(cell, math.nan) for cell in table[name]] for name in names]
+        matrix = np.array(columns, dtype=np.float64).T
+        np.fill_diagonal(matrix, 1.0)
+        return matrix
+
+    def contrast(self, name: str | None = None, stat: str = "t") -> nib.Nifti1Image:
+        """Map of a contrast's statistic, of a study whose outcomes are images.
+
+        Parameters
+        ----------
+        name : str, optional
+            The contrast; by default the only one.
+        stat : {'effect', 'variance', 't', 'z', 'p', 'q'}
+
+        Raises
+        ------
+        DataError
+            If there is none, or more than one.
+        """
+        found = [
+            key
+            for key in self.images
+            if f"_stat-{stat}_" in key
+            and (f"_contrast-{name}_" in key if name else "_contrast-" in key)
+        ]
+        return self.images[self._only(found, f"map of stat '{stat}' of contrast {name!r}")].image
+
+    def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
+        """Courses of the released components in somebody's series, by least squares.
+
+        Only the released maps are used, so that it costs no privacy of those whom they are from.
+        What it returns is as private as ``imgs``: it has no noise, and must not be released.
+
+        Parameters
+        ----------
+        imgs : sequence of path or nibabel.Nifti1Image
+            4-D series in the maps' space.
+
+        Returns
+        -------
+        list of array, shape (T, R)
+            For each series, detrended.
+
+        Raises
+        ------
+        DataError
+            If the study released no components.
+        """
+        from nilearn.maskers import NiftiMapsMasker  # costs seconds, which only few should pay
+
+        masker = NiftiMapsMasker(
+            self.components_img_,
+            mask_img=self.mask,
+            resampling_target="maps",
+            detrend=True,
+            standardize=None,
+            memory=None,
+        )
+        return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
+
+    def plot(self, most: int = 10) -> Figure:
+        """Draw the maps that stand out of the noise, no more than ``most`` of them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Three slices through the peak of each; a sentence if nothing was found.
+        """
+        from consortium.python.drawing import draw_result
+
+        return draw_result(self, most)
+
+    def errors_of(self, key: str) -> nib.Nifti1Image | None:
+        """Standard errors of the maps of an image, if they were released beside it."""
+        front, _, end = key.partition("_desc-")
+        description = end.rpartition("_")[0]
+        beside = f"{front}{_ERRORS}_desc-{description}_statmap"
+        return self.images[beside].image if beside in self.images else None
+
+    @property
+    def components_key(self) -> str:
+        """Name of the image of component maps.
+
+        Raises
+        ------
+        DataError
+            As `components_img_`.
+        """
+        return self._only(self._names_of_components, "image of components")
+
+    @property
+    def _names_of_components(self) -> list[str]:
+        return [key for key in self.images if key.endswith(_COMPONENTS)]
+
+    @property
+    def _components(self) -> ReleasedImage:
+        return self.images[self.components_key]
+
+    def _only(self, found: Sequence[str], what: str) -> str:
+        if len(found) != 1:
+            raise DataError(
+                f"The result holds {len(found) or 'no'} {what}; it has the images "
+                f"{', '.join(found or self.images) or 'of none'}."
+            )
+        return found[0]
+
+    def _table(self, name: str) -> Columns:
+        if name not in self.tables:
+            known = ", ".join(sorted(self.tables)) or "none"
+            raise DataError(f"The result holds no table '{name}'; it has {known}.")
+        return self.tables[name]
+
+
+def open_result(path: str | Path) -> StudyResult:
+    """Open the output folder of a finished study.
+
+    Everything is read into memory; the folder may go away afterwards.
+
+    Parameters
+    ----------
+    path : str or Path
+        What ``consortium run --out`` or ``consortium simulate --out`` wrote.
+
+    Raises
+    ------
+    OutputError
+        If it is no output folder, or a file of it is damaged.
+
+    Examples
+    --------
+    >>> open_result("nowhere")
+    Traceback (most recent call last):
+        ...
+    consortium.errors.OutputError: nowhere/privacy_report.json can't be read; check the output \
+folder.
+    """
+    folder = Path(path)
+    report = read_privacy_report(folder / "privacy_report.json")
+    images = {_stem(file): _read_image(file) for file in sorted(folder.glob("tpl-*/*/*.nii.gz"))}
+    masks = [name for name in images if name.endswith(_MASK)]
+    mask = images[masks[0]].image if len(masks) == 1 else None
+    tables = {}
+    for file in sorted(folder.glob("tables/*_results.tsv")):
+        tables[_title(file, report.study)] = _read_table(file)
+    for file in sorted(folder.rglob("*_loadings.tsv")):
+        tables[file.name.removesuffix(".tsv")] = _read_table(file)
+    return StudyResult(privacy_of(report), images, tables, mask)
+
+
+def _read_image(path: Path) -> ReleasedImage:
+    try:
+        stored: Any = nib.load(path)
+        image = nib.Nifti1Image(np.asarray(stored.dataobj), stored.affine, stored.header)
+        about = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
+    except (*DAMAGED, EOFError, nib.filebasedimages.ImageFileError) as error:
+        raise OutputError(f"{path} or its sidecar is damaged; copy the folder again.") from error
+    return ReleasedImage(image, about)
+
+
+def _read_table(path: Path) -> Columns:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            heads, *rows = csv.reader(file, delimiter="\t")
+            columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
+            return {
+                head: tuple(_number(cell, cell) for cell in column)
+                for head, column in zip(heads, columns, strict=True)
+            }
+    except (OSError, ValueError, csv.Error) as error:
+        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+
+
+def _number(cell: Any, otherwise: Any) -> Any:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return otherwise
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".nii.gz")
+
+
+def _title(path: Path, study: str) -> str:
+    """A table's name, from ``desc-<study><analysis><name>_results.tsv``."""
+    name = path.name.removeprefix(f"desc-{label(study)}").removesuffix("_results.tsv")
+    for algorithm in sorted(map(label, REGISTRY), key=len, reverse=True):
+        if name.startswith(algorithm):
+            return name.removeprefix(algorithm)
+    return name

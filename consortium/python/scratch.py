@@ -1,0 +1,152 @@
+"""Images of persons as a BIDS data set that exists only as long as it is worked on.
+
+The estimators read images with the very code that a site does. Files are linked to, not copied;
+only images in memory, and what was prepared, are written, readable by their owner only.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import nibabel as nib
+
+from consortium.errors import DataError
+from consortium.study.data_section import DataSection
+from consortium.synthetic.dataset import start_dataset
+
+Img: TypeAlias = "str | Path | nib.Nifti1Image"
+"""A NIfTI file, or an image in memory."""
+Person: TypeAlias = "Img | Sequence[Img]"
+"""One person's image, or images of several runs."""
+Imgs: TypeAlias = "str | Path | Sequence[Person]"
+"""A BIDS data set, or one entry for each person."""
+
+MAP = "desc-map_statmap"
+"""End of the name of a person's single image."""
+_ENDINGS = (".nii.gz", ".nii")
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder that only its owner may read, gone when the block ends, however it does."""
+    with TemporaryDirectory(prefix="consortium-") as name:
+        yield Path(name)
+
+
+def lay_out(
+    folder: Path,
+    imgs: Imgs,
+    data: DataSection,
+    columns: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    series: bool = True,
+) -> Path:
+    """Make persons' images a data set.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty, or not there yet.
+    imgs : path, or sequence of a person each
+        A path is taken for a BIDS data set and is returned as it is.
+    data : DataSection
+        The study's: its task and space, which go into the files' names.
+    columns : mapping of str to sequence, optional
+        What is known of the persons, in the images' order, for ``participants.tsv``.
+    series : bool
+        Whether images are 4-D series, or one 3-D image per person.
+
+    Raises
+    ------
+    DataError
+        If there is nobody, an image is there twice, a file is missing, or a column has another
+        length.
+    """
+    if isinstance(imgs, str | Path):
+        return Path(imgs)
+    people = [_runs(person) for person in imgs]
+    _check_once([run for runs in people for run in runs])
+    labels = [f"{number:05d}" for number in range(1, len(people) + 1)]
+    start_dataset(folder, "Images of one data set", labels, _columns(columns or {}, len(people)))
+    for label, runs in zip(labels, people, strict=True):
+        if not series and len(runs) > 1:
+            raise DataError(f"Person {int(label)} has {len(runs)} images; give one for each.")
+        func = folder / f"sub-{label}" / "func"
+        func.mkdir(parents=True)
+        for number, run in enumerate(runs, start=1):
+            end = "desc-preproc_bold" if series else MAP
+            name = f"sub-{label}_task-{data.task}_run-{number}_space-{data.space}_{end}"
+            _put(run, func / name)
+    return folder
+
+
+def copy_beside(folder: Path, given: Img, name: str) -> str:
+    """Copy a public image beside a study and return its file's name.
+
+    Raises
+    ------
+    DataError
+        If it is no NIfTI image.
+    """
+    path = _put(given, folder / name)
+    if path.is_symlink():
+        source = path.resolve()
+        path.unlink()
+        shutil.copyfile(source, path)
+    return path.name
+
+
+def _runs(person: Person) -> list[Img]:
+    return [*person] if isinstance(person, list | tuple) else [person]
+
+
+def _check_once(runs: Sequence[Img]) -> None:
+    """Refuse an image that is there twice: its person would count, and lose, twice."""
+    if not runs:
+        raise DataError("There are no images; give one entry for each person.")
+    seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
+    for number, each in enumerate(seen, start=1):
+        if each in seen[: number - 1]:
+            raise DataError(
+                f"Image {number} is there twice, and a person who counts as two is protected half; "
+                "give each person one entry, as a list if there are several runs."
+            )
+
+
+def _put(given: Img, stem: Path) -> Path:
+    """Link a file, or write an image."""
+    if isinstance(given, nib.Nifti1Image):
+        path = stem.with_name(f"{stem.name}.nii")
+        nib.save(given, path)
+        return path
+    if not isinstance(given, str | Path):
+        raise DataError(
+            f"An image is a {type(given).__name__}; give a NIfTI file or a nibabel.Nifti1Image."
+        )
+    source = Path(given).resolve()
+    ending = next((end for end in _ENDINGS if source.name.endswith(end)), "")
+    if not ending or not source.is_file():
+        raise DataError(f"{given} is no .nii or .nii.gz file; correct the list of images.")
+    path = stem.with_name(f"{stem.name}{ending}")
+    path.symlink_to(source)
+    sidecar = source.with_name(f"{source.name.removesuffix(ending)}.json")
+    if sidecar.is_file():
+        stem.with_name(f"{stem.name}.json").symlink_to(sidecar)
+    return path
+
+
+def _columns(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
+    found = {name: [str(value) for value in columns[name]] for name in columns}
+    for name, values in found.items():
+        if len(values) != persons:
+            raise DataError(
+                f"Column '{name}' has {len(values)} values for {persons} persons; give one each."
+            )
+        if any(not value.isprintable() for value in values):
+            raise DataError(f"Column '{name}' holds what is no plain text; correct it.")
+    return found

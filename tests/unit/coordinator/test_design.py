@@ -1,0 +1,141 @@
+"""The design of a study: its numbers are the plan's, and say what they would be nearby."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Expects
+from consortium.algorithms.glm.forecast import forecast
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.group_ica.forecast import foretell
+from consortium.coordinator.design import Assumed, accounts, design, expect
+from consortium.coordinator.design_page import design_studies
+from consortium.errors import StudyError
+from consortium.privacy.gdp import compose, epsilon_of, mu_of
+from consortium.space.study_space import study_space
+from consortium.study.plan import make_plan
+from consortium.study.reader import load_study
+from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
+from tests.support.command_line import enter
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+GLM_SIZES = (260, 200, 290, 250)
+
+
+def _assumed(name: str, subjects: tuple[int, ...]) -> Assumed:
+    study = load_study(CONFIGS / f"{name}.yaml")
+    return Assumed(study, study_space(study, CONFIGS).extent, subjects, 100)
+
+
+def _glm() -> Assumed:
+    return _assumed("glm", GLM_SIZES)
+
+
+def test_numbers_are_those_that_the_plan_foretells():
+    glm = _glm()
+    plan = make_plan(glm.study, glm.extent.shape(GLM_SIZES, GLM_SIZES, "subject"))
+    found = forecast(GlmPlan(plan.study.analysis, plan.shape))
+    told = {each.name: each for each in expect(glm.plan)}
+    assert told["standard error"].value == pytest.approx(found.error)
+    assert told["least detectable effect"].value == pytest.approx(found.detectable)
+    ica = _assumed("group_ica", (60,) * 8)
+    cosines = foretell(ica.study.analysis, ica.plan.shape).cosines
+    told = {each.name: each for each in expect(ica.plan)}
+    seen = cosines[cosines > 0]
+    assert told["expected correlation"].value == pytest.approx(math.sqrt(np.mean(seen**2)))
+    assert told["components found"].value == np.count_nonzero(cosines >= 0.7)
+
+
+def test_power_is_08_at_the_least_detectable_effect():
+    glm = _glm()
+    least = expect(glm.plan)[1].value
+    analysis = glm.study.analysis.model_copy(update={"detect": least})
+    study = glm.study.model_copy(update={"analysis": analysis})
+    power = expect(Assumed(study, glm.extent, GLM_SIZES, 100).plan)[2]
+    assert power.value == pytest.approx(0.8)
+    assert power.low < 0.8 < power.high
+
+
+def test_studies_nearby_are_what_they_are_said_to_be():
+    glm = _glm()
+    assert glm.with_epsilon(0.5).study.privacy.epsilon == 2.0
+    twice = glm.with_persons(2.0)
+    assert twice.subjects == tuple(2 * size for size in GLM_SIZES)
+    assert twice.study.analysis.groups["east"] == (180, 220)
+    more = glm.with_hospitals(2)
+    assert more is not None
+    assert len(more.study.sites) == len(more.subjects) == len(more.study.analysis.groups) == 6
+    assert more.subjects[-1] == 250
+    assert glm.study.analysis.groups["east"] == (90, 110)
+
+
+@pytest.mark.parametrize("which", ["epsilon", "persons", "hospitals"])
+def test_more_of_anything_makes_a_contrast_surer(which: str):
+    found = design(_glm())
+    errors = [point.expected[0].value for point in found.curves[which]]
+    assert len(errors) == 5
+    assert errors == sorted(errors, reverse=True)
+    assert any("Half of ε (2 instead of 4): standard error" in each for each in found.sentences)
+    assert all("worse" in each for each in found.sentences if each.startswith("Half"))
+    assert all("better" in each for each in found.sentences if not each.startswith("Half"))
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_every_analysis_can_be_designed(name, case):
+    sites, study = sites_for(case), study_of(name, case)
+    sizes = tuple(len(site.lengths) for site in sites)
+    assumed = Assumed(study, sites[0].extent, sizes, max(map(max, (s.lengths for s in sites))))
+    told = expect(assumed.plan)
+    assert told
+    assert all(math.isfinite(each.value) for each in told)
+    assert all(each.low <= each.value <= each.high for each in told if each.bounded)
+    if not isinstance(REGISTRY[name], Expects):
+        noisier = expect(assumed.with_epsilon(0.5).plan)
+        assert max(e.value for e in noisier) > max(e.value for e in told)
+
+
+def test_ledgers_hold_what_is_spent_year_by_year():
+    plan = _glm().plan
+    once = plan.site_loss(0)
+    (north, *_) = accounts([plan, plan], 3, 4, 20.0, 1e-5)
+    assert north.site == "north"
+    for year, told in enumerate(north.epsilons, start=1):
+        assert told == pytest.approx(epsilon_of(compose([once] * 6 * year), 1e-5))
+    over = [year for year, told in enumerate(north.epsilons, start=1) if told > 20.0]
+    assert north.full == over[0]
+    (kept, *_) = accounts([plan], 1, 2, epsilon_of(1.01 * math.sqrt(2) * once, 1e-5), 1e-5)
+    assert kept.full == 0
+    assert mu_of(kept.epsilons[0], 1e-5) == pytest.approx(once, rel=1e-6)
+
+
+def test_the_command_writes_a_page_and_its_numbers(tmp_path: Path):
+    words = (CONFIGS / "glm.yaml", "--subjects", "260,200,290,250", "--years", "3")
+    said = enter("consortium", "design", *words, "--out", tmp_path)
+    assert said.code == 0
+    assert "Two more hospitals of 250 persons: standard error" in said.out.replace("\n", " ")
+    told = json.loads((tmp_path / "design.json").read_text())
+    study = told["studies"][0]
+    assert study["expected"][0]["name"] == "standard error"
+    assert [len(curve) for curve in study["curves"].values()] == [5, 5, 5]
+    assert len(told["ledger"]["sites"]["north"]["epsilon_after_year"]) == 3
+    page = (tmp_path / "design.html").read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert 'alt="standard error: over ε of the study from' in page
+    assert page.count("<h1>") == 1
+
+
+def test_studies_of_two_units_are_not_added_up(tmp_path: Path):
+    extent = make_sites(features=4)[0].extent
+    one, other = (
+        Assumed(make_study("average", unit=unit), extent, (5,) * 4, 10)
+        for unit in ("subject", "timepoint")
+    )
+    with pytest.raises(StudyError, match="protect different units"):
+        design_studies(tmp_path, [one, other], 1, 1)

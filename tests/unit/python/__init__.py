@@ -1,0 +1,1 @@
+"""The library in Python: what people import, and what it keeps."""

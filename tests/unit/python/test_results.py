@@ -1,0 +1,153 @@
+"""Opened and simulated results, and what several releases cost together."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+import yaml
+
+import consortium as cc
+from consortium.errors import DataError, OutputError, PrivacyError, StudyError
+from consortium.privacy.gdp import compose, epsilon_of
+from consortium.python.here import carry_out, system_keys
+from consortium.report.privacy_report import read_privacy_report
+from consortium.simulation.array_data import ArrayData
+from consortium.study.plan import make_plan
+from tests.support.cases import make_sites, make_study
+from tests.support.finished_run import finished
+from tests.support.made_up_scans import MASK, scans
+
+
+def test_an_output_folder_is_opened_whole() -> None:
+    out = finished().out
+    result = cc.open_result(out)
+    report = read_privacy_report(out / "privacy_report.json")
+    assert result.privacy.epsilon == report.guarantees.coalition.epsilon
+    assert result.privacy.report == report
+    stored = nib.load(next(out.glob("tpl-*/func/*_components.nii.gz")))
+    assert np.array_equal(np.asarray(result.components_img_.dataobj), stored.get_fdata())
+    assert len(result.found_) == stored.shape[3]
+    assert "components" in result.tables
+    with pytest.raises(DataError, match="holds no table 'connectivity'; it has components"):
+        _ = result.connectivity_
+    with pytest.raises(DataError, match="no map of stat 't' of contrast None"):
+        result.contrast()
+
+
+def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
+    copy = finished().copy(tmp_path).out
+    image = next(copy.glob("tpl-*/func/*_components.nii.gz"))
+    image.write_bytes(image.read_bytes()[:200])
+    with pytest.raises(OutputError, match="is damaged; copy the folder again"):
+        cc.open_result(copy)
+
+
+def test_a_simulation_in_memory_and_from_files_are_one(tmp_path: Path) -> None:
+    values = {
+        "study": "small",
+        "sites": ["north", "south"],
+        "data": {"mask": "mask.nii.gz"},
+        "privacy": {"unit": "subject", "epsilon": 8, "delta": 1e-5, "colluding_sites": 0},
+        "algorithm": "pca",
+        "analysis": {"components": 2},
+    }
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(values))
+    nib.save(MASK, tmp_path / "mask.nii.gz")
+    files = []
+    for number, image in enumerate(scans(20, 50)):
+        files.append(tmp_path / f"scan{number}.nii.gz")
+        nib.save(image, files[-1])
+    runs = [
+        cc.simulate(path, {"north": scans(20), "south": south}, seed=1)
+        for south in (scans(20, 50), files)
+    ]
+    first, second = (np.asarray(run.components_img_.dataobj) for run in runs)
+    assert np.array_equal(first, second)
+    assert not runs[0].privacy.protects
+    assert "protects nobody" in str(runs[0].privacy)
+    with pytest.raises(StudyError, match="south: no data set; add it to data"):
+        cc.simulate(path, {"north": scans(20)}, seed=1)
+    with pytest.raises(StudyError, match=r"names mask.nii.gz, which lies beside its file"):
+        cc.simulate(cc.load_study(path), {"north": scans(2), "south": scans(2)}, seed=1)
+
+
+def test_connectivity_has_a_number_for_every_two_networks(tmp_path: Path) -> None:
+    rng, networks = np.random.default_rng(0), 3
+    maps = np.kron(np.eye(networks), np.ones((9, 1))).reshape(3, 3, 3, networks)
+    nib.save(nib.Nifti1Image(maps.astype(np.float32), MASK.affine), tmp_path / "maps.nii.gz")
+    nib.save(MASK, tmp_path / "mask.nii.gz")
+    labels = np.arange(1, 28, dtype=np.int16).reshape(3, 3, 3)
+    nib.save(nib.Nifti1Image(labels, MASK.affine), tmp_path / "atlas.nii.gz")
+    values = {
+        "study": "links",
+        "sites": ["north"],
+        "data": {"mask": "mask.nii.gz", "atlas": "atlas.nii.gz", "smoothing": 0},
+        "privacy": {
+            "unit": "subject",
+            "epsilon": 50,
+            "delta": 1e-5,
+            "colluding_sites": 0,
+            "scheme": "local",
+        },
+        "algorithm": "template_networks",
+        "analysis": {
+            "templates": "maps.nii.gz",
+            "connectivity": True,
+            "anyway": True,
+        },
+    }
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(values))
+    people = []
+    for _ in range(100):
+        courses = rng.normal(size=(networks, 60))
+        courses[1] += courses[0]
+        noise = rng.normal(size=(3, 3, 3, 60))
+        people.append(nib.Nifti1Image(maps @ courses + 0.3 * noise, MASK.affine))
+    found = cc.simulate(path, {"north": people}, seed=2).connectivity_
+    assert found.shape == (networks, networks)
+    assert found == pytest.approx(found.T, nan_ok=True)
+    assert found[0, 1] > abs(found[0, 2])
+    assert list(np.diag(found)) == [1.0] * networks
+
+
+def test_what_releases_cost_together_is_the_composition() -> None:
+    parts = [cc.Privacy(epsilon_of(mu, 1e-5), 1e-5, mu, "subject") for mu in (0.3, 0.4, 1.2)]
+    together = parts[0].plus(*parts[1:])
+    assert together.mu == pytest.approx(compose([0.3, 0.4, 1.2]))
+    assert together.epsilon == pytest.approx(epsilon_of(1.3, 1e-5))
+    seeded = cc.Privacy(math.inf, 1e-5, math.inf, "subject", seeded=True)
+    assert not parts[0].plus(seeded).protects
+    for other in (
+        cc.Privacy(1.0, 1e-6, 0.2, "subject"),
+        cc.Privacy(1.0, 1e-5, 0.2, "timepoint"),
+    ):
+        with pytest.raises(PrivacyError, match="different units or δ can't be added"):
+            parts[0].plus(other)
+
+
+def test_only_a_plan_of_one_site_with_noise_of_its_own_is_carried_out_here() -> None:
+    sites = make_sites(subjects=(5, 5, 5, 5), features=4)
+    for scheme in ("cape", "none"):
+        study = make_study(scheme=scheme)
+        plan = make_plan(study, sites[0].extent.shape([5] * 4, [50] * 4, "subject"))
+        with pytest.raises(PrivacyError, match=f"4 sites with scheme {scheme} can't be"):
+            carry_out(plan, sites[0], system_keys)
+
+
+def test_noise_here_is_as_large_as_the_result_says() -> None:
+    values = np.full((2000, 1), 0.01)
+    site = ArrayData([values] * 20)
+    study = make_study(
+        "average", {"bound": 1.0}, sites=("here",), scheme="local", colluding_sites=0
+    )
+    plan = make_plan(study, site.extent.shape([20], [20], "subject"))
+    result = carry_out(plan, site, system_keys).result
+    assert result is not None
+    error = result.arrays["mean"][:, 0] - 0.01
+    assert error.std() == pytest.approx(float(result.numbers["noise_deviation"]), rel=0.1)
