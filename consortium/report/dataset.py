@@ -100,7 +100,7 @@ def code_url(package: str) -> str:
         links = metadata(package).get_all("Project-URL") or []
     except PackageNotFoundError:  # run from a folder that was not installed
         links = []
-    named = dict(link.split(", ", 1) for link in links)
+    named: dict[str, str] = dict(link.split(", ", 1) for link in links)
     return named.get("Source", f"pkg:generic/{package}@{__version__}")
 
 
