@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from consortium.report.privacy_report import PrivacyReport
+    from consortium.study.plan import Plan
 
 out = Terminal()
 app = program(
@@ -172,8 +173,13 @@ def new_study_command(
     limits: Annotated[
         str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
     ] = None,
+    subjects: Annotated[
+        str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
+    ] = None,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject, for --subjects.", min=2)] = 100,
 ) -> None:
     """Write a commented study file; what the options don't say is asked at a terminal."""
+    from consortium.coordinator.console_tables import show_plan
     from consortium.coordinator.new_study import new_study
     from consortium.membership.keys import load_identity
     from consortium.membership.roster_file import read_roster
@@ -204,6 +210,8 @@ def new_study_command(
         given["sites"] = ",".join(members.sites)
     new_study(study, algorithm, given, out.ask)
     out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
+    if subjects is not None:
+        show_plan(_plan(study, subjects, volumes), out.console)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
@@ -235,16 +243,8 @@ def plan(
 ) -> None:
     """Work out what a study would cost and release, before any data is read."""
     from consortium.coordinator.console_tables import plan_numbers, show_plan
-    from consortium.space.study_space import study_space
-    from consortium.study.plan import make_plan
-    from consortium.study.reader import load_study
 
-    parsed = load_study(study)
-    space = study_space(parsed, study.parent)
-    sizes = _sizes(subjects, len(parsed.sites))
-    samples = tuple(size * volumes for size in sizes)
-    shape = space.extent.shape(sizes, samples, parsed.privacy.unit)
-    made = make_plan(parsed, shape)
+    made = _plan(study, subjects, volumes)
     if as_json:
         out.print_json(plan_numbers(made))
     else:
@@ -473,6 +473,18 @@ def _today() -> date:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).date()
+
+
+def _plan(study: Path, subjects: str, volumes: int) -> Plan:
+    from consortium.space.study_space import study_space
+    from consortium.study.plan import make_plan
+    from consortium.study.reader import load_study
+
+    parsed = load_study(study)
+    sizes = _sizes(subjects, len(parsed.sites))
+    samples = tuple(size * volumes for size in sizes)
+    extent = study_space(parsed, study.parent).extent
+    return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
 
 
 def _tell(report: PrivacyReport, folder: Path) -> None:

@@ -109,3 +109,14 @@ def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path)
     said = refused("consortium", "new-study", other, "--keys", place.files.keys)
     assert "give --roster, too" in said
     assert not other.exists()
+
+
+def test_a_hopeless_study_is_written_to_be_edited_and_not_signed(tmp_path: Path) -> None:
+    place, _ = papers(tmp_path / "town")
+    study = tmp_path / "study.yaml"
+    words = ("--roster", place.files.roster, "--keys", place.files.keys, "--epsilon", "0.1")
+    said = enter("consortium", "new-study", study, *words, "--subjects", "5")
+    assert said.code == 1
+    assert "would be enough" in said.err
+    assert study.exists()
+    assert not study.with_name("study.yaml.sig").exists()
