@@ -281,6 +281,10 @@ def deploy_command(
     dry_run: Annotated[
         bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
     ] = False,
+    on_demand: Annotated[
+        bool,
+        typer.Option("--on-demand", help="Open runs that somebody orders on the server, too."),
+    ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
     from consortium.coordinator.deploy import DueRuns, deploy
@@ -293,7 +297,8 @@ def deploy_command(
     record = new_schedule(files, cron, timezone)
     check_schedule(record.cron, record.timezone)
     if not dry_run:
-        deploy(record, DueRuns(home(), _today, Clock(), out.console))
+        due = DueRuns(home(), _today, Clock(), out.console)
+        deploy(record, due, on_demand=on_demand)
         return
     reasons = not_covered(record, _today())
     out.print("\n".join(reasons) or "Every site's approval covers the next run.")
