@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from consortium import __version__
-from consortium.errors import ConsortiumError
+from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.stopping import ended_by_signals
 
 if TYPE_CHECKING:
@@ -44,6 +44,26 @@ class Terminal:
     def print(self, text: str) -> None:
         """Print a line for people, which a long path does not break."""
         self.console.print(text, soft_wrap=True)
+
+    @property
+    def ask(self) -> Callable[[str, str], str] | None:
+        """Asks a question with what is taken for an empty answer; None if nobody is there."""
+        if not sys.stdin.isatty():
+            return None
+        return lambda question, usual: str(typer.prompt(question, default=usual))
+
+    def confirm(self, question: str, without: str) -> None:
+        """Ask for a yes.
+
+        Raises
+        ------
+        ConfigurationError
+            If the answer is no, or nobody is there to give one: ``without`` says what to do then.
+        """
+        if not sys.stdin.isatty():
+            raise ConfigurationError(f"This is no terminal, and nobody can be asked; {without}.")
+        if not typer.confirm(question):
+            raise ConfigurationError("Nothing was done; the answer was no.")
 
     def print_json(self, content: object) -> None:
         """Print JSON, also if the program was asked to be quiet."""

@@ -28,18 +28,23 @@ from rich.console import Console
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
-from flows.polling import Service
-from flows.public import without_logs
+from flows.polling import About, Service
+from flows.public import emit, without_logs
 
 FLOW, NOT_OPENED = "scheduled-study", "Not opened"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a due run, in a sentence that Prefect may show to anybody."""
+    """What became of a due run, in a sentence that Prefect may show to anybody.
+
+    ``low`` says of a study that is complete why no other run of it would be opened, a sentence a
+    site.
+    """
 
     kind: Literal["complete", "not opened", "failed"]
     message: str
+    low: tuple[str, ...] = ()
 
     def state(self) -> State[None]:
         """State of the run; one that opened no run of the study was seen, but is no failure."""
@@ -51,11 +56,12 @@ class Outcome:
         return State(type=StateType.CANCELLED, name=NOT_OPENED, message=message)
 
 
-RunDue = Callable[[str], Outcome]
-"""Carries out what a study's schedule asks for, by the study's name."""
+RunDue = Callable[[str, bool], Outcome]
+"""Carries out what a study's schedule asks for, by the study's name; says whether a run that has
+begun may be taken up only, or one be opened, too."""
 
 
-def scheduled_study(run_due: RunDue) -> Flow[[str], State[None]]:
+def scheduled_study(run_due: RunDue, may_open: bool = False) -> Flow[[str], State[None]]:
     """Make the flow that Prefect shows; its only parameter is the study's name."""
 
     @flow(
@@ -66,7 +72,10 @@ def scheduled_study(run_due: RunDue) -> Flow[[str], State[None]]:
         retries=0,
     )
     def scheduled(study: str) -> State[None]:
-        return run_due(study).state()
+        outcome = run_due(study, may_open)
+        if outcome.low:
+            emit("budget.low", study, {"reasons": list(outcome.low)})
+        return outcome.state()
 
     return scheduled
 
@@ -121,7 +130,10 @@ def serve(
     run_due: RunDue,
     clock: Clock,
     console: Console,
+    since: datetime,
     *,
+    about: About,
+    on_demand: bool = False,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -137,6 +149,11 @@ def serve(
     run_due : callable
     clock : Clock
     console : Console
+    since : datetime
+        Dates of the schedule up to then are over.
+    about : About
+    on_demand : bool
+        Whether a run that the schedule has no date for may open a run of the study.
     resume : bool
         Ask for a run at once: one was interrupted.
     stop : callable
@@ -147,6 +164,10 @@ def serve(
     ConfigurationError
         If the server can't be reached.
     """
-    service = Service(name, scheduled_study(run_due), schedule, clock, console)
+
+    def make_flow(may_open: bool) -> Flow[[str], State[None]]:
+        return scheduled_study(run_due, may_open)
+
+    service = Service(name, make_flow, about, schedule, clock, console, since, on_demand)
     with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1}):
         service.serve(stop, resume=resume, missed=lambda why: Outcome("not opened", why).state())

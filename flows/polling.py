@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +23,7 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import PrefectException, PrefectSignal
 from prefect.flow_engine import run_flow
+from prefect.server.schemas.schedules import CronSchedule as Dates
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Crashed, Pending
 from pydantic import ValidationError
@@ -28,10 +33,28 @@ from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
 
 _POLL = 2.0  # s
+_PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
 _MOST = 100
 """Due runs that are looked at in one go, the latest ones."""
 _UNHEARD = (httpx.HTTPError, PrefectException, ValidationError, ValueError, TypeError, KeyError)
 """What may come of asking an API that is away or talks nonsense."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a deployment says of its study: public, and for people only.
+
+    Parameters
+    ----------
+    description : str
+    tags : tuple of str
+    parameters : mapping of str to str
+        Shown beside the study's name; no run reads them.
+    """
+
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    parameters: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -42,17 +65,26 @@ class Service:
     ----------
     study : str
         Name of the deployment, and the flow's only parameter.
-    flow : Flow
+    make_flow : callable
+        Makes the flow of one run, which may open a run of the study or only take one up.
+    about : About
     schedule : CronSchedule
     clock : Clock
     console : Console
+    since : datetime
+        Dates of the schedule up to then are over.
+    on_demand : bool
+        Whether a run that no date stands for may open a run of the study, too.
     """
 
     study: str
-    flow: Flow[[str], State[None]]
+    make_flow: Callable[[bool], Flow[[str], State[None]]]
+    about: About
     schedule: CronSchedule
     clock: Clock
     console: Console
+    since: datetime
+    on_demand: bool = False
     _told: set[str] = field(default_factory=set)
 
     def serve(
@@ -92,12 +124,15 @@ class Service:
     def _register(self, client: SyncPrefectClient) -> UUID:
         """Create or replace the deployment; it names no code, so no worker can run it."""
         deployment = client.create_deployment(
-            flow_id=client.create_flow(self.flow),
+            flow_id=client.create_flow(self.make_flow(False)),
             name=self.study,
             schedules=[DeploymentScheduleCreate(schedule=self.schedule, active=True)],
-            parameters={"study": self.study},
+            description=self.about.description,
+            tags=list(self.about.tags),
+            parameters={**self.about.parameters, "study": self.study},
             paused=False,
         )
+        _show_ready(client, deployment)
         self._bury(client, deployment)
         return deployment
 
@@ -115,7 +150,8 @@ class Service:
         try:
             run = self._take(deployment, missed)
             if run is not None:
-                self._carry_out(run)
+                with _pulse(deployment):
+                    self._carry_out(run)
         except (*_UNHEARD, RuntimeError) as error:
             line = f"Prefect gives no usable answer ({type(error).__name__}); it is asked again."
             if line not in self._told:
@@ -125,6 +161,7 @@ class Service:
     def _take(self, deployment: UUID, missed: Callable[[str], State[None]]) -> FlowRun | None:
         """Take the latest due run and dismiss those before it; None if there is none."""
         with get_client(sync_client=True) as client:
+            _show_ready(client, deployment)
             due = _runs(
                 client,
                 deployment_id={"any_": [deployment]},
@@ -145,13 +182,49 @@ class Service:
         return FlowRun(id=due[-1], flow_id=due[-1], deployment_id=deployment, state=pending)
 
     def _carry_out(self, run: FlowRun) -> None:
-        """Run the flow, whatever the API calls it."""
+        """Run the flow, whatever the API calls it and whenever it says that it was due."""
+        flow = self.make_flow(self._has_date() or self.on_demand)
         try:
             # As a state, never as a result: a result would be unpickled from where the API says.
             with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 8}):  # bears minutes of absence
-                run_flow(self.flow, run, parameters={"study": self.study}, return_type="state")
+                run_flow(flow, run, parameters={"study": self.study}, return_type="state")
         except PrefectSignal:  # no Exception: an order of the API to its engine
             self.console.log("Prefect withdrew a due run.", markup=False)
+
+    def _has_date(self) -> bool:
+        """Whether the schedule as it is known here has a date that no run has stood for yet.
+
+        Who reaches the API may order runs and change schedules there; neither opens a study.
+        """
+        now, cron = datetime.now(UTC), self.schedule
+        dates = Dates(cron=cron.cron, timezone=cron.timezone, day_or=cron.day_or)
+        after = self.since + timedelta(microseconds=1)
+        if after > now or not asyncio.run(dates.get_dates(n=1, start=after, end=now)):
+            return False
+        self.since = now
+        return True
+
+
+def _show_ready(client: SyncPrefectClient, deployment: UUID) -> None:
+    """Ask as Prefect's own runner does, which makes the deployment ready; no answer is used."""
+    client.get_scheduled_flow_runs_for_deployments([deployment], limit=1)
+
+
+@contextmanager
+def _pulse(deployment: UUID) -> Iterator[None]:
+    """Keep the deployment ready while a run takes the loop's time."""
+    over = Event()
+
+    def beat() -> None:
+        while not over.wait(_PULSE):
+            with suppress(*_UNHEARD, RuntimeError), get_client(sync_client=True) as client:
+                _show_ready(client, deployment)
+
+    Thread(target=copy_context().run, args=(beat,), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _runs(client: SyncPrefectClient, **asked: dict[str, Any]) -> list[UUID]:

@@ -1,11 +1,20 @@
-"""What a Prefect server is told: public sentences, and none of the logs, which hold paths."""
+"""What a Prefect server is told: public sentences and events, and no logs, which hold paths."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+import httpx
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import LogCreate
+from prefect.context import FlowRunContext
+from prefect.events import emit_event
+from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 
@@ -18,3 +27,45 @@ def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManage
         Other settings of Prefect for as long.
     """
     return temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False, **(more or {})})
+
+
+_UNHEARD = (httpx.HTTPError, PrefectException, ValueError, TypeError, RuntimeError)
+"""What may come of telling something to an API that is away or talks nonsense."""
+
+
+def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
+    """Emit ``consortium.<event>`` of a study, for the automations of the server's people.
+
+    Parameters
+    ----------
+    event : str
+        As ``round.opened``.
+    study : str
+    payload : mapping
+        Public names, numbers and sentences.
+    """
+    resource = {"prefect.resource.id": f"consortium.study.{study}", "prefect.resource.name": study}
+    with suppress(*_UNHEARD):
+        emit_event(f"consortium.{event}", resource, payload={"study": study, **payload})
+
+
+@dataclass
+class PublicLines:
+    """Lines of the flow that runs, written to Prefect's log of it in batches."""
+
+    _lines: list[LogCreate] = field(default_factory=list)
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Keep a line for the next batch; nothing is kept outside of a flow."""
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            told = {"name": "consortium", "level": level, "message": line}
+            told |= {"timestamp": datetime.now(UTC), "flow_run_id": context.flow_run.id}
+            self._lines.append(LogCreate.model_validate(told))
+
+    def send(self) -> None:
+        """Write what was kept; what an absent API does not hear is lost."""
+        lines, self._lines = self._lines, []
+        if lines:
+            with suppress(*_UNHEARD), get_client(sync_client=True) as client:
+                client.create_logs(lines)

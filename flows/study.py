@@ -7,10 +7,12 @@ parameters, so no array, path or key is recorded.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -27,10 +29,11 @@ from prefect.states import Failed
 from consortium.algorithms.base import Result
 from consortium.engine.centre import Centre
 from consortium.engine.session import Round, Session
+from consortium.engine.wait_file import Waiting
 from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
 from consortium.stopping import take_signals
 from consortium.study.plan import Plan
-from flows.public import without_logs
+from flows.public import PublicLines, emit, without_logs
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
@@ -62,6 +65,9 @@ class StudyFlow:
         self._outputs = outputs
         self._ended: Exception | None = None
         self._published = False
+        self._lines = PublicLines()
+        self._awaited: Waiting | None = None  # in the step that is being done
+        centre.on_wait(self._waits)
         self.open = task(name="open", **_TASK)(self._open)
         self.round = task(name="round", task_run_name="{stage} {number}", **_TASK)(self._round)
         self.finish = task(name="finish", **_TASK)(self._finish)
@@ -78,24 +84,38 @@ class StudyFlow:
         self.publish(plan, self.finish())
 
     def _open(self) -> Plan:
-        with self._discreet():
+        with self._discreet("opening the run"):
             return self._centre.open()
 
     def _round(self, stage: str, number: int) -> None:
-        del stage, number  # shown by Prefect
-        with self._discreet():
+        self._lines.say(f"round {number} ({stage}) is open")
+        self._emit("round.opened", stage=stage, round=number)
+        with self._discreet(f"round {number} ({stage})"):
             self._centre.step()
 
     def _finish(self) -> Result:
-        with self._discreet():
+        with self._discreet("closing the run"):
             return self._centre.finish()
 
     def _publish(self, plan: Plan, result: Result) -> None:
-        with self._discreet():
+        with self._discreet("publishing the result"):
             summary = self._outputs.publish(plan, self._session.rounds, result)
         study = self._centre.context.study.study
         create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
         self._published = True
+        self._lines.say("the result is published")
+
+    def _waits(self, waiting: Waiting) -> None:
+        """Tell whose turn it is."""
+        self._awaited, sites = waiting, list(waiting.sites)
+        self._lines.say(f"{waiting.step}: waiting for {', '.join(sites)}")
+        self._lines.send()
+        until = datetime.fromtimestamp(waiting.until, UTC).isoformat(timespec="seconds")
+        self._emit("site.awaited", step=waiting.step, sites=sites, until=until)
+
+    def _emit(self, event: str, **payload: Any) -> None:
+        context = self._centre.context
+        emit(event, context.study.study, {"run": context.run, **payload})
 
     def run(self) -> None:
         """Let Prefect run the flow.
@@ -109,13 +129,18 @@ class StudyFlow:
         @flow(name="consortium-study", flow_run_name="{run}", **_FLOW)
         def consortium_study(study: str, run: str) -> State[None] | None:
             del study, run  # shown by Prefect
+            ended = ""
             try:
                 self.conduct()
             except _StoppedError as stopped:
-                return Failed(message=str(stopped))
+                ended = str(stopped)
             except Exception:  # of Prefect's client; what it says may hold anything
-                return Failed(message="The study ended before its time: prefect.")
-            return None
+                ended = "The study ended before its time: prefect."
+            if ended:
+                self._lines.say(ended, logging.ERROR)
+            self._lines.send()
+            self._emit("study.finished", complete=not ended, message=ended)
+            return Failed(message=ended) if ended else None
 
         context = self._centre.context
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
@@ -139,34 +164,48 @@ class StudyFlow:
     @contextmanager
     def _progress(self, plan: Plan) -> Iterator[Callable[[], None]]:
         """Show how many rounds are done: to the caller at each, to Prefect now and then."""
-        shown = create_progress_artifact(0.0, key="rounds", description="Rounds of the study")
+        study = self._centre.context.study.study
+        shown = create_progress_artifact(0.0, f"rounds-{study}", f"Rounds of {study}")
         assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
         last = time.monotonic()
 
         def progressed() -> None:
             nonlocal last
             done = len(self._session.rounds)
-            with self._discreet():
+            with self._discreet("showing progress"):
                 self._outputs.progress(done, plan.rounds)
             if self._session.pending is None or time.monotonic() - last > _PROGRESS_EVERY:
                 last = time.monotonic()
                 update_progress_artifact(shown, 100.0 * done / plan.rounds)
+                self._lines.send()
 
         yield progressed
 
     @contextmanager
-    def _discreet(self) -> Iterator[None]:
-        """Keep an error for the caller, and tell Prefect its kind only."""
+    def _discreet(self, step: str) -> Iterator[None]:
+        """Keep an error for the caller; Prefect is told its kind, the step, and whose turn it was.
+
+        Nothing of it is private: sites' names stand in the study file.
+        """
+        self._awaited = None
         try:
             yield
         except Exception as error:
             self._ended = self._ended or error
             kind = error.code if isinstance(error, ConsortiumError) else "software"
-            raise _StoppedError(f"The study ended before its time: {kind}.") from None
+            told = f"The study ended before its time: {kind}. It was at {step}{self._turn()}."
+            raise _StoppedError(told) from None
+
+    def _turn(self) -> str:
+        """Whose turn it was, in names that everybody knows: the study's sites."""
+        refused, said = self._centre.refused, ""
+        if self._awaited is not None:
+            said += f", waiting for {', '.join(self._awaited.sites)} ({self._awaited.step})"
+        return said + (f"; {', '.join(refused)} took no further part" if refused else "")
 
 
 class _StoppedError(Exception):
-    """Stands for an error in what Prefect records: the kind of trouble, no path and no name."""
+    """Stands for an error in what Prefect records: kind, step and sites, and no path."""
 
 
 def _give_up(error: Exception, centre: Centre) -> None:

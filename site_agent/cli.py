@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +10,12 @@ from typing import Annotated
 import typer
 
 from consortium.command_line import AsJson, Terminal, program, run_program
+from consortium.errors import StudyError
 
 out = Terminal()
 app = program(
     "A hospital's agent: takes part in the studies that its people approved. A site begins "
-    "with init and join; for each study, check and approve; the agent itself is start.",
+    "with init and join; each study is looked at and approved; the agent itself is start.",
     out,
 )
 Folder = Annotated[
@@ -35,6 +37,9 @@ def init(
     credentials: Annotated[
         Path | None, typer.Option(help="File with credentials for the exchange.")
     ] = None,
+    centre: Annotated[
+        str, typer.Option(help="The consortium's key: ask to be admitted, too, as join does.")
+    ] = "",
     folder: Folder = Path(),
 ) -> None:
     """Make the site's keys, its configuration and its policy."""
@@ -44,6 +49,7 @@ def init(
     from consortium.membership.keys import create_identity
     from consortium.membership.roster_file import fingerprint
     from site_agent.config import SiteConfig
+    from site_agent.enrolment.request import join_consortium
     from site_agent.policy.policy import Policy
 
     config = SiteConfig.create(name, dataset, exchange, credentials)
@@ -55,6 +61,10 @@ def init(
         f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change what "
         "your site wants otherwise.",
     )
+    if centre:
+        path, request = join_consortium(folder, config.name, centre)
+        _tell_request(path, request.key)
+        return
     out.print(f"This site's fingerprint is {fingerprint(identity.public)}.")
     out.print("Now ask to be admitted with 'site-agent join --centre KEY'.")
 
@@ -70,7 +80,6 @@ def join(
     folder: Folder = Path(),
 ) -> None:
     """Write a signed request to be admitted, for the coordinator."""
-    from consortium.membership.roster_file import fingerprint
     from site_agent.config import SiteConfig
     from site_agent.enrolment.request import change_key, join_consortium
 
@@ -81,10 +90,7 @@ def join(
             out.print(f"The ledger's head is left when the agent starts ({trouble})")
     else:
         path, request = join_consortium(folder, config.name, centre)
-    out.print(
-        f"Give {path} to the coordinator, and read out this fingerprint by telephone:",
-    )
-    out.print(fingerprint(request.key))
+    _tell_request(path, request.key)
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -101,6 +107,8 @@ def check(
         found.show(out.console)
     if found.problems:
         raise SystemExit(1)
+    if not as_json:
+        out.print("Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -131,20 +139,41 @@ def approve_command(
     epsilon: Annotated[
         float | None, typer.Option(help="Largest ε of all runs of this study together.", min=0)
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask; for scripts.")] = False,
+    take_part: Annotated[
+        bool, typer.Option("--start", help="Then take part, as start does.")
+    ] = False,
+    once: Annotated[bool, typer.Option(help="With --start: stop after the first run.")] = False,
     folder: Folder = Path(),
 ) -> None:
-    """Say yes to exactly this study with exactly these keys."""
-    from site_agent.approval.inspection import say_yes
-    from site_agent.status import promise
+    """Look at a study as check does, and say yes to exactly it with exactly these keys."""
+    from site_agent.approval.approval import Terms
+    from site_agent.approval.inspection import inspect, say_yes
+    from site_agent.status import promise, read_status
+
+    def ask() -> None:
+        if not yes:
+            out.confirm("Say yes to this study?", _WITHOUT)
 
     day = until.date() if until else None
+    Terms(runs, epsilon, day)  # which refuses nonsense before any scan is loaded
+    if not (yes or sys.stdin.isatty()):
+        ask()  # as here, which says how to go on
+    found = inspect(folder, study, roster)
+    found.show(out.console)
+    if found.problems:
+        raise StudyError(f"{found.signed.study.study} is not approved: {found.problems[0]}")
     today = _now().date()
     approval, trouble = say_yes(
-        folder, study, roster, runs=runs, until=day, epsilon=epsilon, today=today
+        folder, study, roster, runs=runs, until=day, epsilon=epsilon, today=today, ask=ask
     )
     out.print(f"Approved: {promise(approval)}.")
     if trouble:
         out.print(f"The coordinator is told when the agent starts ({trouble})")
+    if take_part and read_status(folder).running:
+        out.print("The agent of this folder is at work already and takes part.")
+    elif take_part:
+        start(folder, once=once)
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -270,13 +299,21 @@ def doctor(
         raise SystemExit(1)
 
 
+_WITHOUT = "look at the study with 'site-agent check', and say yes with --yes"
+
+
+def _tell_request(path: Path, key: bytes) -> None:
+    from consortium.membership.roster_file import fingerprint
+
+    out.print(f"Give {path} to the coordinator, and read out this fingerprint by telephone:")
+    out.print(fingerprint(key))
+
+
 def _now() -> datetime:
     return datetime.now().astimezone()
 
 
 def _log(line: str) -> None:
-    import sys
-
     from consortium.errors import legible
 
     sys.stderr.write(f"{_now().isoformat(timespec='seconds')} {legible(line)}\n")

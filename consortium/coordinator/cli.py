@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from datetime import date
 
     from consortium.report.privacy_report import PrivacyReport
+    from consortium.study.plan import Plan
 
 out = Terminal()
 app = program(
     "Studies over several hospitals whose data stay where they are. A consortium begins with "
-    "init and admit; a study goes through plan, sign, run and report.",
+    "init and admit; a study goes through new-study, plan, sign, run and report.",
     out,
 )
 MEMBERS, STUDIES, TRIALS = "Members", "A study", "Trying out"  # headings of the help
@@ -35,7 +36,12 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
 @app.command(rich_help_panel=MEMBERS)
-def init(folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")]) -> None:
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")],
+    exchange: Annotated[
+        Path | None, typer.Option(help="A directory for the messages, which is made.")
+    ] = None,
+) -> None:
     """Make a consortium: its keys and an empty roster."""
     import secrets
 
@@ -47,6 +53,9 @@ def init(folder: Annotated[Path, typer.Argument(help="Folder for the centre's ke
     identity = create_identity(folder, secrets.token_bytes(64))
     roster = folder / "roster.yaml"
     save_roster(roster, found_roster(identity.public), identity.key)
+    if exchange is not None:
+        make_folder(exchange)
+        out.print(f"Messages shall lie in {exchange}; let every party read and add there.")
     out.print(f"The keys are in {folder}, and the roster is {roster}.")
     out.print("Tell every site this key of the consortium:")
     out.print(identity.public.hex())
@@ -121,6 +130,93 @@ def rotate(
     )
 
 
+@app.command(name="new-study", rich_help_panel=STUDIES)
+def new_study_command(
+    study: Annotated[Path, typer.Argument(help="Study file to write; it must not be there yet.")],
+    algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or histogram.")] = "group_ica",
+    roster: Annotated[
+        Path | None, typer.Option(help="Roster file: its sites take part unless --sites says.")
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Folder with the consortium's keys: sign the study, too.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its short name; by default the file's.")] = None,
+    title: Annotated[str | None, typer.Option(help="A line for people.")] = None,
+    sites: Annotated[str | None, typer.Option(help="Names of the sites, with commas.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Largest ε of a run; else 4.")] = None,
+    delta: Annotated[str | None, typer.Option(help="δ that belongs to it; else 1e-5.")] = None,
+    colluding_sites: Annotated[
+        str | None, typer.Option(help="Sites that may side with the coordinator; else 1.")
+    ] = None,
+    dropouts: Annotated[
+        str | None, typer.Option(help="Sites that may fail to answer a round; else 0.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="BIDS task of the images; else rest.")] = None,
+    components: Annotated[
+        str | None, typer.Option(help="Most networks that are looked for; else 10.")
+    ] = None,
+    outcomes: Annotated[
+        str | None, typer.Option(help="glm: columns that are compared, as region[1-20].")
+    ] = None,
+    deviation: Annotated[
+        str | None, typer.Option(help="glm: their usual standard deviation among persons.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="histogram: what is looked at; glm: where the groups stand.")
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="glm: the two groups, with a comma; else control,patient.")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="glm: persons of each group at a site, with a comma.")
+    ] = None,
+    limits: Annotated[
+        str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
+    ] = None,
+    subjects: Annotated[
+        str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
+    ] = None,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject, for --subjects.", min=2)] = 100,
+) -> None:
+    """Write a commented study file; what the options don't say is asked at a terminal."""
+    from consortium.coordinator.console_tables import show_plan
+    from consortium.coordinator.new_study import new_study
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster
+    from consortium.membership.signed_study import sign_study
+
+    given = {
+        "name": name or study.stem,
+        "title": title,
+        "sites": sites,
+        "epsilon": epsilon,
+        "delta": delta,
+        "colluding_sites": colluding_sites,
+        "dropouts": dropouts,
+        "task": task,
+        "components": components,
+        "outcomes": outcomes,
+        "deviation": deviation,
+        "column": column,
+        "levels": levels,
+        "groups": groups,
+        "limits": limits,
+    }
+    if keys is not None and roster is None:
+        raise StudyError("--keys signs for a roster's sites; give --roster, too.")
+    members = None if roster is None else read_roster(roster)
+    identity = None if keys is None else load_identity(keys)
+    if members is not None and sites is None:
+        given["sites"] = ",".join(members.sites)
+    new_study(study, algorithm, given, out.ask)
+    out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
+    if subjects is not None:
+        show_plan(_plan(study, subjects, volumes), out.console)
+    if members is not None and identity is not None:
+        sign_study(study, members, identity.key)
+        out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
+
+
 @app.command(rich_help_panel=STUDIES)
 def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     """Sign a study for its sites: this file, this mask, these keys."""
@@ -149,16 +245,8 @@ def plan(
 ) -> None:
     """Work out what a study would cost and release, before any data is read."""
     from consortium.coordinator.console_tables import plan_numbers, show_plan
-    from consortium.space.study_space import study_space
-    from consortium.study.plan import make_plan
-    from consortium.study.reader import load_study
 
-    parsed = load_study(study)
-    space = study_space(parsed, study.parent)
-    sizes = _sizes(subjects, len(parsed.sites))
-    samples = tuple(size * volumes for size in sizes)
-    shape = space.extent.shape(sizes, samples, parsed.privacy.unit)
-    made = make_plan(parsed, shape)
+    made = _plan(study, subjects, volumes)
     if as_json:
         out.print_json(plan_numbers(made))
     else:
@@ -224,6 +312,10 @@ def deploy_command(
     dry_run: Annotated[
         bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
     ] = False,
+    on_demand: Annotated[
+        bool,
+        typer.Option("--on-demand", help="Open runs that somebody orders on the server, too."),
+    ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
     from consortium.coordinator.deploy import DueRuns, deploy
@@ -236,7 +328,8 @@ def deploy_command(
     record = new_schedule(files, cron, timezone)
     check_schedule(record.cron, record.timezone)
     if not dry_run:
-        deploy(record, DueRuns(home(), _today, Clock(), out.console))
+        due = DueRuns(home(), _today, Clock(), out.console)
+        deploy(record, due, on_demand=on_demand)
         return
     reasons = not_covered(record, _today())
     out.print("\n".join(reasons) or "Every site's approval covers the next run.")
@@ -416,6 +509,18 @@ def _today() -> date:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).date()
+
+
+def _plan(study: Path, subjects: str, volumes: int) -> Plan:
+    from consortium.space.study_space import study_space
+    from consortium.study.plan import make_plan
+    from consortium.study.reader import load_study
+
+    parsed = load_study(study)
+    sizes = _sizes(subjects, len(parsed.sites))
+    samples = tuple(size * volumes for size in sizes)
+    extent = study_space(parsed, study.parent).extent
+    return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
 
 
 def _tell(report: PrivacyReport, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from consortium.coordinator.run import run_study
 from consortium.coordinator.schedule import (
     ScheduledStudy,
     fresh_folder,
+    last_date,
     load_scheduled,
     not_covered,
     save_scheduled,
@@ -21,7 +22,39 @@ from consortium.coordinator.schedule import (
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError
 from consortium.files.lock import only_one
+from consortium.study.reader import load_study
 from flows.deployment import Outcome, check_schedule, check_server, serve
+from flows.polling import About
+
+_UNSCHEDULED = (
+    "no date of the schedule stands for this run; start 'consortium deploy' with --on-demand to "
+    "allow runs that somebody orders."
+)
+
+
+def about(scheduled: ScheduledStudy) -> About:
+    """Say what everybody may know of a study, for its deployment's page.
+
+    Raises
+    ------
+    StudyError
+        If the study can't be read.
+    """
+    study = load_study(scheduled.study)
+    privacy = study.privacy
+    parameters = {
+        "algorithm": study.algorithm,
+        "sites": ", ".join(study.sites),
+        "unit": privacy.unit,
+        "epsilon": f"{privacy.epsilon:g}",
+        "delta": f"{privacy.delta:g}",
+        "scheme": privacy.scheme,
+    }
+    lines = [
+        study.title or study.study,
+        *(f"- {name}: {value}" for name, value in parameters.items()),
+    ]
+    return About("\n".join([lines[0], "", *lines[1:]]), ("consortium", study.algorithm), parameters)
 
 
 @dataclass(frozen=True)
@@ -44,8 +77,15 @@ class DueRuns:
     clock: Clock
     console: Console
 
-    def run_due(self, study: str) -> Outcome:
+    def run_due(self, study: str, may_open: bool = False) -> Outcome:
         """Go on with a study's unfinished run, or open a new one if every site's consent covers it.
+
+        Parameters
+        ----------
+        study : str
+        may_open : bool
+            Whether a new one may be opened: a date of the schedule stands for it, or the service
+            takes orders.
 
         Returns
         -------
@@ -53,7 +93,7 @@ class DueRuns:
             Of a failure it tells the kind of error, and nothing else.
         """
         try:
-            return self._run_due(study)
+            return self._run_due(study, may_open)
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
             return Outcome("failed", f"{error.code}: {type(error).__doc__}")
@@ -62,20 +102,35 @@ class DueRuns:
             message = f"{type(error).__name__}; the service's own log says more."
             return Outcome("failed", message)
 
-    def _run_due(self, study: str) -> Outcome:
+    def _run_due(self, study: str, may_open: bool) -> Outcome:
         scheduled = load_scheduled(self.home, study)
         folder = unfinished(scheduled)
+        if folder is None and not may_open:
+            return Outcome("not opened", _UNSCHEDULED)
         if folder is None:
             reasons = not_covered(scheduled, self.today())
             if reasons:
                 return Outcome("not opened", " ".join(reasons))
             folder = fresh_folder(scheduled)
         run_study(scheduled.files(folder), self.clock, self.console)
-        return Outcome("complete", f"Run {folder.name} is complete.")
+        low = self._uncovered(scheduled)
+        return Outcome("complete", f"Run {folder.name} is complete.", low)
+
+    def _uncovered(self, scheduled: ScheduledStudy) -> tuple[str, ...]:
+        """Why the next run would not be opened; of trouble with that, the log alone is told."""
+        try:
+            return tuple(not_covered(scheduled, self.today()))
+        except ConsortiumError as error:
+            self.console.log(str(error), markup=False)
+            return ()
 
 
 def deploy(
-    scheduled: ScheduledStudy, due: DueRuns, stop: Callable[[], bool] = lambda: False
+    scheduled: ScheduledStudy,
+    due: DueRuns,
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    on_demand: bool = False,
 ) -> None:
     """Schedule a study on the consortium's Prefect, and carry its runs out from here until stopped.
 
@@ -86,6 +141,9 @@ def deploy(
     due : DueRuns
     stop : callable
         Asked between runs.
+    on_demand : bool
+        Whether a run that the schedule has no date for, as whoever reaches the Prefect server may
+        order, opens a run of the study, too.
 
     Raises
     ------
@@ -97,6 +155,7 @@ def deploy(
     schedule = check_schedule(scheduled.cron, scheduled.timezone)
     check_server()
     with only_one(scheduled.out):
+        since = last_date(due.home, scheduled) or datetime.now(UTC)
         save_scheduled(due.home, scheduled)
         resume = unfinished(scheduled) is not None
         serve(
@@ -105,6 +164,9 @@ def deploy(
             due.run_due,
             due.clock,
             due.console,
+            since,
+            about=about(scheduled),
+            on_demand=on_demand,
             resume=resume,
             stop=stop,
         )

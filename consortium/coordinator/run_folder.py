@@ -14,7 +14,7 @@ from consortium.exchange.base import Exchange
 from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.study.spec import Study
 
-_RECORD = "run.json"
+RECORD = "run.json"
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}-[0-9]{4,9}")
 
 
@@ -58,7 +58,7 @@ def claim_run(
             archive.replace(folder / f"transcript-{known.run}")
     record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
     content = json.dumps({"run": record.run, "study": record.study})
-    write_bytes(folder / _RECORD, content.encode())
+    write_bytes(folder / RECORD, content.encode())
     return record
 
 
@@ -81,7 +81,7 @@ def read_run(folder: Path) -> RunRecord | None:
     OutputError
         If the record is damaged.
     """
-    path = folder / _RECORD
+    path = folder / RECORD
     if not path.exists():
         return None
     try:

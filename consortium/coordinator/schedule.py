@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import typer
 from pydantic import Field
 
 from consortium.coordinator.run import RunFiles
-from consortium.coordinator.run_folder import read_run
+from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.ending import read_end
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
@@ -125,6 +125,15 @@ def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
     if record.name != study:
         raise ConfigurationError(f"{path} is of another study; deploy '{study}' again.")
     return record
+
+
+def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
+    """When the newest run was opened, or the study was deployed last; None if it never was."""
+    numbered = _numbered(record.out)
+    files = [_path(folder, record.name)]
+    files += [record.out / name / RECORD for name in numbered[-1:]]
+    times = [file.stat().st_mtime for file in files if file.is_file()]
+    return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
 def not_covered(record: ScheduledStudy, today: date) -> list[str]:

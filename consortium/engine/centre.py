@@ -34,7 +34,7 @@ from consortium.engine.releases import Releases
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.engine.wait_file import WaitFile
+from consortium.engine.wait_file import WaitFile, Waiting
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -87,6 +87,15 @@ class Centre:
         self._late: set[str] = set()  # sites that missed the last round
         self._announced = context.announcement
         self._records: list[bytes] = []  # of the rounds so far
+
+    def on_wait(self, listener: Callable[[Waiting], None]) -> None:
+        """Have every wait told that is worth telling."""
+        self._mail.wait_file.listener = listener
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Sites that said that they take no further part."""
+        return tuple(site for site in self.context.study.sites if site in self._mail.refused)
 
     # -- set-up ---------------------------------------------------------------------------
 

@@ -46,9 +46,15 @@ class WaitFile:
         The output folder.
     wall : callable
         Unix time.
+
+    Attributes
+    ----------
+    listener : callable
+        Gets every wait that is written down.
     """
 
     def __init__(self, folder: Path, wall: Callable[[], float]) -> None:
+        self.listener: Callable[[Waiting], None] = lambda _: None
         self._path = folder / WAITING
         self._wall = wall
         self._shown: Waiting | None = None
@@ -69,6 +75,7 @@ class WaitFile:
         deadlines = {site: now + seconds for site, seconds in (lefts or {}).items()}
         self._shown = Waiting(step, now - waited, now + left, dict(sites), deadlines)
         write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
+        self.listener(self._shown)
 
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.

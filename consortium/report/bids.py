@@ -1,10 +1,8 @@
-"""Names, images and descriptions of a BIDS-derivatives data set.
+"""Names, images and sidecars of a BIDS-derivatives data set.
 
 Nothing in it names or counts a subject: what is written is the study's public
 result, what the study file says, and how to read the two.
-Source: BIDS 1.11, derivatives and template-based data (``tpl-``). ``components``
-is a suffix of BEP012, not yet of the standard, and BIDS has no functional mask of a
-template; hence ``.bidsignore``.
+Source: BIDS 1.11, derivatives and template-based data (``tpl-``).
 """
 
 from __future__ import annotations
@@ -18,47 +16,26 @@ from typing import Any
 import numpy as np
 from nibabel.affines import voxel_sizes
 
-from consortium import __version__
-from consortium.files.atomic import write_bytes, write_json, write_text
+from consortium.files.atomic import write_bytes
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
-
-BIDS_VERSION = "1.11.0"
-GENERATOR = "cape-consortium"
-NOT_IN_BIDS = (
-    "*_components.*",
-    "*_mask.*",
-    "*_noise.*",
-    "*_loadings.*",
-    "*_results.*",
-    "*_statmap.*",
-    "privacy_report.json",
-    "report.html",
-    "run.json",
-    "evidence",
-    "transcript",  # no slash: the validator would not match the folder itself
-)
-"""What the validator shall pass over, as lines of ``.bidsignore``."""
-
-
-def start_dataset(folder: Path, study: Study) -> None:
-    """Write what makes a folder a data set: its description, and what validators pass over.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written.
-    """
-    write_json(folder / "dataset_description.json", describe(study))
-    write_text(folder / ".bidsignore", "\n".join(NOT_IN_BIDS) + "\n")
 
 
 def map_stem(study: Study, grid: Grid, view: str = "") -> str:
     """File name of the study's (or a view's) maps up to the suffix, with plain BIDS labels."""
+    return _stem(study, grid, f"task-{study.data.task}", view)
+
+
+def mask_stem(study: Study, grid: Grid) -> str:
+    """File name of the study's mask up to the suffix: a mask of the template, whatever the task."""
+    return _stem(study, grid)
+
+
+def _stem(study: Study, grid: Grid, task: str = "", view: str = "") -> str:
     resolution = resolution_label(grid)
     parts = (
         f"tpl-{study.data.space}",
-        f"task-{study.data.task}",
+        task,
         f"res-{resolution}" if resolution else "",
         f"desc-{label(study.study + study.algorithm + view)}",
     )
@@ -84,16 +61,6 @@ def write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, Any
     image.set_data_dtype(values.dtype)
     path = stem.with_name(f"{stem.name}_{suffix}.nii.gz")
     return write_bytes(path, gzip.compress(image.to_bytes(), compresslevel=6, mtime=0))
-
-
-def describe(study: Study) -> dict[str, Any]:
-    """Content of ``dataset_description.json``."""
-    return {
-        "Name": study.title or f"Group maps of the study {study.study}",
-        "BIDSVersion": BIDS_VERSION,
-        "DatasetType": "derivative",
-        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
-    }
 
 
 def voxel_text(grid: Grid) -> str:

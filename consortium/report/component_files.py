@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.files.atomic import write_json
-from consortium.report.bids import about_image, about_study, map_stem, write_image
+from consortium.report.bids import about_image, about_study, map_stem, mask_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.space.grid import Grid
@@ -32,21 +32,22 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     if run.components is None:
         return []
     study, grid, components = run.study, run.components.grid, run.components.components
-    stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, grid)
+    place = folder / f"tpl-{study.data.space}"
+    maps, mask = place / "func" / map_stem(study, grid), place / "anat" / mask_stem(study, grid)
     about = _about_maps(study, run.components) | about_study(study, run.result.numbers)
     ones = np.ones(grid.features, dtype=np.uint8)
-    images: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
-        ("components", components.maps.astype(np.float32), about),
-        ("mask", ones, _about_mask(study, grid)),
+    images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
+        (maps, "components", components.maps.astype(np.float32), about),
+        (mask, "mask", ones, _about_mask(study, grid)),
     ]
     noise, floor = run.components.noise, run.components.floor
     if noise is not None and floor is not None:
         floor = floor.astype(np.float32)
         told = _about_noise(study, grid, float(np.median(noise)), np.median(floor, axis=0))
-        images.append(("noise", floor, told))
-    for suffix, _, sidecar in images:
+        images.append((maps, "noise", floor, told))
+    for stem, suffix, _, sidecar in images:
         write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
-    return [write_image(stem, suffix, grid, values) for suffix, values, _ in images]
+    return [write_image(stem, suffix, grid, values) for stem, suffix, values, _ in images]
 
 
 def _about_maps(study: Study, maps: ComponentMaps) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from consortium.report.bids import start_dataset
 from consortium.report.component_files import write_component_maps
+from consortium.report.dataset import start_dataset
 from consortium.report.finished import Finished
 from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
@@ -40,7 +40,7 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
         If two sets of maps would be one file.
     """
     write_privacy_report(folder / "privacy_report.json", run.report)
-    start_dataset(folder, run.study)
+    start_dataset(folder, run)
     files = (
         *write_component_maps(folder, run),
         *write_image_sets(folder, run),

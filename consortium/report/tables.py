@@ -1,6 +1,6 @@
 """Tables of a finished study as TSV files, each with a sidecar.
 
-Source: BIDS 1.11, derivatives; the suffixes are not in the standard (see `bids.NOT_IN_BIDS`).
+Source: BIDS 1.11, derivatives; the suffixes are not in the standard (see `dataset.NOT_IN_BIDS`).
 """
 
 from __future__ import annotations

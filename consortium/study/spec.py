@@ -115,6 +115,16 @@ class Study(Section):
 
     study: Name = Field(description="Short name; part of the output's file names.")
     title: str = Field(default="", max_length=200, description="A line for people.")
+    license: str = Field(
+        default="",
+        max_length=200,
+        description="Under which the result is shared, as CC-BY-4.0; stands in its description.",
+    )
+    authors: tuple[str, ...] = Field(
+        default=(),
+        max_length=1024,
+        description="People or groups that the result's description names, in their order.",
+    )
     sites: tuple[Name, ...] = Field(
         min_length=1, max_length=1024, description="Names of the sites, as in the roster."
     )
@@ -139,12 +149,16 @@ class Study(Section):
         default_factory=VerificationSection, description=VerificationSection.__doc__
     )
 
-    @field_validator("title")
+    @field_validator("title", "license", "authors")
     @classmethod
-    def _printable(cls, title: str) -> str:
-        if not title.isprintable():
-            raise ValueError("a title is one line of printable characters; correct it")
-        return title
+    def _printable(cls, said: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
+        lines = (said,) if isinstance(said, str) else said
+        if not all(line.isprintable() and len(line) <= 200 for line in lines):
+            raise ValueError(
+                f"{info.field_name}: what people read is one line of at most 200 printable "
+                "characters; correct it"
+            )
+        return said
 
     @field_validator("sites")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
@@ -94,10 +95,6 @@ class Inspection:
             out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
-        if not self.problems:
-            out.print(
-                "Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'."
-            )
 
     def as_json(self) -> dict[str, object]:
         """Return what ``check --json`` prints."""
@@ -236,8 +233,11 @@ def say_yes(
     until: date | None,
     epsilon: float | None,
     today: date,
+    ask: Callable[[], None] = lambda: None,
 ) -> tuple[Approval, ConsortiumError | None]:
     """Approve a study for so many runs from now on, and tell the coordinator.
+
+    ``ask`` is called once nothing speaks against it, and raises what shall stop it.
 
     Returns
     -------
@@ -267,6 +267,7 @@ def say_yes(
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
     check(policy, signed.study, None, Request(config.name, spent, allowed))
+    ask()
     had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
     approval = approve(folder, config.name, identity, study, roster, terms)

@@ -7,12 +7,15 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import nibabel as nib
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.errors import LedgerError
+from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import Membership, fingerprint, read_roster
@@ -22,21 +25,79 @@ from site_agent.approval.approval import approvals
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
-from tests.support.command_line import enter, refused
-from tests.support.membership_files import PLAIN, papers, publish
+from tests.support.command_line import Said, enter, refused
+from tests.support.membership_files import PLAIN, give_scans, papers, publish
 
 Town = tuple[DemoFolders, Membership]
 
 
 @pytest.fixture
 def town(tmp_path: Path) -> Town:
-    return papers(tmp_path)
+    found = papers(tmp_path)
+    give_scans(found[0])
+    return found
 
 
 def _approve(place: DemoFolders) -> None:
     files = place.files
-    words = ("approve", files.study, "--roster", files.roster)
+    words = ("approve", files.study, "--roster", files.roster, "--yes")
     assert enter("site-agent", *words, "-f", place.site("east")).code == 0
+
+
+def _asked(place: DemoFolders, *words: object, **typed: Any) -> Said:
+    rest = (place.files.study, "--roster", place.files.roster, "-f", place.site("east"))
+    return enter("site-agent", "approve", *rest, *words, **typed)
+
+
+def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
+    place, _ = town
+    said = _asked(place, answer="n\n", terminal=True)
+    assert (said.code, said.err) == (1, "site-agent: Nothing was done; the answer was no.\n")
+    assert "3 persons qualify, with 72 volumes." in said.out
+    assert said.out.count("Say yes to this study?") == 1
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    said = _asked(place, answer="y\n", terminal=True)
+    assert (said.code, said.err) == (0, "")
+    assert "One run costs ε ≤ 8" in said.out
+    assert "Approved: small: ica" in said.out
+    assert len(approvals(place.site("east"), load_identity(place.site("east")))) == 1
+
+
+def test_where_nobody_can_be_asked_a_yes_needs_its_option(town: Town) -> None:
+    place, _ = town
+    said = _asked(place, answer="y\n")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == (
+        "site-agent: This is no terminal, and nobody can be asked; look at the study with "
+        "'site-agent check', and say yes with --yes.\n"
+    )
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    assert "Approved: small" in _asked(place, "--yes").out
+
+
+def test_a_study_that_nobody_here_fits_is_not_approved(town: Town) -> None:
+    place, _ = town
+    for path in place.dataset("east").glob("sub-*/**/*_bold.nii.gz"):
+        scan = nib.load(path)
+        nib.save(nib.Nifti1Image(scan.get_fdata()[..., :5], scan.affine), path)
+    said = _asked(place, "--yes")
+    assert said.code == 1
+    assert "REFUSED: Nobody in " in said.out
+    assert said.err.startswith("site-agent: small is not approved: ")
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+
+
+def test_a_yes_can_start_the_agent_unless_it_works_already(town: Town) -> None:
+    place, _ = town
+    with only_one(place.site("east"), "agent"):
+        said = _asked(place, "--yes", "--start")
+    assert said.code == 0
+    assert "at work already and takes part" in said.out
+    place.files.exchange.rename(place.root / "away")
+    place.files.exchange.write_text("in the way")
+    said = _asked(place, "--yes", "--start", "--once")
+    assert said.code == 1  # of the agent, which was started and finds no exchange
+    assert "can't be used as an exchange" in said.err
 
 
 def _consent(place: DemoFolders) -> Consent | None:

@@ -14,7 +14,7 @@ from consortium.membership.keys import create_identity
 from consortium.membership.roster_file import Membership, read_roster
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
-from tests.support.membership_files import PLAIN, papers, public, publish
+from tests.support.membership_files import PLAIN, give_scans, papers, public, publish
 
 Town = tuple[DemoFolders, Membership]
 
@@ -28,7 +28,8 @@ def _site(place: DemoFolders, *words: object) -> tuple[object, ...]:
     """A site's command on the study."""
     files = place.files
     rest = (files.study, "--roster", files.roster, "--folder", place.site("east"))
-    return "site-agent", words[0], *rest, *words[1:]
+    sure = ("--yes",) if words[0] == "approve" else ()
+    return "site-agent", words[0], *rest, *words[1:], *sure
 
 
 def _centre(place: DemoFolders, *words: object) -> tuple[object, ...]:
@@ -69,6 +70,7 @@ def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
 
 def test_a_roster_of_another_consortium(town: Town) -> None:
     place, members = town
+    give_scans(place)
     assert enter(*_site(place, "approve")).code == 0
     (place.files.keys / "keys").unlink()
     other = create_identity(place.files.keys, b"o" * 64).public
@@ -117,6 +119,26 @@ def test_a_site_is_made_once(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_a_site_is_made_and_asks_to_be_admitted_in_one_step(town: Town, tmp_path: Path) -> None:
+    place, members = town
+    new = tmp_path / "new"
+    where = ("--dataset", tmp_path, "--exchange", place.files.exchange, "--folder", new)
+    words = ("init", "--name", "new", *where, "--centre")
+    said = enter("site-agent", *words, members.centre.hex())
+    assert said.code == 0
+    (*_, fingerprint) = said.out.splitlines()
+    admitted = enter(*_centre(place, "admit", new / "new.join.yaml", "--yes"))
+    assert f"new: {fingerprint}" in admitted.out
+
+
+def test_a_consortium_is_made_with_a_directory_for_its_messages(tmp_path: Path) -> None:
+    words = ("init", tmp_path / "centre", "--exchange", tmp_path / "shared")
+    said = enter("consortium", *words)
+    assert said.code == 0
+    assert len(said.out.splitlines()[-1]) == 64
+    assert (tmp_path / "shared").is_dir()
+
+
 def test_a_consortium_is_made_once(tmp_path: Path) -> None:
     assert enter("consortium", "init", tmp_path / "centre").code == 0
     roster = (tmp_path / "centre" / "roster.yaml").read_bytes()
@@ -154,6 +176,7 @@ def test_a_policy_with_an_unknown_field(town: Town) -> None:
 
 def test_a_yes_beyond_the_policy(town: Town) -> None:
     place, _ = town
+    give_scans(place)
     Policy(subject=Allowance(study=7.5, total=7.5)).save(place.site("east"))
     said = refused(*_site(place, "approve"))
     assert "the study asks for ε = 8" in said

@@ -40,7 +40,7 @@ NAMED_FILE = re.compile(
     r"`((?:consortium|site_agent|flows|tests|docs|configs)/[\w./-]*\w\.\w+|"
     r"(?:consortium|site_agent|flows|tests|docs|configs)/(?:[\w-]+/)*)`"
 )
-INLINE_COMMAND = re.compile(r"`(consortium|site-agent) ([a-z]+)[^`]*`")
+INLINE_COMMAND = re.compile(r"`(consortium|site-agent) ([a-z][a-z-]*)[^`]*`")
 
 
 def read(page: Path) -> str:

@@ -22,6 +22,7 @@ from consortium.synthetic.fusion import fusion_arrays
 from consortium.synthetic.fusion_bids import make_fusion_consortium
 from consortium.synthetic.fusion_person import FusionRecipe
 from consortium.synthetic.networks import network_maps
+from tests.support.bids_validator import objections
 
 SITES = ("north", "east", "south")
 RESOLUTION = 24.0
@@ -123,3 +124,7 @@ def test_the_example_study_is_one(tmp_path):
     study = load_study(tmp_path / "fusion.yaml")
     assert study.algorithm == "cca"
     assert [view.name for view in study.features] == ["image", "potential"]
+
+
+def test_the_bids_validator_passes_on_loadings_of_images_and_eeg(written):
+    assert objections(written / "out", "TOO_FEW_AUTHORS") == []

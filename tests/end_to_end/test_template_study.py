@@ -12,6 +12,7 @@ from consortium.space.grid import template_grid
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.networks import network_maps
 from consortium.synthetic.signals import Levels
+from tests.support.bids_validator import objections
 
 SITES, RESOLUTION, NETWORKS = ("north", "east", "south"), 10.0, 3
 
@@ -44,3 +45,4 @@ def test_a_study_by_templates_writes_maps_tables_and_a_page(tmp_path):
     tables = [list(csv.reader(p.open(), delimiter="\t")) for p in sorted(out.rglob("*.tsv"))]
     assert any(rows[0][:2] == ["network", "1"] and rows[1][1] == "–" for rows in tables)
     assert "beyond" in (out / "report.html").read_text()
+    assert objections(out, "TOO_FEW_AUTHORS") == []

@@ -65,9 +65,10 @@ def _agree(place: DemoFolders) -> None:
         said = enter("site-agent", "check", *files, *folder)
         assert said.code == 0, said
         assert "3 persons qualify" in said.out
+        assert "say yes with 'site-agent approve'" in said.out
         found = json.loads(enter("site-agent", "check", *files, *folder, "--json").out)
         assert (found["persons"], found["problems"]) == (3, [])
-        said = enter("site-agent", "approve", *files, *folder)
+        said = enter("site-agent", "approve", *files, *folder, "--yes")
         assert said.code == 0
         assert "Approved: small: ica, ε ≤ 8 at δ = 1e-05, unit subject, 1 run." in said.out
         said = enter("site-agent", "status", *folder)

@@ -24,12 +24,19 @@ class Said:
     err: str
 
 
-def enter(program: str, *words: object, answer: str = "") -> Said:
+class _Person(io.StringIO):
+    """Somebody at a terminal, with all that they will type."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def enter(program: str, *words: object, answer: str = "", terminal: bool = False) -> Said:
     """Type a command; anything but an exit is a failure of the test."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", [program, *map(str, words)])
-        patch.setattr(sys, "stdin", io.StringIO(answer))
+        patch.setattr(sys, "stdin", _Person(answer) if terminal else io.StringIO(answer))
         try:
             PROGRAMS[program]()
         except SystemExit as end:

@@ -10,6 +10,8 @@ from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Membership, found_roster, save_roster
 from consortium.membership.signed_study import sign_study
+from consortium.synthetic.bids import Recipe, make_consortium
+from consortium.synthetic.signals import Levels
 from site_agent.config import SiteConfig
 from tests.support.local_consortium import SITES, STUDY
 
@@ -52,6 +54,12 @@ def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Membership]:
     files.study.write_text(text)
     publish(place, found)
     return place, found
+
+
+def give_scans(place: DemoFolders) -> None:
+    """Give every site the scans that the study asks for."""
+    recipe = Recipe(SITES, 3, 5, volumes=24, networks=2, resolution=30.0, levels=Levels())
+    make_consortium(place.root / "hospitals", recipe, workers=1)
 
 
 def publish(place: DemoFolders, found: Membership) -> None:

@@ -51,6 +51,16 @@ class Server:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=10) as connection:
             return list(connection.execute(query))
 
+    def events(self, *awaited: str) -> dict[str, str]:
+        """The consortium's events by name, the last of each, once those awaited are there."""
+        query = "SELECT event, payload FROM events WHERE event LIKE 'consortium.%'"
+        deadline = time.monotonic() + 20
+        while True:
+            found = {str(event): str(payload) for event, payload in self.rows(query)}
+            if found.keys() >= set(awaited) or time.monotonic() > deadline:
+                return found
+            time.sleep(0.2)
+
     def written_since(self, moment: str) -> str:
         """All rows of all tables that were made since a moment, as text."""
         tables = self.rows(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.schedules import CronSchedule as PrefectCron
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
 from rich.console import Console
@@ -61,7 +62,16 @@ class Office:
             given = Consent(name, self.local.study.digest, runs, None, until)
             post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
 
-    def serve(self, ends: int, *, cron: str = YEARLY, order: int = 0, told: str = "") -> None:
+    def serve(
+        self,
+        ends: int,
+        *,
+        cron: str = YEARLY,
+        order: int = 0,
+        told: str = "",
+        on_demand: bool = True,
+        foreign: str = "",
+    ) -> None:
         """Let the service work until so many runs of the schedule are over, and one has told it."""
         deadline = time.monotonic() + SECONDS
         orders = [order]
@@ -69,19 +79,22 @@ class Office:
         def stop() -> bool:
             assert time.monotonic() < deadline, self.states()
             if orders:
-                self._order(orders.pop())
+                self._order(orders.pop(), foreign)
             time.sleep(0.05)
             states = self.states()
             return len(states) >= ends and told in str(states)
 
-        deploy(self.record(cron), self.desk, stop)
+        deploy(self.record(cron), self.desk, stop, on_demand=on_demand)
 
-    def _order(self, count: int) -> None:
-        """Ask for runs, as an operator does in Prefect's pages."""
+    def _order(self, count: int, foreign: str) -> None:
+        """Ask for runs, or for another schedule, as an operator does in Prefect's pages."""
         with get_client(sync_client=True) as client:
             deployment = client.read_deployment_by_name("scheduled-study/small")
             for _ in range(count):
                 client.create_flow_run_from_deployment(deployment.id)
+            if foreign:
+                dates = [(PrefectCron(cron=foreign), True)]
+                client.create_deployment_schedules(deployment.id, dates)
 
     def states(self) -> list[tuple[str, str]]:
         """Name and message of every run of the schedule of this office that is over."""
@@ -112,7 +125,7 @@ def office(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> I
 def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
     office.consent(runs=1)
     assert not_covered(office.record(), TODAY) == []
-    office.serve(2, cron=OFTEN, told="no run left")
+    office.serve(2, cron=OFTEN, told="no run left", on_demand=False)
     states = office.states()
     assert states[0] == ("Completed", "Run 0001 is complete.")
     assert {name for name, _ in states[1:]} == {NOT_OPENED}
@@ -141,7 +154,24 @@ def _check_what_the_server_knows(office: Office) -> None:
         "SELECT entrypoint, path, pull_steps, parameters FROM deployment WHERE name = 'small'"
     )
     assert (entrypoint, path, pull_steps) == (None, None, "[]")
-    assert json.loads(str(parameters)) == {"study": "small"}
+    shown = json.loads(str(parameters))
+    assert (shown["study"], shown["algorithm"], shown["epsilon"]) == ("small", "ica", "8")
+    ((description, tags, status),) = server.rows(
+        "SELECT description, tags, status FROM deployment WHERE name = 'small'"
+    )
+    assert "- unit: subject" in str(description)
+    assert json.loads(str(tags)) == ["consortium", "ica"]
+    assert status == "READY"
+    awaited = [f"consortium.{name}" for name in ("round.opened", "study.finished", "budget.low")]
+    events = server.events(*awaited)
+    assert set(awaited) <= events.keys()
+    assert json.loads(events[awaited[0]])["round"] == 3
+    assert json.loads(events[awaited[1]])["complete"] is True
+    assert "north has no run left" in events[awaited[2]]
+    assert str(office.place.root) not in str(events)
+    lines = [str(line) for (line,) in server.rows("SELECT message FROM log")]
+    assert "round 2 (ica) is open" in lines
+    assert "the result is published" in lines
     assert YEARLY in str(server.rows("SELECT schedule FROM deployment_schedule"))
     parents = server.rows("SELECT parent_task_run_id FROM flow_run WHERE name = 'small-0001'")
     assert all(parent for (parent,) in parents), "the study's flow is no subflow of the schedule's"
@@ -152,6 +182,20 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert subjects
     for secret in (str(office.place.root), str(Path(__file__).parents[3]), "Traceback", *subjects):
         assert secret not in kept, secret
+
+
+@pytest.mark.slow
+def test_a_run_that_nobody_scheduled_opens_no_study(office: Office) -> None:
+    office.consent(runs=3)
+    office.serve(1, order=1, on_demand=False)
+    ((name, why),) = office.states()
+    assert name == NOT_OPENED
+    assert "no date of the schedule stands for this run" in why
+    assert office.runs() == []
+    # Nor do dates that somebody gave to the deployment on the server.
+    office.serve(2, foreign=OFTEN, on_demand=False)
+    assert {name for name, _ in office.states()} == {NOT_OPENED}
+    assert office.runs() == []
 
 
 @pytest.mark.slow

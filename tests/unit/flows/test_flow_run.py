@@ -143,5 +143,5 @@ def _check_prefect(database: Path, place: DemoFolders) -> None:
         assert all("small-0001" in text and str(place.root) not in text for text in kept)
         artifacts = list(connection.execute("SELECT key, data FROM artifact"))
     keys = {key for key, _ in artifacts}
-    assert {"rounds", "privacy-small"} <= keys
+    assert {"rounds-small", "privacy-small"} <= keys
     assert any("dp-accounting" in str(data) for key, data in artifacts if key == "privacy-small")

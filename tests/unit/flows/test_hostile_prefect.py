@@ -297,7 +297,7 @@ def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
 
     with hostile_prefect(server, tamper) as liar, temporary_settings({PREFECT_API_URL: liar.url}):
         monkeypatch.setenv("PREFECT_API_URL", liar.url)
-        deploy(new_schedule(place.files, "0 0 1 1 *"), desk, stop)
+        deploy(new_schedule(place.files, "0 0 1 1 *"), desk, stop, on_demand=True)
         assert liar.lies
     assert not trap.canary.exists()
     record = desk.home / "deployments" / "small.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -63,13 +64,25 @@ def _fails(root: Path, *, absent: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("absent", "ends", "said"), [(True, SiteError, "site."), (False, OSError, "software.")]
+    ("absent", "ends", "said"),
+    [
+        (
+            True,
+            SiteError,
+            f"site. It was at opening the run, waiting for {', '.join(SITES)} (present)",
+        ),
+        (False, OSError, "software. It was at showing progress."),
+    ],
 )
 def test_a_failing_study_is_told_by_its_kind_alone(
     absent: bool, ends: type[Exception], said: str, tmp_path: Path, server: Server
 ) -> None:
     kept = _kept(server, partial(_fails, tmp_path, absent=absent), ends)
     assert f"The study ended before its time: {said}" in kept
+    if absent:
+        events = server.events("consortium.site.awaited")
+        assert json.loads(events["consortium.site.awaited"])["sites"] == list(SITES)
+        assert str(tmp_path) not in str(events)
     for secret in (*TOLD, str(tmp_path)):
         assert secret not in kept, secret
 

@@ -18,7 +18,7 @@ from consortium.report.component_files import write_component_maps
 from tests.support.report_samples import blob, box_grid, finished_maps, sample_study
 
 NUMBERS = {"rounds": 8, "gradient": 0.25, "loss": float("inf"), "note": "done"}
-ENTITIES = r"tpl-[A-Za-z0-9]+_task-[A-Za-z0-9]+(_res-[A-Za-z0-9]+)?_desc-[A-Za-z0-9]+"
+ENTITIES = r"tpl-[A-Za-z0-9]+(_task-[A-Za-z0-9]+)?(_res-[A-Za-z0-9]+)?_desc-[A-Za-z0-9]+"
 NAME = re.compile(rf"{ENTITIES}_(components|mask)\.(nii\.gz|json)")
 CENTRES = ((0.0, 0.0, 4.0), (-8.0, 8.0, 16.0))
 
@@ -92,7 +92,8 @@ def test_names_are_bids_names(paths, tmp_path):
     for path in (paths.components, sidecar(paths.components), paths.mask, sidecar(paths.mask)):
         assert path.exists()
         assert NAME.fullmatch(path.name), path.name
-        assert path.parent == tmp_path / "tpl-MNI152NLin2009cAsym" / "func"
+        kind = "anat" if "_mask" in path.name else "func"
+        assert path.parent == tmp_path / "tpl-MNI152NLin2009cAsym" / kind
     assert "_res-4_desc-threehospitalsaverage_" in paths.components.name
 
 

@@ -137,7 +137,8 @@ def test_tables_are_written_and_bids_validators_pass_over_them(written):
         ["1", "0.9", "yes"],
         ["2", "-0.25", "no"],
     ]
-    assert {"*_loadings.*", "*_results.*"} <= set((folder / ".bidsignore").read_text().split("\n"))
+    ignored = (folder / ".bidsignore").read_text().split("\n")
+    assert {"tpl-*/func/*_loadings.*", "/tables"} <= set(ignored)
     assert json.loads((folder / "dataset_description.json").read_text())["Name"]
 
 

@@ -113,7 +113,6 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
     assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
     assert "against outsiders ε = 0 before and ε = 6.731 after" in text
-    assert "say yes with 'site-agent approve'" in text
     assert "second_moment" in text
     assert "rotation" in text
 

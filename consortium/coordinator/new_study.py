@@ -1,0 +1,159 @@
+"""A first study file, written from a few answers: commented, complete, and to be edited.
+
+The drafts lie in ``drafts``, one for each analysis that a first study may want.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from consortium.errors import StudyError
+from consortium.files.atomic import write_text
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
+
+Ask = Callable[[str, str], str]
+"""Asks a person a question, with what is taken if they only press return."""
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in _words(text)]
+
+
+def _counts(text: str) -> list[int]:
+    return [int(word) for word in _words(text)]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a draft needs to know.
+
+    Parameters
+    ----------
+    text : str
+        As a person is asked.
+    usual : str
+        Taken if nobody says otherwise; empty if somebody has to.
+    read : callable
+        Makes the draft's value of an answer.
+    """
+
+    text: str
+    usual: str = ""
+    read: Callable[[str], Any] = str
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "name": Question("Short name, of lower-case letters, digits and hyphens"),
+    "title": Question("Title, a line for people"),
+    "sites": Question("Sites, with commas", read=_words),
+    "epsilon": Question("Largest ε of a run", "4", float),
+    "delta": Question("δ", "0.00001", float),
+    "colluding_sites": Question("Sites that may side with the coordinator", "1", int),
+    "dropouts": Question("Sites that may fail to answer a round", "0", int),
+    "task": Question("BIDS task of the images", "rest"),
+    "components": Question("Most networks that are looked for", "10", int),
+    "outcomes": Question("Columns of participants.tsv that are compared, as region[1-20]"),
+    "deviation": Question("Their usual standard deviation among persons", read=float),
+    "column": Question("Column of participants.tsv that is looked at, or has the groups"),
+    "levels": Question("The two groups in it, with a comma", "control,patient", _words),
+    "groups": Question("Persons of each group at a site, with a comma", read=_counts),
+    "limits": Question("Least and largest value of what is measured, with a comma", read=_numbers),
+}
+_ALL = ("name", "title", "sites", "epsilon", "delta", "colluding_sites", "dropouts")
+DRAFTS: Mapping[str, tuple[str, ...]] = {
+    "group_ica": (*_ALL, "task", "components"),
+    "ica": (*_ALL, "task", "components"),
+    "glm": (*_ALL, "outcomes", "limits", "deviation", "column", "levels", "groups"),
+    "histogram": (*_ALL, "column", "limits"),
+}
+"""What each analysis's draft asks, in this order."""
+
+
+def new_study(
+    path: Path, algorithm: str, given: Mapping[str, str | None], ask: Ask | None
+) -> Study:
+    """Write a study file.
+
+    Parameters
+    ----------
+    path : Path
+    algorithm : str
+        One of `DRAFTS`.
+    given : mapping of str to str
+        Answers that are there already, by the names of `QUESTIONS`.
+    ask : callable, optional
+        For what is missing; without it the usual is taken, and what has none is an error.
+
+    Raises
+    ------
+    StudyError
+        If the file is there already, an answer is missing, or the answers make no sound study;
+        nothing is written then.
+    OutputError
+        If the file can't be written.
+    """
+    if path.exists():
+        raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")
+    if algorithm not in DRAFTS:
+        raise StudyError(
+            f"There is no draft for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
+            "file of configs/ for another analysis."
+        )
+    text = _draft(path, algorithm, _answers(algorithm, given, ask))
+    study = parse_study(text, str(path))
+    write_text(path, text)
+    return study
+
+
+def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -> dict[str, Any]:
+    found = {name: given.get(name) for name in DRAFTS[algorithm]}
+    if ask is not None:
+        for name in (each for each in found if found[each] is None):
+            found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
+    told = {name: QUESTIONS[name].usual if said is None else said for name, said in found.items()}
+    told["title"] = told["title"] or told["name"]
+    missing = [option(name) for name, said in told.items() if not said]
+    if missing:
+        raise StudyError(f"A new {algorithm} study needs {', '.join(missing)}; say it.")
+    return {name: _read(name, said) for name, said in told.items()}
+
+
+def option(name: str) -> str:
+    """Option of the command line by which an answer is given."""
+    return "--" + name.replace("_", "-")
+
+
+def _read(name: str, said: str) -> Any:
+    try:
+        value = QUESTIONS[name].read(said)
+    except ValueError as error:
+        raise StudyError(f"{option(name)} {said[:40]!r} is no number; correct it.") from error
+    pairs = ("levels", "groups", "limits")
+    if name in pairs and len(value) != 2:
+        raise StudyError(
+            f"{option(name)} {said[:40]!r} is not two values with a comma; correct it."
+        )
+    return value
+
+
+def _draft(path: Path, algorithm: str, answers: Mapping[str, Any]) -> str:
+    drafts = Environment(
+        loader=PackageLoader("consortium.coordinator", "drafts"),
+        autoescape=False,  # noqa: S701 - YAML, every value of which is written as JSON
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    drafts.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
+    return drafts.get_template(f"{algorithm}.yaml").render(path=path.name, **answers)

@@ -1,0 +1,122 @@
+"""A first study written by a command: complete, commented, and never over another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consortium.coordinator.new_study import DRAFTS
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import read_signed
+from consortium.study.reader import load_study
+from tests.support.command_line import enter, refused
+from tests.support.membership_files import papers
+
+SITES = "north,east,south,west"
+TABLE = {"column": "diagnosis", "limits": "1,4.5"}
+MORE = {
+    "group_ica": {},
+    "ica": {"epsilon": "8"},
+    "glm": {**TABLE, "groups": "60,40", "outcomes": "region[1-20]", "deviation": "0.2"},
+    "histogram": {**TABLE, "column": "age"},
+}
+
+
+def options(algorithm: str, **given: str) -> list[str]:
+    words = ["--algorithm", algorithm]
+    for name, value in {"sites": SITES, **MORE[algorithm], **given}.items():
+        words += [f"--{name.replace('_', '-')}", value]
+    return words
+
+
+@pytest.mark.parametrize("algorithm", DRAFTS)
+def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
+    study = tmp_path / "rest-2026.yaml"
+    said = enter("consortium", "new-study", study, *options(algorithm))
+    assert (said.code, said.err) == (0, "")
+    assert load_study(study).study == "rest-2026"
+    text = study.read_text(encoding="utf-8")
+    assert all("#" in line for line in text.splitlines() if line.startswith("  epsilon"))
+    said = enter("consortium", "plan", study, "--subjects", "100")
+    assert (said.code, said.err) == (0, "")
+    assert "against the centre and 1 colluding site" in said.out
+
+
+def test_what_was_written_before_is_left(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text("mine")
+    said = refused("consortium", "new-study", study, *options("group_ica"))
+    assert "exists and is left as it is" in said
+    assert study.read_text() == "mine"
+
+
+def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
+    study = tmp_path / "ages.yaml"
+    words = ("--algorithm", "histogram", "--column", "age", "--limits", "18,98")
+    said = refused("consortium", "new-study", study, *words)
+    assert "needs --sites" in said
+    typed = "How old they are\na,b,c\n2\n\n\n\n"
+    done = enter("consortium", "new-study", study, *words, answer=typed, terminal=True)
+    assert (done.code, done.err) == (0, "")
+    made = load_study(study)
+    assert (made.title, made.sites) == ("How old they are", ("a", "b", "c"))
+    assert (made.privacy.epsilon, made.privacy.delta) == (2.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"epsilon": "much"}, "--epsilon 'much' is no number"),
+        ({"epsilon": "-1"}, "field 'privacy.epsilon'"),
+        ({"sites": "a,a"}, "a site is named twice"),
+        ({"colluding_sites": "4"}, "leave none of 4"),
+        ({"name": "Not A Name"}, "field 'study'"),
+        ({"task": "x: {"}, "field 'data.task'"),
+    ],
+)
+def test_answers_that_make_no_study_write_none(
+    given: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    study = tmp_path / "study.yaml"
+    said = refused("consortium", "new-study", study, *options("group_ica", **given))
+    assert sentence in said
+    assert not study.exists()
+
+
+def test_pairs_are_two_values_and_drafts_are_named(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    said = refused("consortium", "new-study", study, *options("glm", groups="60"))
+    assert "--groups '60' is not two values" in said
+    said = refused("consortium", "new-study", study, "--algorithm", "magic")
+    assert "no draft for 'magic', only for group_ica" in said
+
+
+def test_text_stays_text_whatever_is_in_it(tmp_path: Path) -> None:
+    study, title = tmp_path / "study.yaml", '"{{ 7 * 7 }}" # Ünï: [x]'
+    assert enter("consortium", "new-study", study, *options("ica", title=title)).code == 0
+    assert load_study(study).title == title
+
+
+def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path) -> None:
+    place, members = papers(tmp_path / "town")
+    study = tmp_path / "study.yaml"
+    papers_of_centre = ("--roster", place.files.roster, "--keys", place.files.keys)
+    assert enter("consortium", "new-study", study, *papers_of_centre).code == 0
+    signed = read_signed(study, read_roster(place.files.roster))
+    assert signed.study.sites == tuple(sorted(members.sites))
+    other = tmp_path / "other.yaml"
+    said = refused("consortium", "new-study", other, "--keys", place.files.keys)
+    assert "give --roster, too" in said
+    assert not other.exists()
+
+
+def test_a_hopeless_study_is_written_to_be_edited_and_not_signed(tmp_path: Path) -> None:
+    place, _ = papers(tmp_path / "town")
+    study = tmp_path / "study.yaml"
+    words = ("--roster", place.files.roster, "--keys", place.files.keys, "--epsilon", "0.1")
+    said = enter("consortium", "new-study", study, *words, "--subjects", "5")
+    assert said.code == 1
+    assert "would be enough" in said.err
+    assert study.exists()
+    assert not study.with_name("study.yaml.sig").exists()
