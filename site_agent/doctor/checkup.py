@@ -22,7 +22,8 @@ from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
-from site_agent.data.bids import find_subjects, labels_in
+from site_agent.data.bids import find_subjects
+from site_agent.data.people import candidates
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
 from site_agent.enrolment.pinned_consortium import read_pinned
@@ -168,6 +169,9 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     if study is None:
         return Check("data set", "ok", f"{folder} can be read, {count(persons, 'person')}.")
     subjects, skipped = find_subjects(folder, study.data)
+    among = set(candidates(config, study.data))
+    subjects = tuple(each for each in subjects if each.label in among)
+    skipped = tuple(each for each in skipped if each.label in among)
     files = [run.bold for subject in subjects for run in subject.runs]
     closed = [path for path in files if not os.access(path, os.R_OK)]
     if closed:
@@ -195,7 +199,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()
-        dataset, people = str(config.dataset.resolve()), labels_in(config.dataset)
+        dataset, people = str(config.dataset.resolve()), candidates(config, study.data)
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # no other is asked of the policy before it is approved
