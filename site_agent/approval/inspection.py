@@ -29,7 +29,8 @@ from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
 from site_agent.approval.choosing import choice_here
 from site_agent.config import SiteConfig
-from site_agent.data.people import candidates, left_out_here
+from site_agent.data.bids import labels_in
+from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, in_turn, over_the_limit
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.oddities import oddities
@@ -227,9 +228,26 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),
-        notes=_notes(plan, config.name, data) if plan and not problems else (),
+        notes=(
+            *_unknown(config),
+            *(_notes(plan, config.name, data) if plan and not problems else ()),
+        ),
         choice=choice,
     )
+
+
+def _unknown(config: SiteConfig) -> Iterator[str]:
+    """Persons of the hospital's own table who are not in the data set, as if mistyped."""
+    if config.left_out is None:
+        return
+    strange = sorted(set(read_left_out(config.left_out)).difference(labels_in(config.dataset)))
+    if strange:
+        who = ", ".join(f"sub-{label}" for label in strange[:5])
+        yield (
+            f"{config.left_out} leaves out {count(len(strange), 'person')} without a folder in the "
+            f"data set ({who}{', …' if strange[5:] else ''}); correct what is mistyped, so that "
+            "nobody takes part who should not."
+        )
 
 
 def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
