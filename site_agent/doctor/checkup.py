@@ -1,7 +1,7 @@
 """What stands in a site's way, found before a study does: clock, keys, disk, exchange, ledger.
 
-Nothing here raises and nothing leaves the site, but for a probe of a few random
-letters on the exchange.
+Nothing here raises and nothing leaves the site, but for probes of a few random letters on the
+exchange, which are taken away again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from site_agent.data.bids import find_subjects
 from site_agent.data.people import candidates
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
+from site_agent.doctor.modes import shared_directory
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
@@ -97,9 +98,11 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     if found[0].state == "fail":
         return found
     config = SiteConfig.load(folder)
+    shared = exchange.directory_of(config)
     later: dict[str, Callable[[], Check]] = {
         "data set": lambda: _data_set(config, study),
         "ledger": lambda: _ledger(config),
+        **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
         "heads": lambda: exchange.anchor(config, folder),
