@@ -34,7 +34,7 @@ from consortium.engine.releases import Releases
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
-from consortium.engine.wait_file import WaitFile
+from consortium.engine.wait_file import WaitFile, Waiting
 from consortium.errors import (
     ConsortiumError,
     ExchangeError,
@@ -64,6 +64,8 @@ class Centre:
     clock : Clock
     log : callable
         Receives a line of progress now and then.
+    waits : callable
+        Hears of whom the centre waits for, once that is worth telling.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Centre:
         folder: Path,
         clock: Clock,
         log: Callable[[str], None],
+        waits: Callable[[Waiting], None] = lambda _waiting: None,
     ) -> None:
         self.context = context
         self.session: Session | None = None
@@ -81,7 +84,7 @@ class Centre:
         self._exchange = exchange
         self._names = Names(context.run)
         self._transcript = Transcript(folder / TRANSCRIPT)
-        wait_file = WaitFile(folder, clock.wall)
+        wait_file = WaitFile(folder, clock.wall, waits)
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
         self._log = log
         self._late: set[str] = set()  # sites that missed the last round
