@@ -7,6 +7,7 @@ one's own (``PREFECT_API_URL`` set) nothing of this is done.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -61,7 +62,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     Parameters
     ----------
     home : Path
-        Folder for its database; made if missing.
+        Folder for its database; made if missing, and removed when the work ended well.
     """
     if os.environ.get("PREFECT_API_URL"):
         yield
@@ -83,6 +84,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
         watch.terminate()
         watch.wait()
         server.stop()
+    shutil.rmtree(home, ignore_errors=True)  # done: nobody asks it anything any more
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,10 +33,11 @@ from consortium.secagg import CENTRE, seal, unseal
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals, post_withdrawn
+from site_agent.approval.choosing import choice_here
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
-from site_agent.data.bids import labels_in
-from site_agent.data.survey import Without, nobody
+from site_agent.data.people import candidates, left_out_here
+from site_agent.data.survey import Skipped, Without, in_turn, nobody, over_the_limit
 from site_agent.enrolment.request import earlier_key
 from site_agent.layout import CACHE, ENDED, LEFT_OUT, STORE
 from site_agent.ledger.anchor import LedgerAnchor
@@ -345,16 +346,16 @@ class Agent:
     def _open(self, approval: Approval, without: Without = nobody) -> Data:
         study, config = approval.study, self.config
         space, cache = study_space(study, approval.folder), self.folder / CACHE
-        return open_dataset(config.dataset, study, space, cache, config.workers, without)
+        hook = in_turn(left_out_here(config.left_out), without)
+        return open_dataset(config.dataset, study, space, cache, config.workers, hook)
 
-    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Sequence[str]:
+    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[Skipped]:
         """Who is left out of a run; settled once, since the run's own charges count later."""
         stored = self.site.store.load(run, LEFT_OUT)
         if stored is None:
-            out = left_out(self.site.ledger, self.policy, study, labels)
-            self.site.store.save(run, LEFT_OUT, json.dumps(out).encode())
-            return out
-        return [str(label) for label in json.loads(stored)]
+            stored = json.dumps(left_out(self.site.ledger, self.policy, study, labels)).encode()
+            self.site.store.save(run, LEFT_OUT, stored)
+        return [over_the_limit(str(label)) for label in json.loads(stored)]
 
     def _may_begin(self) -> list[Approval]:
         """Approved studies that a run may begin of, as far as this site's own rules go."""
@@ -374,11 +375,12 @@ class Agent:
         """Refuse a new run that approval, policy or ledger don't cover, before anything is read."""
         site, study, permission = self.site, approval.study, self._permission(approval)
         permission.check_new_run(site.ledger, site.dataset)
-        people = labels_in(self.config.dataset)
+        people = candidates(self.config, study.data)
         out = set(left_out(site.ledger, site.policy, study, people))
         stay = [label for label in people if label not in out]
         spent = spent_in(site.ledger, site.dataset, study, permission.centres, stay)
-        check(site.policy, study, None, Request(site.name, spent))
+        choice = choice_here(self.folder, self.config, site.identity, study)
+        check(site.policy, study, None, Request(site.name, spent, choice=choice))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self.folder, self.site.identity, approval, self.now().date())

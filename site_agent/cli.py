@@ -116,6 +116,7 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
     from functools import partial
 
+    from consortium.files.work import work_folder
     from flows.prepare import prepare_all
     from site_agent.config import SiteConfig
     from site_agent.prepare import count_persons, prepare_person
@@ -123,7 +124,9 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
     persons = count_persons(*files)
     work, options = partial(prepare_person, *files), dict(config.task_runner_options)
-    prepare_all(work, persons, config.task_runner, options, folder.resolve() / ".prefect")
+    prepare_all(
+        work, persons, config.task_runner, options, work_folder(folder.resolve()) / "prefect"
+    )
     out.print(f"{persons} persons are prepared; the agent finds them in {folder / 'cache'}.")
 
 

@@ -28,6 +28,11 @@ class SiteConfig(FrozenModel):
     dataset: Path = Field(
         description="BIDS folder (or its derivatives) that is read; it is never written to."
     )
+    left_out: Path | None = Field(
+        default=None,
+        description="Tab-separated table with columns participant_id and reason: persons of the "
+        "data set who are in no study. It stays here, and so do its reasons.",
+    )
     exchange: str = Field(
         description="Where the consortium leaves its messages: a directory, s3://bucket/prefix or "
         "sftp://user@host/path."
@@ -108,6 +113,7 @@ class SiteConfig(FrozenModel):
                 "dataset": folder / config.dataset,
                 "exchange": place if "://" in place else str(folder / place),
                 "credentials": config.credentials and folder / config.credentials,
+                "left_out": config.left_out and folder / config.left_out,
                 "ledger": folder / config.ledger,
             }
         )

@@ -9,6 +9,7 @@ from consortium.membership.keys import load_identity
 from consortium.space.study_space import image_space
 from site_agent.approval.approval import read_for
 from site_agent.config import SiteConfig
+from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 
@@ -41,4 +42,7 @@ def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
     signed = read_for(folder, config.name, identity.public, study, roster)
     asked = signed.study
     space = image_space(asked.data, signed.folder)
-    return SiteDataset(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE)
+    return SiteDataset(
+        *(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE),
+        without=left_out_here(config.left_out),
+    )

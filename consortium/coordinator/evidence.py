@@ -26,7 +26,6 @@ from consortium.verification import record as kept
 from consortium.verification.setting import plan_record
 
 STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
-_PASSING = ("waiting.json",)
 
 
 def keep_evidence(
@@ -159,7 +158,7 @@ def sign_files(folder: Path, mail: Mailbox) -> None:
 
 
 def digests_of(folder: Path) -> Mapping[str, bytes]:
-    """SHA-256 of every file by its path; of hidden files and of what passes, nothing is said."""
+    """SHA-256 of every file by its path; of hidden files nothing is said."""
     return {name: hashlib.sha256(_read(folder / name)).digest() for name in _names(folder)}
 
 
@@ -169,7 +168,7 @@ def _names(folder: Path) -> Iterator[str]:
         for file in sorted(files):
             name = (Path(root) / file).relative_to(folder).as_posix()
             own = name == f"{kept.EVIDENCE}/{kept.PUBLISHED}"
-            if not (own or file.startswith(".") or name in _PASSING):
+            if not (own or file.startswith(".")):
                 yield name
 
 

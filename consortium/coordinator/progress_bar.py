@@ -1,19 +1,35 @@
-"""The bar that shows how far a run has come."""
+"""How far a run has come, and whom it waits for: live on a terminal, in plain lines elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from consortium.engine.wait_file import Waiting, read_waiting
+from consortium.errors import OutputError, legible
+from consortium.formatting import moment
+
+_MOST_SITES = 12  # that are shown line by line
 
 
 class RoundsBar:
-    """A progress bar as a context; calling it sets it."""
+    """A progress bar as a context; calling it sets it.
 
-    def __init__(self, console: Console) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        self._progress = Progress(*columns, TimeElapsedColumn(), console=console)
+    Parameters
+    ----------
+    console : Console
+    folder : Path, optional
+        The output folder, where the centre writes down whom it waits for.
+    """
+
+    def __init__(self, console: Console, folder: Path | None = None) -> None:
+        self._progress = _WithWaits(console, folder)
         self._task = self._progress.add_task("rounds", total=None)
 
     def __enter__(self) -> Callable[[int, int], None]:
@@ -22,3 +38,55 @@ class RoundsBar:
 
     def __exit__(self, *_: object) -> None:
         self._progress.__exit__(None, None, None)
+
+
+class _WithWaits(Progress):
+    """The bar, and below it a line for each site that is awaited, with the seconds it has left."""
+
+    def __init__(self, console: Console, folder: Path | None) -> None:
+        self._folder = folder if console.is_terminal else None
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        super().__init__(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar, and whom the centre waits for now."""
+        yield from super().get_renderables()
+        if self._folder is None:
+            return
+        waiting = None
+        with suppress(OutputError):  # damaged: it is told where it is needed
+            waiting = read_waiting(self._folder)
+        if waiting is not None:
+            yield from map(Text, waiting_lines(waiting, time.time()))
+
+
+def waiting_lines(waiting: Waiting, now: float) -> list[str]:
+    """Say who is missing and until when, a line each.
+
+    Parameters
+    ----------
+    waiting : Waiting
+    now : float
+        Unix time.
+    """
+    lines = [f"{legible(waiting.step)}: waiting for"]
+    for site, note in list(waiting.sites.items())[:_MOST_SITES]:
+        until = waiting.deadlines.get(site, waiting.until)
+        more = f", {legible(note)}" if note else ""
+        lines.append(f"  {site}{more}: until {moment(until)}, {max(until - now, 0):.0f} s left")
+    if len(waiting.sites) > _MOST_SITES:
+        lines.append(f"  and {len(waiting.sites) - _MOST_SITES} more")
+    return lines
+
+
+def tell_plainly(console: Console, waiting: Waiting) -> None:
+    """Print a wait as a line where nothing can be shown live, in a log say."""
+    if console.is_terminal:
+        return
+    sites = ", ".join(
+        f"{site} ({f'{legible(note)}, ' if note else ''}until "
+        f"{moment(waiting.deadlines.get(site, waiting.until))})"
+        for site, note in waiting.sites.items()
+    )
+    line = f"{legible(waiting.step)}: waiting for {sites}"
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

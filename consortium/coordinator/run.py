@@ -12,7 +12,7 @@ from rich.console import Console
 from consortium.algorithms.base import Result
 from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
-from consortium.coordinator.progress_bar import RoundsBar
+from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
@@ -21,6 +21,7 @@ from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
 from consortium.files.lock import only_one
+from consortium.files.work import work_folder
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
@@ -80,11 +81,12 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         )
     space = study_space(study, files.study.parent)
     exchange = files.open_exchange()
-    with only_one(files.out), RoundsBar(console) as shown:
+    with only_one(files.out), RoundsBar(console, files.out) as shown:
         record = claim_run(files.out, study, exchange, keys)
         context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(context, identity.key, exchange, files.out, clock, tell)
+        waits = partial(tell_plainly, console)
+        centre = Centre(context, identity.key, exchange, files.out, clock, tell, waits)
         publisher = Publisher(files.out, study, space)
         return _run_flow(centre, publisher, files, shown)
 
@@ -101,7 +103,7 @@ def _run_flow(
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
         return "\n\n".join(statement(reports[-1]))
 
-    with embedded_prefect(files.out / ".prefect"):
+    with embedded_prefect(work_folder(files.out) / "prefect"):
         from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
 
         StudyFlow(centre, Outputs(publish, shown)).run()

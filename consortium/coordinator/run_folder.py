@@ -12,6 +12,7 @@ from consortium.engine.ending import read_end
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
 from consortium.files.atomic import DAMAGED, write_bytes
+from consortium.files.work import work_folder
 from consortium.study.spec import Study
 
 RECORD = "run.json"
@@ -55,11 +56,21 @@ def claim_run(
             return known
         archive = folder / "transcript"
         if archive.exists():
-            archive.replace(folder / f"transcript-{known.run}")
+            _put_aside(archive, work_folder(folder) / f"transcript-{known.run}")
     record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
     content = json.dumps({"run": record.run, "study": record.study})
     write_bytes(folder / RECORD, content.encode())
     return record
+
+
+def _put_aside(archive: Path, place: Path) -> None:
+    try:
+        place.parent.mkdir(exist_ok=True)
+        archive.replace(place)
+    except OSError as error:
+        raise OutputError(
+            f"{archive} can't be moved to {place} ({error.strerror}); choose another output folder."
+        ) from error
 
 
 def _last_number(exchange: Exchange, study: Study) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
 from consortium.files.atomic import make_folder
+from consortium.files.work import work_folder
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
@@ -34,13 +36,15 @@ def simulate_study(
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
     space = study_space(study, study_path.parent)
-    make_folder(out)
+    make_folder(work_folder(out))
     # Prepared scans are persons', and an output folder is for everybody.
-    with TemporaryDirectory(dir=out, prefix=".cache-") as cache:
+    with TemporaryDirectory(dir=work_folder(out), prefix="cache-") as cache:
         folder = Path(cache)
         data = [open_dataset(folders[site], study, space, folder / site) for site in study.sites]
         simulation = Simulation(study, data, seed)
         with RoundsBar(console) as bar:
             result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
+    with suppress(OSError):  # not empty: others work in it
+        work_folder(out).rmdir()
     publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})")
     return publisher.publish(simulation.plan, simulation.session.rounds, result)

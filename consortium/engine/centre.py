@@ -64,6 +64,8 @@ class Centre:
     clock : Clock
     log : callable
         Receives a line of progress now and then.
+    waits : callable
+        Hears of whom the centre waits for, once that is worth telling.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Centre:
         folder: Path,
         clock: Clock,
         log: Callable[[str], None],
+        waits: Callable[[Waiting], None] = lambda _waiting: None,
     ) -> None:
         self.context = context
         self.session: Session | None = None
@@ -81,7 +84,7 @@ class Centre:
         self._exchange = exchange
         self._names = Names(context.run)
         self._transcript = Transcript(folder / TRANSCRIPT)
-        wait_file = WaitFile(folder, clock.wall)
+        wait_file = WaitFile(folder, clock.wall, waits)
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
         self._log = log
         self._late: set[str] = set()  # sites that missed the last round
@@ -90,7 +93,7 @@ class Centre:
 
     def on_wait(self, listener: Callable[[Waiting], None]) -> None:
         """Have every wait told that is worth telling."""
-        self._mail.wait_file.listener = listener
+        self._mail.wait_file.listen(listener)
 
     @property
     def refused(self) -> tuple[str, ...]:

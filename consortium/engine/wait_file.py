@@ -9,6 +9,7 @@ from pathlib import Path
 
 from consortium.errors import OutputError
 from consortium.files.atomic import DAMAGED, write_bytes
+from consortium.files.work import work_folder
 
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing
@@ -46,18 +47,24 @@ class WaitFile:
         The output folder.
     wall : callable
         Unix time.
-
-    Attributes
-    ----------
-    listener : callable
-        Gets every wait that is written down.
+    told : callable
+        Hears of every wait that is written down.
     """
 
-    def __init__(self, folder: Path, wall: Callable[[], float]) -> None:
-        self.listener: Callable[[Waiting], None] = lambda _: None
-        self._path = folder / WAITING
+    def __init__(
+        self,
+        folder: Path,
+        wall: Callable[[], float],
+        told: Callable[[Waiting], None] = lambda _waiting: None,
+    ) -> None:
+        self._path = work_folder(folder) / WAITING
         self._wall = wall
+        self._listeners = [told]
         self._shown: Waiting | None = None
+
+    def listen(self, told: Callable[[Waiting], None]) -> None:
+        """Have somebody else hear of every wait, too."""
+        self._listeners.append(told)
 
     def show(
         self,
@@ -75,7 +82,8 @@ class WaitFile:
         deadlines = {site: now + seconds for site, seconds in (lefts or {}).items()}
         self._shown = Waiting(step, now - waited, now + left, dict(sites), deadlines)
         write_bytes(self._path, json.dumps(asdict(self._shown)).encode())
-        self.listener(self._shown)
+        for told in self._listeners:
+            told(self._shown)
 
     def clear(self) -> None:
         """Nobody is awaited; what an earlier process left goes, too.
@@ -102,7 +110,7 @@ def read_waiting(folder: Path) -> Waiting | None:
     OutputError
         If the note is damaged.
     """
-    path = folder / WAITING
+    path = work_folder(folder) / WAITING
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         sites = {str(site): str(note) for site, note in content["sites"].items()}

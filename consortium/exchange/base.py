@@ -7,7 +7,7 @@ else is noticed by signatures and ends in an error. A name is written once.
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from consortium.errors import ExchangeError, OversizedError, TakenError
 
@@ -46,6 +46,20 @@ class Exchange(Protocol):
 
     def children(self, prefix: str) -> list[str]:
         """Return the last words of all names directly below ``prefix``, sorted."""
+
+
+@runtime_checkable
+class Removes(Protocol):
+    """An exchange of which a party may take away what it put there to try it; no message ever."""
+
+    def remove(self, name: str) -> None:
+        """Take bytes away, and folders that this leaves empty.
+
+        Raises
+        ------
+        ExchangeError
+            If this party may not.
+        """
 
 
 def check_name(name: str) -> str:

@@ -106,6 +106,21 @@ class DirectoryExchange:
             ) from error
         return sorted(name for name in found if not name.startswith("."))
 
+    def remove(self, name: str) -> None:
+        """See `Removes.remove`."""
+        *folders, target = check_name(name).split("/")
+        try:
+            with self._within(folders) as folder:
+                os.unlink(target, dir_fd=folder)
+        except OSError as error:
+            raise ExchangeError(
+                f"{name} can't be removed ({error.strerror}); check the exchange's rights."
+            ) from error
+        with suppress(OSError):  # the first that holds more, or is another's, stays
+            for depth in range(len(folders) - 1, -1, -1):
+                with self._within(folders[:depth]) as above:
+                    os.rmdir(folders[depth], dir_fd=above)
+
     @contextmanager
     def _within(self, words: list[str], *, make: bool = False) -> Iterator[int]:
         """Lend the open directory that words below the root lead to."""

@@ -105,6 +105,13 @@ class S3Exchange:
             more = {"ContinuationToken": page["NextContinuationToken"]}
         raise ExchangeError(f"{prefix} holds too many names to list; empty the bucket's prefix.")
 
+    def remove(self, name: str) -> None:
+        """See `Removes.remove`."""
+        try:
+            self._request("delete_object", Key=self._prefix + check_name(name))
+        except TROUBLE as error:
+            raise self._trouble(f"{name} can't be removed", error) from None
+
     def _create(self, name: str, data: bytes, what: str) -> bool:
         """Write an object if its name is free; False if it is not."""
         for attempt in range(3):

@@ -93,6 +93,18 @@ class SftpExchange:
         found = self._server.ask(f"{prefix} can't be listed", read)
         return sorted(name for name in found if not name.startswith("."))
 
+    def remove(self, name: str) -> None:
+        """See `Removes.remove`."""
+        words = check_name(name).split("/")
+
+        def take(server: Connection) -> None:
+            server.ftp.remove(f"{self._root}/{name}")
+            with suppress(OSError):  # the first that holds more, or is another's, stays
+                for depth in range(len(words) - 1, 0, -1):
+                    server.ftp.rmdir(f"{self._root}/{'/'.join(words[:depth])}")
+
+        self._server.ask(f"{name} can't be removed", take)
+
     def _enter(self, server: Connection) -> None:
         root = self._root or "/"
         try:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from consortium.errors import OutputError
+from consortium.files.work import work_folder
 
-_LOCK = ".lock"
+_LOCK = "lock"
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
 def in_use(folder: Path) -> bool:
     """Whether somebody is at work in a folder."""
     try:
-        with (folder / _LOCK).open() as lock:
+        with (work_folder(folder) / _LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -41,8 +42,8 @@ def in_use(folder: Path) -> bool:
 def _lock(folder: Path, who: str) -> IO[str]:
     """Return the folder's lock, held until it is closed."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("w")
+        work_folder(folder).mkdir(parents=True, exist_ok=True)
+        lock = (work_folder(folder) / _LOCK).open("w")
     except OSError as error:
         raise OutputError(
             f"{folder} can't be written ({error.strerror}); check its rights, or choose another."

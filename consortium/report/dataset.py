@@ -34,7 +34,6 @@ NOT_IN_BIDS = (
     "/report.html",
     "/run.json",
     "/transcript*",
-    "/waiting.json",
 )
 """What the validator shall pass over, as lines of ``.bidsignore``.
 

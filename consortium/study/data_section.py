@@ -7,6 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.frozen_model import FrozenModel
+from consortium.study.choice import PersonRules
+
+EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
+CHOICE = ("persons", "session", "run", "acquisition", "direction", "echo", "runs")
+"""Fields that say whom and what a study takes, and nothing of how it is prepared."""
 
 
 class Section(FrozenModel):
@@ -16,10 +21,42 @@ class Section(FrozenModel):
 class DataSection(Section):
     """What every site loads, and how."""
 
-    task: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+    task: EntityLabel = Field(
         default="rest", description="BIDS task label of the functional images to load."
     )
-    space: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")] = Field(
+    persons: PersonRules = Field(
+        default={},
+        max_length=20,
+        description="Whom the study takes, by columns of each site's participants.tsv, such as "
+        "{diagnosis: {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits "
+        "included. Who has no such value is not taken. How many each site takes becomes public.",
+    )
+    session: EntityLabel | None = Field(
+        default=None, description="Only recordings of this BIDS session (ses-); all if not given."
+    )
+    run: int | None = Field(
+        default=None,
+        ge=0,
+        description="Only recordings with this BIDS run index; run-1 and run-01 are one.",
+    )
+    acquisition: EntityLabel | None = Field(
+        default=None, description="Only recordings with this BIDS acquisition label (acq-)."
+    )
+    direction: EntityLabel | None = Field(
+        default=None, description="Only recordings with this BIDS phase-encoding label (dir-)."
+    )
+    echo: int | None = Field(
+        default=None,
+        ge=1,
+        description="Only recordings of this BIDS echo; images of single echoes are passed over if "
+        "it is not given.",
+    )
+    runs: Literal["all", "first"] = Field(
+        default="all",
+        description="'all' of a person's recordings that fit, or the 'first' by session, run and "
+        "name.",
+    )
+    space: EntityLabel = Field(
         default="MNI152NLin2009cAsym",
         description="Name of the template space that the sites' images are aligned to.",
     )
@@ -103,6 +140,12 @@ class DataSection(Section):
         ge=2,
         description="If given, every subject must have exactly this many volumes.",
     )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether how many persons a site takes tells more than how many it has."""
+        entities = (self.session, self.run, self.acquisition, self.direction, self.echo)
+        return bool(self.persons) or any(each is not None for each in entities)
 
     @model_validator(mode="after")
     def _leaves_a_band(self) -> DataSection:

@@ -28,6 +28,8 @@ def study_fields(schema: Schema) -> str:
     for source, reference in views.items():
         section = resolved({"$ref": reference}, schema)
         parts += [f"## `features` with `source: {source}`\n", fields(section, schema)]
+    rule = fields(schema["$defs"]["PersonRule"], schema)
+    parts += ["## A column of `data.persons`\n", rule]
     parts += ["## A column of a table\n", fields(schema["$defs"]["Column"], schema)]
     for case in schema["allOf"]:
         name = case["if"]["properties"]["algorithm"]["const"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
@@ -25,11 +25,13 @@ from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
-from consortium.study.spec import open_vectors
+from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
+from site_agent.approval.choosing import choice_here
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
-from site_agent.data.survey import Skipped
+from site_agent.data.people import candidates, left_out_here, read_left_out
+from site_agent.data.survey import Skipped, in_turn, over_the_limit
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.oddities import oddities
 from site_agent.images.series import SiteDataset
@@ -39,7 +41,7 @@ from site_agent.ledger.totals import left_out, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Request, Spent, check, refusals
+from site_agent.policy.refusals import Choice, Request, Spent, check, refusals
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Inspection:
     notes : tuple of str
         What more becomes public than the study's name lets expect, what the study states of the
         site and its data contradict, and images that look odd; the site answers all the same.
+    choice : Choice or None
+        Whom the study's rules take of the site's table of persons.
     """
 
     signed: SignedStudy
@@ -79,11 +83,14 @@ class Inspection:
     outsiders: tuple[float, float]
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    choice: Choice | None = None
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
         out.print(f"{self.signed.study.study}: {self.signed.study.title}", soft_wrap=True)
         out.print(f"{len(self.lengths)} persons qualify{self._of_them()}.", soft_wrap=True)
+        if self.signed.study.data.chooses:
+            out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
         for each in self.skipped:
@@ -111,6 +118,15 @@ class Inspection:
             "unit": privacy.unit,
             "problems": list(self.problems),
         }
+
+    def _becomes_public(self) -> str:
+        """What the number of those whom a study chooses tells."""
+        rules, choice = ", ".join(self.signed.study.data.persons), self.choice
+        of = f"; its rules for {rules} take {choice.taken} of {choice.everybody}" if choice else ""
+        return (
+            f"The study chooses persons or recordings{of}. That {len(self.lengths)} of this site "
+            "fit becomes public."
+        )
 
     def _of_them(self) -> str:
         """What those who qualify have."""
@@ -164,7 +180,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     asked = signed.study
     space = study_space(asked, signed.folder)
     ledger = Ledger(config.ledger)
-    without = partial(left_out, ledger, policy, asked)
+    over_budget = partial(_over_budget, ledger, policy, asked)
+    without = in_turn(left_out_here(config.left_out), over_budget)
     data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers, without)
     survey, problems = data.survey, _load(data)
     plan = None
@@ -191,7 +208,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             f"{count(len(over), 'person')} of {len(people)} would be over the limit; decline the "
             "study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
         )
-    request = Request(config.name, spent)
+    choice = choice_here(folder, config, identity, asked)
+    request = Request(config.name, spent, persons=len(people) or None, choice=choice)
     problems += [str(error) for error in refusals(policy, asked, plan, request)]
     return Inspection(
         signed,
@@ -206,8 +224,26 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),
-        notes=_notes(plan, config.name, data) if plan and not problems else (),
+        notes=(
+            *_unknown(config),
+            *(_notes(plan, config.name, data) if plan and not problems else ()),
+        ),
+        choice=choice,
     )
+
+
+def _unknown(config: SiteConfig) -> Iterator[str]:
+    """Persons of the hospital's own table who are not in the data set, as if mistyped."""
+    if config.left_out is None:
+        return
+    strange = sorted(set(read_left_out(config.left_out)).difference(labels_in(config.dataset)))
+    if strange:
+        who = ", ".join(f"sub-{label}" for label in strange[:5])
+        yield (
+            f"{config.left_out} leaves out {count(len(strange), 'person')} without a folder in the "
+            f"data set ({who}{', …' if strange[5:] else ''}); correct what is mistyped, so that "
+            "nobody takes part who should not."
+        )
 
 
 def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
@@ -260,13 +296,14 @@ def say_yes(
     signed = read_for(folder, config.name, identity.public, study, roster)
     ledger, name = Ledger(config.ledger), signed.study.study
     centres = check_members(folder, read_roster(roster)).centres
-    policy, people = Policy.load(folder), labels_in(config.dataset)
+    policy, people = Policy.load(folder), candidates(config, signed.study.data)
     out = set(left_out(ledger, policy, signed.study, people))
     stay = [label for label in people if label not in out]
     spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres, stay)
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
-    check(policy, signed.study, None, Request(config.name, spent, allowed))
+    choice = choice_here(folder, config, identity, signed.study)
+    check(policy, signed.study, None, Request(config.name, spent, allowed, choice=choice))
     ask()
     had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
@@ -278,6 +315,12 @@ def say_yes(
     except ConsortiumError as error:
         return approval, error
     return approval, None
+
+
+def _over_budget(
+    ledger: Ledger, policy: Policy, study: Study, labels: Sequence[str]
+) -> Iterator[Skipped]:
+    return (over_the_limit(label) for label in left_out(ledger, policy, study, labels))
 
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:

@@ -30,8 +30,8 @@ def find_subjects(
         A BIDS data set (raw names or derivatives), or NIfTI files. Files with the same ``sub-``
         label belong to one person; a file without one is a person of its own.
     data : DataSection
-        Its ``task`` and ``space`` choose the files of a BIDS data set; ``desc-preproc`` is
-        preferred.
+        Its ``task``, ``space`` and other entities choose the files of a BIDS data set;
+        ``desc-preproc`` is preferred. Whom it takes is not asked here.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def entities(path: Path) -> Entities:
 def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], tuple[Skipped, ...]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give the site's BIDS data set.")
-    wanted = f"task-{data.task} in space-{data.space}"
+    wanted = wanted_of(data)
     subjects: list[Subject] = []
     skipped: list[Skipped] = []
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
@@ -78,7 +78,7 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
         if strange is not None:
             skipped.append(Skipped(label, "unusable", strange))
         elif found:
-            subjects.append(_subject(label, _chosen(found)))
+            subjects.append(_subject(label, first_of(_chosen(found), data)))
         else:
             detail = f"{home} holds no image of {wanted}; preprocess the subject or remove it."
             skipped.append(Skipped(label, "no-image", detail))
@@ -114,9 +114,43 @@ def _fitting(home: Path, data: DataSection) -> list[Path]:
     for path in sorted(home.rglob("*_bold.nii*")):
         named = entities(path)
         fits = named.get("task") == data.task and named.get("space") == data.space
-        if fits and path.name.endswith(ENDINGS) and not named.keys() & set(UNCOMBINED):
+        share = named.keys() & set(UNCOMBINED) - ({"echo"} if data.echo is not None else set())
+        if fits and has_entities(named, data) and path.name.endswith(ENDINGS) and not share:
             found.append(path)
     return found
+
+
+def has_entities(named: Entities, data: DataSection) -> bool:
+    """Whether a file has the session, run, acquisition, direction and echo of a study."""
+    wanted = {"ses": data.session, "acq": data.acquisition, "dir": data.direction}
+    indices = {"run": data.run, "echo": data.echo}
+    return all(named.get(key) == label for key, label in wanted.items() if label is not None) and (
+        all(_index(named.get(key)) == n for key, n in indices.items() if n is not None)
+    )
+
+
+def wanted_of(data: DataSection) -> str:
+    """What a study's images are called, in the words of BIDS."""
+    keys = {"ses": data.session, "run": data.run, "acq": data.acquisition, "dir": data.direction}
+    more = [f"{key}-{x}" for key, x in {**keys, "echo": data.echo}.items() if x is not None]
+    return ", ".join([f"task-{data.task}", *more]) + f" in space-{data.space}"
+
+
+def first_of(paths: Iterable[Path], data: DataSection) -> list[Path]:
+    """All of a person's recordings, or the first by session, run and name, as the study wants."""
+    found = list(paths)
+    return found if data.runs == "all" else sorted(found, key=_rank)[:1]
+
+
+def _rank(path: Path) -> tuple[str, int, str]:
+    named = entities(path)
+    run = _index(named.get("run"))
+    return named.get("ses", ""), -1 if run is None else run, path.name
+
+
+def _index(text: str | None) -> int | None:
+    """Read the number of a run or an echo; None if it has none."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
 def _chosen(fitting: Iterable[Path]) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.target import Target
-from consortium.study.data_section import DataSection
+from consortium.study.data_section import CHOICE, DataSection
 from site_agent.data.survey import Subject
 
 Block = NDArray[np.float32]
@@ -146,7 +146,8 @@ def block_key(subject: Subject, data: DataSection, target: Target) -> str:
     """
     files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
     facts = [_facts(path) for path in files]
-    settings = data.model_dump(mode="json", exclude={"atlas", "maps_resolution", "maps_smoothing"})
+    apart = {"atlas", "maps_resolution", "maps_smoothing", *CHOICE}
+    settings = data.model_dump(mode="json", exclude=apart)
     content = json.dumps([VERSION, facts, settings, target.digests])
     return hashlib.sha256(content.encode()).hexdigest()
 

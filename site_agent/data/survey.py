@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from consortium.errors import DataError
 
-Reason = Literal["no-image", "no-view", "over-limit", "too-few-volumes", "unusable"]
-Without = Callable[[Sequence[str]], Collection[str]]
-"""Tells of labels which persons are left out; it knows nothing of their data."""
+Reason = Literal[
+    "no-image",
+    "no-view",
+    "not-chosen",
+    "left-out-here",
+    "over-limit",
+    "too-few-volumes",
+    "unusable",
+]
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,8 @@ class Skipped:
     label : str
         Stays at the site, as does ``detail``.
     reason : str
-        ``no-image``, ``no-view``, ``over-limit`` and ``too-few-volumes`` are left out;
-        ``unusable`` must be mended first.
+        ``unusable`` must be mended first; all others are left out: ``not-chosen`` by the study,
+        ``left-out-here`` by the hospital's own table.
     detail : str
         One sentence.
     """
@@ -53,10 +59,26 @@ class Skipped:
     detail: str
 
 
-def nobody(labels: Sequence[str]) -> Collection[str]:
+Without = Callable[[Sequence[str]], Iterable[Skipped]]
+"""Tells of labels which persons are left out, and why; it knows nothing of their images."""
+
+
+def nobody(labels: Sequence[str]) -> Iterable[Skipped]:
     """Leave nobody out."""
     del labels
     return ()
+
+
+def in_turn(*hooks: Without) -> Without:
+    """Ask several, each about those whom the ones before have left in."""
+
+    def ask(labels: Sequence[str]) -> Iterable[Skipped]:
+        out: dict[str, Skipped] = {}
+        for hook in hooks:
+            out |= {each.label: each for each in hook([x for x in labels if x not in out])}
+        return out.values()
+
+    return ask
 
 
 def over_the_limit(label: str) -> Skipped:

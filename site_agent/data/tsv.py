@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ MOST_BYTES = 200_000_000
 """Of a table; a hundred thousand persons with two hundred columns take about this."""
 
 Vector = NDArray[np.float64]
+Row = Mapping[str, str | None]
 
 
 def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, str]]:
@@ -48,28 +50,42 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     vectors: dict[str, Vector] = {}
     lacking: dict[str, str] = {}
     columns = view.single_columns
+    for label, row in read_rows(path, [name for name, _ in columns]):
+        values = [encode(row[name], column) for name, column in columns]
+        if None in values:
+            name, column = columns[values.index(None)]
+            lacking[label] = f"{path}: {lack_of(row[name], name, column)}."
+        else:
+            vectors[label] = np.array([x for value in values for x in value or ()])
+    return vectors, lacking
+
+
+def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
+    """Yield every person's label, without ``sub-``, with their line of a table.
+
+    Raises
+    ------
+    DataError
+        If the table is not there, can't be read, lacks a column, or has a person twice.
+    """
+    seen: set[str] = set()
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} is larger than {MOST_BYTES} bytes; split it.")
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        if table.stat().st_size > MOST_BYTES:
+            raise DataError(f"{table} is larger than {MOST_BYTES} bytes; split it.")
+        with table.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            _check_header(path, rows.fieldnames, [name for name, _ in columns])
+            _check_header(table, rows.fieldnames, columns)
             for row in rows:
                 label = (row[IDENTIFIER] or "").strip().removeprefix("sub-")
-                if not label or label in vectors or label in lacking:
+                if not label or label in seen:
                     raise DataError(
-                        f"{path}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; give "
-                        "each person one line."
+                        f"{table}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; "
+                        "give each person one line."
                     )
-                values = [encode(row[name], column) for name, column in columns]
-                if None in values:
-                    name, column = columns[values.index(None)]
-                    lacking[label] = f"{path}: {lack_of(row[name], name, column)}."
-                else:
-                    vectors[label] = np.array([x for value in values for x in value or ()])
+                seen.add(label)
+                yield label, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
-    return vectors, lacking
+        raise DataError(f"{table} can't be read as a table; give tab-separated UTF-8.") from error
 
 
 def _path(folder: Path, name: str) -> Path:
@@ -82,7 +98,7 @@ def _path(folder: Path, name: str) -> Path:
         ) from error
 
 
-def _check_header(path: Path, header: object, wanted: list[str]) -> None:
+def _check_header(path: Path, header: object, wanted: Iterable[str]) -> None:
     there = list(header) if isinstance(header, (list, tuple)) else []
     for name in (IDENTIFIER, *wanted):
         if there.count(name) != 1:

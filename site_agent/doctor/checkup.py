@@ -1,7 +1,7 @@
 """What stands in a site's way, found before a study does: clock, keys, disk, exchange, ledger.
 
-Nothing here raises and nothing leaves the site, but for a probe of a few random
-letters on the exchange.
+Nothing here raises and nothing leaves the site, but for probes of a few random letters on the
+exchange, which are taken away again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
-from site_agent.data.bids import find_subjects, labels_in
+from site_agent.data.bids import find_subjects
+from site_agent.data.people import candidates
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
+from site_agent.doctor.modes import shared_directory
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
@@ -96,9 +98,11 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     if found[0].state == "fail":
         return found
     config = SiteConfig.load(folder)
+    shared = exchange.directory_of(config)
     later: dict[str, Callable[[], Check]] = {
         "data set": lambda: _data_set(config, study),
         "ledger": lambda: _ledger(config),
+        **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
         "heads": lambda: exchange.anchor(config, folder),
@@ -168,6 +172,9 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     if study is None:
         return Check("data set", "ok", f"{folder} can be read, {count(persons, 'person')}.")
     subjects, skipped = find_subjects(folder, study.data)
+    among = set(candidates(config, study.data))
+    subjects = tuple(each for each in subjects if each.label in among)
+    skipped = tuple(each for each in skipped if each.label in among)
     files = [run.bold for subject in subjects for run in subject.runs]
     closed = [path for path in files if not os.access(path, os.R_OK)]
     if closed:
@@ -195,7 +202,7 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     if config.ledger.exists():
         trust, ledger = read_pinned(folder), Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()
-        dataset, people = str(config.dataset.resolve()), labels_in(config.dataset)
+        dataset, people = str(config.dataset.resolve()), candidates(config, study.data)
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # no other is asked of the policy before it is approved

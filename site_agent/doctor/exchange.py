@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,6 +13,7 @@ from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ExchangeError, ProtocolError
 from consortium.exchange import Exchange
+from consortium.exchange.base import Removes
 from consortium.formatting import count
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
@@ -31,15 +33,18 @@ def probe(config: SiteConfig, token: str) -> Check:
     exchange, remedy = config.open_exchange(), "Ask whoever runs the exchange."
     place, data = f"probes/{config.name}", token.encode()
     exchange.put(f"{place}/{token}", data)
-    if exchange.get(f"{place}/{token}", len(data)) != data:
-        return Check("exchange", "fail", "A probe came back altered or not at all.", remedy)
-    if token not in exchange.children(place):
-        return Check("exchange", "fail", "A probe is there and not listed.", remedy)
     try:
-        exchange.put(f"{place}/{token}", data[::-1] + b"!")
-    except ExchangeError:
-        return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
-    return Check("exchange", "fail", "A message can be written over by another.", remedy)
+        if exchange.get(f"{place}/{token}", len(data)) != data:
+            return Check("exchange", "fail", "A probe came back altered or not at all.", remedy)
+        if token not in exchange.children(place):
+            return Check("exchange", "fail", "A probe is there and not listed.", remedy)
+        try:
+            exchange.put(f"{place}/{token}", data[::-1] + b"!")
+        except ExchangeError:
+            return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
+        return Check("exchange", "fail", "A message can be written over by another.", remedy)
+    finally:
+        _take_away(exchange, f"{place}/{token}")
 
 
 def clock(
@@ -61,12 +66,23 @@ def clock(
         )
         return Check("clock", "warn", message, "Compare the clock with another one.")
     name, before = f"probes/{config.name}/{token}-clock", now()
-    config.open_exchange().put(name, token.encode())
-    stored, after = arrival(name), now()
+    exchange = config.open_exchange()
+    exchange.put(name, token.encode())
+    try:
+        stored, after = arrival(name), now()
+    finally:
+        _take_away(exchange, name)
     off = max(before - stored, stored - after, 0.0)
     state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
     message = f"The clock and the exchange's differ by {off:.0f} s."
     return Check("clock", state, message, "" if state == "ok" else remedy)  # type: ignore[arg-type]
+
+
+def _take_away(exchange: Exchange, name: str) -> None:
+    """Remove a probe; where nobody may remove anything, which is no fault, it stays."""
+    if isinstance(exchange, Removes):
+        with suppress(ExchangeError):
+            exchange.remove(name)
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
@@ -139,8 +155,13 @@ def _last_entry(config: SiteConfig) -> float | None:
 
 def _arrival(config: SiteConfig) -> Callable[[str], float] | None:
     """How to learn when a directory's file was made, by the clock of the disk's host."""
+    root = directory_of(config)
+    return None if root is None else lambda name: (root / name).stat().st_mtime
+
+
+def directory_of(config: SiteConfig) -> Path | None:
+    """Where the exchange is, if it is a directory."""
     url = urlsplit(config.exchange)
     if "://" in config.exchange and url.scheme != "file":
         return None
-    root = Path(unquote(url.path) if "://" in config.exchange else config.exchange)
-    return lambda name: (root / name).stat().st_mtime
+    return Path(unquote(url.path) if "://" in config.exchange else config.exchange)

@@ -12,7 +12,15 @@ import numpy as np
 
 from consortium.errors import DataError
 from consortium.files.atomic import DAMAGED
-from site_agent.data.bids import VARIANTS, Entities, entities, misplaced
+from consortium.study.data_section import DataSection
+from site_agent.data.bids import (
+    VARIANTS,
+    Entities,
+    entities,
+    first_of,
+    has_entities,
+    misplaced,
+)
 from site_agent.eeg.names import match_channels
 from site_agent.eeg.native import READERS, read_native
 from site_agent.eeg.recording import Marker, Recording, Signals
@@ -25,7 +33,7 @@ ENDINGS = (*READERS, *NIFTI)
 MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3}
 
 
-def find_recordings(folder: Path, task: str) -> dict[str, tuple[Path, ...]]:
+def find_recordings(folder: Path, task: str, data: DataSection) -> dict[str, tuple[Path, ...]]:
     """Find every person's recordings of a task; reads names of files only.
 
     Parameters
@@ -33,6 +41,8 @@ def find_recordings(folder: Path, task: str) -> dict[str, tuple[Path, ...]]:
     folder : Path
         A BIDS data set, raw or derivatives, with files ``sub-*/**/*_task-TASK_*eeg.*``.
     task : str
+    data : DataSection
+        The study's; its session, run, acquisition, direction and runs choose files.
 
     Returns
     -------
@@ -51,13 +61,14 @@ def find_recordings(folder: Path, task: str) -> dict[str, tuple[Path, ...]]:
             named = _entities(path)
             # Later parts of a split FIF file are read with the first.
             later = named.get("split", "01").lstrip("0") not in ("", "1")
-            if path.name.endswith(ENDINGS) and named.get("task") == task and not later:
+            fits = named.get("task") == task and has_entities(named, data)
+            if path.name.endswith(ENDINGS) and fits and not later:
                 versions[_run(named)].append(path)
         strange = misplaced(home, (path for paths in versions.values() for path in paths))
         if strange is not None:
             raise DataError(strange)
         chosen = (min(paths, key=_preference) for paths in versions.values())
-        people[home.name.removeprefix("sub-")] = tuple(sorted(chosen))
+        people[home.name.removeprefix("sub-")] = tuple(sorted(first_of(chosen, data)))
     if not any(people.values()):
         raise DataError(f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.")
     return people

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.study.data_section import DataSection
 from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, finish
@@ -24,7 +25,7 @@ FAINTEST = 1e-6
 
 
 def read_recordings(
-    folder: Path, view: EegView, cache: Path
+    folder: Path, view: EegView, data: DataSection, cache: Path
 ) -> tuple[dict[str, Vector], list[Skipped]]:
     """Read a view's vectors from a data set's EEG recordings.
 
@@ -37,6 +38,8 @@ def read_recordings(
     folder : Path
         The site's data set.
     view : EegView
+    data : DataSection
+        The study's; it chooses among a person's recordings.
     cache : Path
         The site's folder for what was worked out; a file that is touched is read again.
 
@@ -57,7 +60,7 @@ def read_recordings(
     reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}
     skipped: list[Skipped] = []
-    for label, paths in find_recordings(folder, view.task).items():
+    for label, paths in find_recordings(folder, view.task, data).items():
         outcome = reader.person(label, paths)
         if isinstance(outcome, Skipped):
             skipped.append(outcome)

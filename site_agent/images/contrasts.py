@@ -12,7 +12,7 @@ from consortium.space.grid import Grid
 from consortium.space.sampling import sample, voxel_places
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
-from site_agent.data.bids import ENDINGS, entities, misplaced
+from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced
 from site_agent.data.survey import Skipped
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole
 
@@ -29,7 +29,7 @@ def read_contrasts(
     source : Path
         A BIDS data set.
     data : DataSection
-        Its ``space``: an image that names another is not taken.
+        Its ``space``: an image that names another is not taken; and its other entities.
     space : Space
         The study's.
     ending : str
@@ -107,5 +107,6 @@ def _read(path: Path, label: str, space: Space) -> Values | Skipped:
 
 
 def _fits(path: Path, data: DataSection) -> bool:
-    named = entities(path).get("space", data.space)
-    return path.name.endswith(ENDINGS) and named == data.space
+    named = entities(path)
+    in_space = named.get("space", data.space) == data.space
+    return path.name.endswith(ENDINGS) and in_space and has_entities(named, data)

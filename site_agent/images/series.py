@@ -19,7 +19,8 @@ from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache, block_key
 from site_agent.data.parallel import map_ahead
-from site_agent.data.survey import Skipped, Subject, Survey, Without, nobody, over_the_limit
+from site_agent.data.people import chosen_by
+from site_agent.data.survey import Skipped, Subject, Survey, Without, in_turn, nobody
 from site_agent.images.nifti import open_series
 from site_agent.images.preprocess import preprocess
 
@@ -47,7 +48,7 @@ class SiteDataset:
     workers : int
         Subjects that are loaded at the same time, and held.
     without : callable
-        Which of those who have images are left out, by label.
+        Which of those whom the study takes are left out, and why.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.workers = workers
-        self.without = without
+        self.without = in_turn(chosen_by(source, data), without)
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -116,9 +117,10 @@ class SiteDataset:
             If the data set itself isn't there.
         """
         everybody, skipped = find_subjects(self.source, self.data)
-        out = set(self.without([subject.label for subject in everybody]))
+        labels = sorted([*(each.label for each in everybody), *(each.label for each in skipped)])
+        out = {each.label: each for each in self.without(labels)}
         found = [subject for subject in everybody if subject.label not in out]
-        skipped += tuple(over_the_limit(label) for label in sorted(out))
+        skipped = (*(each for each in skipped if each.label not in out), *out.values())
         outcomes = [self._measure(subject) for subject in found]
         return Survey(
             tuple(s for s, o in zip(found, outcomes, strict=True) if isinstance(o, int)),
@@ -136,8 +138,9 @@ class SiteDataset:
             As `lengths`.
         """
         return self.survey.sound(
-            f"All {len(self.survey.skipped)} subjects have fewer volumes than minimum_volumes "
-            f"({self.data.minimum_volumes}); lower it."
+            f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
+            f"images or have fewer volumes than minimum_volumes ({self.data.minimum_volumes}); "
+            "correct the study's rules, or lower it."
         )
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:

@@ -19,7 +19,8 @@ from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
-from site_agent.data.survey import Skipped, Survey, Without, nobody, over_the_limit
+from site_agent.data.people import chosen_by
+from site_agent.data.survey import Skipped, Survey, Without, in_turn, nobody
 from site_agent.data.tsv import read_table
 
 Vectors = Mapping[str, NDArray[np.float64]]
@@ -45,10 +46,10 @@ def _read_images(
 def _read_recordings(
     source: Path, study: Study, space: Space, view: ViewSpace[EegView], cache: Path
 ) -> Found:
-    del study, space
+    del space
     from site_agent.eeg.vectors import read_recordings  # MNE
 
-    return read_recordings(source, view.view, cache)
+    return read_recordings(source, view.view, study.data, cache)
 
 
 Reader = Callable[[Path, Study, Space, AnyViewSpace, Path], Found]
@@ -95,7 +96,7 @@ class FeatureDataset:
     workers : int
         Persons whose images are prepared at once.
     without : callable
-        Which of those who have all views are left out, by label.
+        Which of those whom the study takes are left out, and why.
     """
 
     unit: Unit = "subject"
@@ -114,7 +115,7 @@ class FeatureDataset:
         self.space = space
         self.cache = cache
         self.workers = workers
-        self.without = without
+        self.without = in_turn(chosen_by(source, study.data), without)
         self._views: dict[str, _Read] = {}
 
     @property
@@ -226,15 +227,14 @@ class FeatureDataset:
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
         everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
-        whole = [p for p in everybody if all(p in view.found for view in views)]
-        over = set(self.without(whole))
-        there = [p for p in whole if p not in over]
+        out = {each.label: each for each in self.without(everybody)}
+        stay = [p for p in everybody if p not in out]
+        there = [p for p in stay if all(p in view.found for view in views)]
         columns = [np.concatenate([view.found[p] for view in views]) for p in there]
         table = np.array(columns).T if columns else np.zeros((self.features, 0))
         table.flags.writeable = False
-        out = sorted(set(everybody).difference(whole))
-        left_out = tuple(self._lack(person, views) for person in out)
-        left_out += tuple(over_the_limit(person) for person in sorted(over))
+        lacking = sorted(set(stay).difference(there))
+        left_out = *(self._lack(person, views) for person in lacking), *out.values()
         return Survey((), (1,) * len(there), left_out), table, tuple(there)
 
     def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:

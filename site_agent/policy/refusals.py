@@ -40,6 +40,25 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """How many persons of the site's table a study's rules take.
+
+    Parameters
+    ----------
+    taken : int
+    everybody : int
+        Persons of the table whom the site itself does not leave out.
+    apart : tuple of (str, int)
+        Names of other studies that were approved here and choose by other rules, each with the
+        number of persons whom one takes and the other does not.
+    """
+
+    taken: int
+    everybody: int
+    apart: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Request:
     """Who is asked to take part in a study, and for how many runs more.
 
@@ -52,11 +71,17 @@ class Request:
     runs : int
         Runs that are to be paid for from now on; 0 for a run that goes on after a crash,
         whose rounds are in the ledger as they come.
+    persons : int or None
+        Persons of this site who would take part; None if they were not counted yet.
+    choice : Choice or None
+        Whom the study's rules take; None if it has none.
     """
 
     site: str
     spent: Spent = Spent()
     runs: int = 1
+    persons: int | None = None
+    choice: Choice | None = None
 
 
 def refusals(
@@ -82,7 +107,10 @@ def refusals(
         except PrivacyError as error:
             yield error
     if site in study.sites:
-        yield from _sizes(policy, plan, study.sites.index(site))
+        index = study.sites.index(site)
+        here = request.persons if plan is None else plan.shape.subjects[index]
+        yield from _sizes(policy, plan, here)
+        yield from _chosen(policy, study, here, request.choice)
         yield from _price(policy, study, plan, request)
 
 
@@ -142,16 +170,36 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
         )
 
 
-def _sizes(policy: Policy, plan: Plan | None, index: int) -> Iterator[PrivacyError]:
-    if plan is None:
-        return
-    here, everywhere = plan.shape.subjects[index], sum(plan.shape.subjects)
-    if here < policy.fewest_subjects_here:
+def _sizes(policy: Policy, plan: Plan | None, here: int | None) -> Iterator[PrivacyError]:
+    if here is not None and here < policy.fewest_subjects_here:
         said, least = f"an answer from {here} subjects here", policy.fewest_subjects_here
         yield _refused("fewest_subjects_here", said, f"no fewer than {least}")
-    if everywhere < policy.fewest_subjects_in_all:
+    everywhere = None if plan is None else sum(plan.shape.subjects)
+    if everywhere is not None and everywhere < policy.fewest_subjects_in_all:
         said, least = f"{everywhere} subjects in all", policy.fewest_subjects_in_all
         yield _refused("fewest_subjects_in_all", said, f"no fewer than {least}")
+
+
+def _chosen(
+    policy: Policy, study: Study, here: int | None, choice: Choice | None
+) -> Iterator[PrivacyError]:
+    """Numbers of persons that would tell of a few of them, as they become public."""
+    least, field = policy.fewest_subjects_chosen, "fewest_subjects_chosen"
+    if study.data.chooses and here is not None and here < least:
+        yield _refused(field, f"{here} chosen subjects here", f"no fewer than {least}")
+    if choice is None:
+        return
+    left = choice.everybody - choice.taken
+    if choice.taken < least and (here is None or here >= least):
+        said = f"{choice.taken} persons by its rules"
+        yield _refused(field, said, f"no fewer than {least}")
+    if 0 < left < least:
+        said = f"all but {left} persons by its rules"
+        yield _refused(field, said, f"leaving out nobody or no fewer than {least}")
+    for name, differ in choice.apart:
+        if 0 < differ < least:
+            said = f"persons by rules that differ from those of '{name}' by {differ}"
+            yield _refused(field, said, f"none or no fewer than {least}")
 
 
 def _price(

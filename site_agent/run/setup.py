@@ -186,13 +186,11 @@ class Setup:
 
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
-        site, study = self._site, self._context.study
-        spent = spent_in(
-            *(site.ledger, site.dataset, study, self._permission().centres),
-            self._loading.data.people,
-        )
-        runs = 0 if self._started else 1
-        check(site.policy, study, plan, Request(site.name, spent, runs))
+        site, study, people = self._site, self._context.study, self._loading.data.people
+        centres = self._permission().centres
+        spent = spent_in(site.ledger, site.dataset, study, centres, people)
+        request = Request(site.name, spent, 0 if self._started else 1, len(people))
+        check(site.policy, study, plan, request)
 
     def _take_shares(self) -> bool:
         bundle = self._outbox.receive(self._names.setup("shares"), "shares", self._sizes.shares)

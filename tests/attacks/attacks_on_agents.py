@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
-from consortium.errors import SiteError
+from consortium.errors import PrivacyError, SiteError
 from consortium.secagg import messages
 from consortium.synthetic.dataset import start_dataset
 from tests.attacks.attack_kinds import Stage, attack
@@ -21,6 +21,7 @@ from tests.support.forgery import (
     ask,
     manifests,
     opened,
+    path_of,
     pump,
     rounds_of,
     settle,
@@ -105,6 +106,41 @@ def another_target_than_the_studys(stage: Stage) -> bool:
     pump(local)
     stage.said.append(local.said("north"))
     return 1 in rounds_of(local.place, "north")
+
+
+_ONE_PERSON = """\
+study: small
+sites: [north, east, south, west]
+data: {persons: {s1: {low: 0.5, high: 0.5}, group: {levels: [patient]}}}
+features:
+  - {name: scales, source: table, columns: {"s[1-2]": {low: -1, high: 1}}}
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: average
+timing: {join: 4, answer: 4}
+"""
+
+
+def _anything_goes(_real: object) -> Callable[..., Iterator[PrivacyError]]:
+    return lambda *_asked: iter(())
+
+
+@attack(
+    "hub",
+    guard="site_agent.policy.refusals:_chosen",
+    without="the public number of a site's persons says whether one whom the rules describe is a "
+    "patient there",
+    stops="field 'fewest_subjects_chosen': the study asks for",
+    instead=_anything_goes,
+)
+def study_of_a_single_person(stage: Stage) -> bool:
+    """Has people approve a study whose rules fit one person, and reads how many there are."""
+    local = LocalConsortium(
+        build(stage.root / "place", text=_ONE_PERSON, subjects=1, make=_make_tables)
+    )
+    with contextlib.suppress(SiteError):
+        local.centre().open()
+    stage.said.append(local.said("north"))
+    return path_of(local.place, NAMES.setup("advertise", "north")).exists()
 
 
 @attack(

@@ -17,6 +17,7 @@ from consortium.engine.kept_round import Kept
 from consortium.engine.transcript import Transcript
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.exchange.credentials import S3Credentials, SftpCredentials, load_credentials
+from consortium.files.work import work_folder
 from consortium.membership.admission import JoinRequest, read_request, write_request
 from consortium.membership.keys import Identity
 from consortium.membership.roster import Handover, Membership
@@ -142,9 +143,10 @@ def kept_targets(folder: Path) -> list[Target]:
     def add(name: str, inputs: int, path: Path, parse: Callable[[], Any], data: bytes) -> Target:
         return Target(name, inputs, mutant([data], JSON), reads(path, parse))
 
-    trust = (folder / PINNED).read_bytes()
+    trust, wait_file = (folder / PINNED).read_bytes(), work_folder(folder) / "waiting.json"
+    wait_file.parent.mkdir(exist_ok=True)
     return [
-        add("wait", 60_000, folder / "waiting.json", lambda: _waiting(folder), waiting.encode()),
+        add("wait", 60_000, wait_file, lambda: _waiting(folder), waiting.encode()),
         add("run's record", 60_000, folder / "run.json", lambda: read_run(folder), run.encode()),
         add("pinned consortium", 60_000, folder / PINNED, lambda: read_pinned(folder), trust),
         Target("ledger's export", 200_000, mutant([ledger], JSON), verify_export),

@@ -8,10 +8,16 @@ import pytest
 
 from consortium.engine.wait_file import WAITING, WaitFile, Waiting, read_waiting
 from consortium.errors import OutputError
+from consortium.files.work import work_folder
 
 
 def board(folder: Path, now: float = 1000.0) -> WaitFile:
     return WaitFile(folder, lambda: now)
+
+
+def _note(folder: Path) -> Path:
+    work_folder(folder).mkdir(exist_ok=True)
+    return work_folder(folder) / WAITING
 
 
 def test_a_short_wait_is_not_worth_a_note(tmp_path: Path) -> None:
@@ -29,7 +35,7 @@ def test_a_wait_says_who_since_when_and_until_when(tmp_path: Path) -> None:
 def test_a_note_is_written_again_only_if_it_says_something_new(tmp_path: Path) -> None:
     shown = board(tmp_path)
     shown.show("round 1", 3.0, 7.0, {"east": "", "west": ""})
-    (tmp_path / WAITING).unlink()
+    _note(tmp_path).unlink()
     shown.show("round 1", 4.0, 6.0, {"east": "", "west": ""})
     assert read_waiting(tmp_path) is None
     shown.show("round 1", 5.0, 5.0, {"west": ""})
@@ -60,13 +66,13 @@ DAMAGED += ['{"step": "x", "since": "soon", "until": 2, "sites": {}}']
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_note_is_named(text: str, tmp_path: Path) -> None:
-    (tmp_path / WAITING).write_text(text)
+    _note(tmp_path).write_text(text)
     with pytest.raises(OutputError, match=r"waiting\.json is damaged; remove it"):
         read_waiting(tmp_path)
 
 
 def test_what_can_not_be_written_or_removed_is_told(tmp_path: Path) -> None:
-    (tmp_path / WAITING).mkdir()
+    _note(tmp_path).mkdir()
     with pytest.raises(OutputError, match="can't be written"):
         board(tmp_path).show("round 1", 3.0, 7.0, {"east": ""})
     with pytest.raises(OutputError, match="can't be removed"):

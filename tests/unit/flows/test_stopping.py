@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from consortium.files.work import work_folder
 from tests.support.forgery import settle
-from tests.support.local_consortium import STUDY
+from tests.support.local_consortium import SITES, STUDY
 from tests.support.prefect_server import DATABASE, Server, copy_database
 
 WAITS = STUDY.replace("join: 4", "join: 400")
@@ -24,7 +25,7 @@ def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
     by: signal.Signals, tmp_path: Path, server: Server
 ) -> None:
     files = settle(tmp_path / "place", text=WAITS).files
-    home = files.out.resolve() / ".prefect"
+    home = work_folder(files.out.resolve()) / "prefect"
     home.mkdir(parents=True)
     copy_database(server.fresh, home / DATABASE)  # to make a new one takes long
     words = ["run", files.study, "--roster", files.roster, "--exchange", files.exchange]
@@ -39,11 +40,15 @@ def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
             env=environment,
         )
     deadline = time.monotonic() + 200
-    while not (files.out / "waiting.json").exists() and time.monotonic() < deadline:
+    waiting = work_folder(files.out) / "waiting.json"
+    while not waiting.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert (files.out / "waiting.json").exists(), (tmp_path / "said").read_text()
+    assert waiting.exists(), (tmp_path / "said").read_text()
     process.send_signal(by)
     assert process.wait(timeout=10) == 128 + by
     text = (tmp_path / "said").read_text()
     assert "consortium: stopped; the same command goes on where it was." in text
     assert "Traceback" not in text
+    lines = [line for line in text.splitlines() if "waiting for" in line]
+    assert len(lines) == 1  # no terminal: once, and in one line
+    assert all(f"{site} (until 20" in lines[0] for site in SITES)

@@ -177,6 +177,56 @@ def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None
         look(place)
 
 
+def leave_out(place: DemoFolders, *lines: str) -> Path:
+    """Give east a table of its own of who is in no study."""
+    site = place.site("east")
+    (site / "out.tsv").write_text("\n".join(["participant_id\treason", *lines]) + "\n")
+    config = site / "site.yaml"
+    kept = [x for x in config.read_text().splitlines() if not x.startswith("left_out:")]
+    config.write_text("\n".join([*kept, "left_out: out.tsv"]) + "\n")
+    return site / "out.tsv"
+
+
+def test_whom_the_hospital_leaves_out_is_in_no_study(place: DemoFolders) -> None:
+    first = images(place)[0]
+    first.write_bytes(first.read_bytes()[:2000])  # nobody need mend it
+    label = first.name.split("_")[0]
+    table = leave_out(place, f"{label}\twithdrew consent", "sub-typo\tmoved away")
+    found = look(place)
+    assert len(found.lengths) == 2
+    assert found.problems == ()
+    text = shown(found)
+    assert "1 left out: left-out-here" in text
+    assert f"{label} is left out by {table}: withdrew consent" in text
+    assert "leaves out 1 person without a folder in the data set (sub-typo)" in text
+    leave_out(place, f"{label}\t")
+    with pytest.raises(DataError, match="has no reason"):
+        look(place)
+
+
+def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
+    place: DemoFolders,
+) -> None:
+    rules = "persons: {age: {low: 40}}, minimum_volumes"
+    place.files.study.write_text(place.files.study.read_text().replace("minimum_volumes", rules))
+    publish(place, read_roster(place.files.roster))
+    table = place.dataset("east") / "participants.tsv"
+    first, second, third = table.read_text().split()[1:]
+    table.write_text(f"participant_id\tage\n{first}\t40\n{second}\t39\n{third}\t50\n")
+    found = look(place)
+    assert len(found.lengths) == 2
+    assert all("field 'fewest_subjects_chosen'" in problem for problem in found.problems)
+    assert found.problems
+    text = shown(found)
+    assert "its rules for age take 2 of 3. That 2 of this site fit becomes public." in text
+    assert f"{second} does not fit the study's rules for age; left out." in text
+    with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
+        agree(place)
+    Policy(fewest_subjects_chosen=1).save(place.site("east"))
+    assert look(place).problems == ()
+    agree(place)
+
+
 def test_what_is_unusable_is_a_refusal(place: DemoFolders) -> None:
     image = images(place)[0]
     image.write_bytes(image.read_bytes()[:2000])

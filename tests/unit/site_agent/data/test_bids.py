@@ -124,3 +124,43 @@ def test_images_without_a_label_are_their_folders(tmp_path):
     names = (f"sub-01/func/run-{run}_task-rest_{SPACE}_bold.nii.gz" for run in (1, 2))
     ((subject,), skipped) = find_subjects(touch(tmp_path, *names), DATA)
     assert (subject.label, len(subject.runs), skipped) == ("01", 2, ())
+
+
+SESSIONS = (
+    f"sub-1/ses-b/func/sub-1_ses-b_task-rest_acq-fast_dir-PA_run-01_{SPACE}_bold.nii.gz",
+    f"sub-1/ses-a/func/sub-1_ses-a_task-rest_dir-AP_run-10_{SPACE}_bold.nii.gz",
+    f"sub-1/ses-a/func/sub-1_ses-a_task-rest_dir-AP_run-2_{SPACE}_bold.nii.gz",
+    f"sub-1/ses-a/func/sub-1_ses-a_task-rest_dir-AP_run-2_echo-2_{SPACE}_bold.nii.gz",
+    f"sub-2/func/sub-2_task-rest_{SPACE}_bold.nii.gz",
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({}, ["run-10", "run-2", "run-01"]),
+        ({"session": "a"}, ["run-10", "run-2"]),
+        ({"run": 1}, ["run-01"]),
+        ({"acquisition": "fast"}, ["run-01"]),
+        ({"direction": "AP"}, ["run-10", "run-2"]),
+        ({"echo": 2}, ["echo-2"]),
+        ({"runs": "first"}, ["run-2"]),
+        ({"runs": "first", "session": "b"}, ["run-01"]),
+    ],
+)
+def test_a_study_chooses_recordings_by_their_entities(tmp_path, data, expected):
+    touch(tmp_path, *SESSIONS)
+    subjects, skipped = find_subjects(tmp_path, DataSection(**data))
+    names = [run.bold.name for run in subjects[0].runs]
+    assert len(names) == len(expected)
+    assert all(part in name for part, name in zip(expected, names, strict=True))
+    chosen_by_entity = bool(data.keys() - {"runs"})
+    assert [each.label for each in skipped] == (["2"] if chosen_by_entity else [])
+
+
+def test_who_lacks_the_session_is_told_of_it(tmp_path):
+    touch(tmp_path, *SESSIONS)
+    _, (skipped,) = find_subjects(tmp_path, DataSection(session="a", run=2))
+    assert "no image of task-rest, ses-a, run-2 in space-MNI152NLin2009cAsym" in skipped.detail
+    with pytest.raises(DataError, match="ses-c"):
+        find_subjects(tmp_path, DataSection(session="c"))

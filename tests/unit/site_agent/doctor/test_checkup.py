@@ -15,6 +15,7 @@ import pytest
 
 from consortium import __version__
 from consortium.engine.names import ANNOUNCEMENT, Names
+from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange, MemoryExchange
 from consortium.membership.keys import create_identity, load_identity
 from consortium.secagg import CENTRE, seal
@@ -90,7 +91,7 @@ def test_a_healthy_site(folder: Path) -> None:
     assert {name for name, check in found.items() if check.state != "ok"} == set()
     assert list(found) == [
         *("configuration", "policy", "keys", "disk", "software", "data set", "ledger"),
-        *("exchange", "clock", "heads", "version", "study"),
+        *("modes", "exchange", "clock", "heads", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
     assert "1 line," in found["ledger"].message
@@ -101,9 +102,28 @@ def test_a_new_site_is_healthy_and_is_left_as_it_was(folder: Path) -> None:
     before = sorted(folder.iterdir())
     assert {check.state for check in _found(folder).values()} == {"ok"}
     assert sorted(folder.iterdir()) == before  # no ledger made
-    posted = [path for path in (folder / "mail").rglob("*") if path.is_file()]
-    assert sorted(path.name for path in posted) == ["t0", "t0-clock"]
-    assert {path.read_bytes() for path in posted} == {b"t0"}  # nothing of the site's
+    assert list((folder / "mail").iterdir()) == []  # what it wrote there, it took away
+
+
+def test_only_a_few_random_letters_were_on_the_exchange(folder: Path) -> None:
+    put: list[tuple[str, bytes]] = []
+
+    class Watched(DirectoryExchange):
+        def put(self, name: str, data: bytes | memoryview) -> None:
+            put.append((name, bytes(data)))
+            super().put(name, data)
+
+        def remove(self, name: str) -> None:
+            raise ExchangeError("nothing may be removed here; it stays.")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("consortium.exchange.address.DirectoryExchange", Watched)
+        assert {check.state for check in _found(folder).values()} == {"ok"}
+    assert [name for name, _ in put] == [
+        *("probes/east/t0", "probes/east/t0", "probes/east/t0-clock"),
+    ]
+    assert {data for _, data in put} == {b"t0", b"0t!"}  # nothing of the site's
+    assert len(list((folder / "mail").rglob("t0*"))) == 2  # which is no fault
 
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str, str, str]] = {

@@ -15,6 +15,7 @@ import pytest
 from scipy.io import savemat
 
 from consortium.errors import ConfigurationError, DataError
+from consortium.study.data_section import DataSection
 from consortium.synthetic.recordings import WRITERS, Tape
 from site_agent.eeg import vectors as vectors_module
 from site_agent.eeg.names import plain_channel, plain_event
@@ -22,12 +23,13 @@ from site_agent.eeg.vectors import band_power
 from tests.support.tiny_recordings import CHANNELS, RATE, TASK, erp_view, record, table, tiny_tape
 
 FORMATS = sorted(WRITERS)
+DATA = DataSection()
 
 
-def read_recordings(dataset: Path, view):
+def read_recordings(dataset: Path, view, data: DataSection = DATA):
     """Read from the files, without what an earlier reading left."""
     shutil.rmtree(dataset / "cache", ignore_errors=True)
-    return vectors_module.read_recordings(dataset, view, dataset / "cache")
+    return vectors_module.read_recordings(dataset, view, data, dataset / "cache")
 
 
 def only(dataset: Path, view=None) -> np.ndarray:
@@ -270,19 +272,21 @@ def test_loud_epochs_are_left_out_and_marked_ones_too(tmp_path: Path) -> None:
 
 def test_what_was_worked_out_is_not_again_until_a_file_changes(tmp_path: Path, monkeypatch) -> None:
     path = record(tmp_path, "01", tiny_tape())
-    first, _ = vectors_module.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    first, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
     reads = []
     real = vectors_module.read_recording
     monkeypatch.setattr(vectors_module, "read_recording", lambda *a: reads.append(a) or real(*a))
-    again, _ = vectors_module.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    again, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
     np.testing.assert_array_equal(again["01"], first["01"])
     assert reads == []
-    scaled, _ = vectors_module.read_recordings(tmp_path, erp_view(scale=2.0), tmp_path / "cache")
+    scaled, _ = vectors_module.read_recordings(
+        tmp_path, erp_view(scale=2.0), DATA, tmp_path / "cache"
+    )
     np.testing.assert_allclose(2 * scaled["01"], first["01"])
     assert len(reads) == 1
     with table(path, "events").open("a") as file:
         file.write("4.4\t1.0\tbad\n")
-    changed, _ = vectors_module.read_recordings(tmp_path, erp_view(), tmp_path / "cache")
+    changed, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
     assert len(reads) == 2
     assert np.abs(changed["01"] - first["01"]).max() > 0.01
     assert not [f for f in (tmp_path / "cache").iterdir() if f.stat().st_mode & 0o077]

@@ -206,3 +206,20 @@ def test_regions_and_finer_blocks_come_from_the_same_scans(tmp_path):
     ):
         np.testing.assert_allclose(coarse, weights @ block, atol=1e-3)
         np.testing.assert_allclose(fine[GRID.mask.ravel()], block, atol=1e-3)
+
+
+def test_who_is_not_chosen_is_not_opened_and_the_others_blocks_stay_as_they_were(tmp_path):
+    bids = tmp_path / "bids"
+    for label in ("01", "02", "03"):
+        save_subject(bids, label, tiny_series(int(label)))
+    (bids / "participants.tsv").write_text("participant_id\tage\n01\t20\n02\t30\n03\t40\n")
+    everybody = list(opened(tmp_path).blocks())
+    next((bids / "sub-02").rglob("*.nii.gz")).write_bytes(b"damaged")
+    cached = sorted((tmp_path / "cache").iterdir())
+    chosen = opened(tmp_path, persons={"age": {"levels": ["20", "40"]}})
+    assert chosen.people == ("01", "03")
+    (skipped,) = chosen.survey.skipped
+    assert (skipped.label, skipped.reason) == ("02", "not-chosen")
+    for ours, before in zip(chosen.blocks(), everybody[::2], strict=True):
+        np.testing.assert_array_equal(ours, before)
+    assert sorted((tmp_path / "cache").iterdir()) == cached  # whom a study takes changes no block

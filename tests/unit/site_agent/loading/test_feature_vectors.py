@@ -54,8 +54,8 @@ def bids(tmp_path: Path) -> Path:
     return folder
 
 
-def opened(bids: Path, *views: dict) -> FeatureDataset:
-    study = view_study(*(views or (TABLE, FMRI, EEG)))
+def opened(bids: Path, *views: dict, **data) -> FeatureDataset:
+    study = view_study(*(views or (TABLE, FMRI, EEG)), **data)
     found = open_dataset(bids, study, view_space(study), bids.parent / "cache")
     assert isinstance(found, FeatureDataset)
     return found
@@ -136,6 +136,27 @@ def test_nothing_need_be_mended_of_who_is_left_out_anyway(bids: Path, views) -> 
     data = opened(bids, *views)
     assert [(each.label, each.reason) for each in data.survey.skipped] == [("02", "no-view")]
     assert data.lengths == (1, 1)
+
+
+@pytest.mark.parametrize("damaged", ["sub-02*_eeg.eeg", "sub-02*bold.nii.gz"])
+def test_who_is_not_chosen_is_in_no_view_and_need_not_be_mended(bids: Path, damaged: str) -> None:
+    whole = opened(bids).table()
+    path = next(bids.rglob(damaged))
+    path.write_bytes(path.read_bytes()[:1000])
+    rules = {"age": {"low": 10, "high": 10}}
+    data = opened(bids, persons=rules)
+    assert data.people == ("01",)
+    np.testing.assert_array_equal(data.table(), whole[:, :1])
+    left_out = {(each.label, each.reason) for each in data.survey.skipped}
+    assert left_out == {("02", "not-chosen"), ("03", "not-chosen")}
+
+
+def test_recordings_are_chosen_by_their_entities_in_every_view(bids: Path) -> None:
+    with pytest.raises(DataError, match="holds no"):
+        _ = opened(bids, EEG, session="a").lengths
+    with pytest.raises(DataError, match="ses-a"):
+        _ = opened(bids, FMRI, session="a").lengths
+    assert opened(bids, TABLE, session="a").lengths == (1, 1, 1)
 
 
 def test_nobody_with_all_views_is_an_error(bids: Path) -> None:

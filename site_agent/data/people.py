@@ -1,0 +1,116 @@
+"""Whom a study takes of a data set: by the study's rules, and by the hospital's own table.
+
+Each person is judged by their own record alone; who is left out, and why, stays at the site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from consortium.errors import DataError
+from consortium.study.choice import PersonRule
+from consortium.study.data_section import DataSection
+from site_agent.config import SiteConfig
+from site_agent.data.bids import labels_in
+from site_agent.data.survey import Skipped, Without, in_turn, nobody
+from site_agent.data.tsv import Row, read_rows
+
+PARTICIPANTS = "participants.tsv"
+REASON = "reason"
+
+
+def chosen_by(source: Path | Sequence[Path], data: DataSection) -> Without:
+    """Leave out whom a study does not take.
+
+    Raises
+    ------
+    DataError
+        When asked: if there is no participants.tsv, or it lacks a column.
+    """
+    return partial(_not_chosen, source, data.persons) if data.persons else nobody
+
+
+def left_out_here(table: Path | None) -> Without:
+    """Leave out whom the hospital's own table names, with the reason that stands there.
+
+    Raises
+    ------
+    DataError
+        When asked: if the table is not there, or a line lacks its person or reason.
+    """
+    return nobody if table is None else partial(_named_in, table)
+
+
+def candidates(config: SiteConfig, data: DataSection) -> list[str]:
+    """Labels of who has a folder and is in a study by its rules and the hospital's own table.
+
+    Raises
+    ------
+    DataError
+        As `chosen_by` and `left_out_here`.
+    """
+    labels = labels_in(config.dataset)
+    hook = in_turn(chosen_by(config.dataset, data), left_out_here(config.left_out))
+    out = {each.label for each in hook(labels)}
+    return [label for label in labels if label not in out]
+
+
+def read_left_out(table: Path) -> dict[str, str]:
+    """Read the hospital's own table: reasons, by label without ``sub-``.
+
+    Raises
+    ------
+    DataError
+        As `left_out_here`.
+    """
+    reasons = {label: (row[REASON] or "").strip() for label, row in read_rows(table, [REASON])}
+    for label, reason in reasons.items():
+        if reason in ("", "n/a"):
+            raise DataError(f"{table}: sub-{label} has no reason; write why they are left out.")
+    return reasons
+
+
+def taken(row: Row, rules: Mapping[str, PersonRule]) -> bool:
+    """Whether a person's line fits all of a study's rules."""
+    return all(rule.takes((row[name] or "").strip()) for name, rule in rules.items())
+
+
+def participants_of(source: Path | Sequence[Path]) -> Path:
+    """Where a data set keeps its table of persons.
+
+    Raises
+    ------
+    DataError
+        If it is a list of images.
+    """
+    if isinstance(source, Path):
+        return source / PARTICIPANTS
+    raise DataError(
+        f"A list of images has no {PARTICIPANTS}, by which the study chooses persons; give a BIDS "
+        "data set."
+    )
+
+
+def _not_chosen(
+    source: Path | Sequence[Path], rules: Mapping[str, PersonRule], labels: Sequence[str]
+) -> Iterable[Skipped]:
+    table = participants_of(source)
+    fits = {label: taken(row, rules) for label, row in read_rows(table, rules)}
+    for label in labels:
+        if label not in fits:
+            why = f"{table} has no line for sub-{label}"
+        elif not fits[label]:
+            why = f"sub-{label} does not fit the study's rules for {', '.join(rules)}"
+        else:
+            continue
+        yield Skipped(label, "not-chosen", f"{why}; left out.")
+
+
+def _named_in(table: Path, labels: Sequence[str]) -> Iterable[Skipped]:
+    reasons = read_left_out(table)
+    for label in labels:
+        if label in reasons:
+            detail = f"sub-{label} is left out by {table}: {reasons[label]}"
+            yield Skipped(label, "left-out-here", detail)
