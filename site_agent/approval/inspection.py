@@ -202,15 +202,15 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     centres = check_members(folder, read_roster(roster)).centres
     people = _people(data)
     spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres, people)
+    choice = choice_here(folder, config, identity, asked)
+    request = Request(config.name, spent, persons=len(people) or None, choice=choice)
+    problems += [str(error) for error in refusals(policy, asked, plan, request)]
     over = over_limit(ledger, policy, asked, people)
     if over:
         problems.append(
             f"{count(len(over), 'person')} of {len(people)} would be over the limit; decline the "
             "study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
         )
-    choice = choice_here(folder, config, identity, asked)
-    request = Request(config.name, spent, persons=len(people) or None, choice=choice)
-    problems += [str(error) for error in refusals(policy, asked, plan, request)]
     return Inspection(
         signed,
         survey.lengths,

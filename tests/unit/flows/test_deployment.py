@@ -143,7 +143,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
 
     assert office.runs() == ["small-0001"]
     out = office.place.files.out
-    assert [path.name for path in sorted(out.iterdir()) if path.is_dir()] == ["0001"]
+    assert [path.name for path in sorted(out.glob("[!.]*")) if path.is_dir()] == ["0001"]
     assert list((out / "0001").glob("tpl-*/func/*_components.nii.gz"))
     _check_what_the_server_knows(office)
 

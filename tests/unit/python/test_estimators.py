@@ -130,13 +130,19 @@ def test_nothing_of_a_fit_stays_in_memory_or_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    earlier = {id(each) for each in _holders()}  # of other tests
     model = _pca().fit(scans(20))
     bad = [*scans(20), nib.Nifti1Image(np.zeros((*SHAPE, 24), dtype=np.float32), AFFINE)]
     with pytest.raises(DataError, match="zero or constant"):
         clone(model).fit(bad)
     assert list(tmp_path.iterdir()) == []
+    assert not [each for each in _holders() if id(each) not in earlier]
+
+
+def _holders() -> list[object]:
+    """Everything in memory that holds a site's data or what was computed of them."""
     gc.collect()
-    assert not [each for each in gc.get_objects() if isinstance(each, SiteDataset | Session)]
+    return [each for each in gc.get_objects() if isinstance(each, SiteDataset | Session)]
 
 
 def test_a_fit_costs_what_was_promised_and_draws_fresh_noise() -> None:
