@@ -97,11 +97,12 @@ def _fitted(kind: str, seed: int) -> Any:
 
 @pytest.mark.parametrize("kind", ["pca", "glm"])
 def test_what_two_fits_of_the_same_persons_have_in_common_others_have_too(kind: str) -> None:
-    # A number without noise would be the same in both fits, and another for other persons.
-    first, again, others = (
-        dict(_leaves(pickle.loads(pickle.dumps(_fitted(kind, seed))))) for seed in (1, 1, 2)
+    # A number without noise would be the same in both fits, and another for other persons. One that
+    # is cut may be the same in both by chance: then it moves between the fits of the others.
+    first, again, others, others_again = (
+        dict(_leaves(pickle.loads(pickle.dumps(_fitted(kind, seed))))) for seed in (1, 1, 2, 2)
     )
-    drawn = _moved(first, again)
+    drawn = _moved(first, again) | _moved(others, others_again)
     assert any(path.endswith("image.data") for path in drawn)
     assert _differ(first, others) <= drawn
 
