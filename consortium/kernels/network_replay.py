@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
+from consortium.kernels.moments import packed_size
 from consortium.kernels.replay import SymmetricNoise
 from consortium.kernels.spatial_ica import separate
 
@@ -125,6 +126,28 @@ class Networks:
             total, squares = total + values, squares + values**2
         count = len(self.replayed)
         return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
+
+
+def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> SymmetricNoise:
+    """Of a released number, around what more and more persons would lead to.
+
+    Persons differ: a projector lies K − ‖M‖² from the mean M in squared norm, spread over all
+    numbers of the release.
+
+    Parameters
+    ----------
+    matrix : array, shape (d, d)
+        The released mean of projectors.
+    deviation : float
+        Of the noise of privacy in a released number.
+    kept : int
+        K, directions of a person.
+    persons : int
+    """
+    entries = packed_size(len(matrix))
+    square = float(np.sum(matrix**2)) - deviation**2 * entries
+    between = max(kept - max(square, 0.0), 0.0) / entries
+    return SymmetricNoise(len(matrix), float(np.hypot(deviation, np.sqrt(between / persons))))
 
 
 def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0) -> Directions:

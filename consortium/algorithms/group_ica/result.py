@@ -20,8 +20,8 @@ from consortium.kernels.network_replay import (
     Paint,
     find_directions,
     find_networks,
+    law_of_mean,
 )
-from consortium.kernels.replay import SymmetricNoise
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
@@ -41,8 +41,9 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         ``eigenvalues`` (d).
     """
     matrix = unpack_symmetric(release.values)
-    law = SymmetricNoise(len(matrix), _deviation(matrix, release, parameters, shape))
-    skew = len(matrix) / (parameters.kept * sum(shape.units))
+    persons = sum(shape.units)
+    law = law_of_mean(matrix, release.deviation, parameters.kept, persons)
+    skew = len(matrix) / (parameters.kept * persons)
     directions = find_directions(matrix, law, parameters.most, skew)
     coarse, fine = _paints(parameters, shape)
     if not directions.count:
@@ -68,19 +69,6 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         tables={"components": _table(found, parameters.least)},
         captions=Captions(headline=_headline(sum(told), len(told)), found=any(told), sign=True),
     )
-
-
-def _deviation(
-    matrix: Array, release: Release, parameters: GroupIcaParameters, shape: Shape
-) -> float:
-    """Of a released number, around what more and more persons would lead to.
-
-    Persons differ: a projector lies K − ‖M‖² from the mean M in squared norm, spread over all
-    numbers of the release.
-    """
-    square = float(np.sum(matrix**2)) - release.deviation**2 * len(release.values)
-    between = max(parameters.kept - max(square, 0.0), 0.0) / len(release.values)
-    return float(np.hypot(release.deviation, np.sqrt(between / sum(shape.units))))
 
 
 def _paints(parameters: GroupIcaParameters, shape: Shape) -> tuple[Paint, Paint]:

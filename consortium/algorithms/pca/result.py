@@ -14,7 +14,7 @@ from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import count, number
 from consortium.kernels.bulk import find_bulk, freed_variances
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.network_replay import find_directions
+from consortium.kernels.network_replay import find_directions, law_of_mean
 from consortium.kernels.power import eigenpairs, noise_edge
 from consortium.kernels.replay import SymmetricNoise
 
@@ -99,7 +99,7 @@ def _share(
 def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
     """K leading directions of the mean projector (d x K), how many stand out, and beyond what."""
     matrix = unpack_symmetric(release.values)
-    law = SymmetricNoise(len(matrix), release.deviation)
+    law = law_of_mean(matrix, release.deviation, size, persons)
     seen = find_directions(matrix, law, size, skew=len(matrix) / (size * persons))
     vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]
     return vectors[:, ::-1], seen.count, seen.limit
