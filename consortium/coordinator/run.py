@@ -85,8 +85,8 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         record = claim_run(files.out, study, exchange, keys)
         context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        waits = partial(tell_plainly, console)
-        centre = Centre(context, identity.key, exchange, files.out, clock, tell, waits)
+        centre = Centre(context, identity.key, exchange, files.out, clock, tell)
+        centre.on_wait(partial(tell_plainly, console))
         publisher = Publisher(files.out, study, space)
         return _run_flow(centre, publisher, files, shown)
 

@@ -64,8 +64,6 @@ class Centre:
     clock : Clock
     log : callable
         Receives a line of progress now and then.
-    waits : callable
-        Hears of whom the centre waits for, once that is worth telling.
     """
 
     def __init__(
@@ -76,7 +74,6 @@ class Centre:
         folder: Path,
         clock: Clock,
         log: Callable[[str], None],
-        waits: Callable[[Waiting], None] = lambda _waiting: None,
     ) -> None:
         self.context = context
         self.session: Session | None = None
@@ -84,7 +81,7 @@ class Centre:
         self._exchange = exchange
         self._names = Names(context.run)
         self._transcript = Transcript(folder / TRANSCRIPT)
-        wait_file = WaitFile(folder, clock.wall, waits)
+        wait_file = WaitFile(folder, clock.wall)
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
         self._log = log
         self._late: set[str] = set()  # sites that missed the last round

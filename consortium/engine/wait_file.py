@@ -47,23 +47,16 @@ class WaitFile:
         The output folder.
     wall : callable
         Unix time.
-    told : callable
-        Hears of every wait that is written down.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        wall: Callable[[], float],
-        told: Callable[[Waiting], None] = lambda _waiting: None,
-    ) -> None:
+    def __init__(self, folder: Path, wall: Callable[[], float]) -> None:
         self._path = work_folder(folder) / WAITING
         self._wall = wall
-        self._listeners = [told]
+        self._listeners: list[Callable[[Waiting], None]] = []
         self._shown: Waiting | None = None
 
     def listen(self, told: Callable[[Waiting], None]) -> None:
-        """Have somebody else hear of every wait, too."""
+        """Have somebody hear of every wait that is written down."""
         self._listeners.append(told)
 
     def show(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from consortium.algorithms.base import MOST_ENTRIES, Argument, Form, PlannedRelease, Shape, forms_of
 from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.parameters import PcaParameters
+from consortium.algorithms.pca.plan import DEFAULT_BOUND
 from consortium.algorithms.pca.plan import plan_releases as plan_pca
 from consortium.errors import StudyError
 from consortium.kernels import infomax
@@ -18,8 +19,6 @@ _ROUNDS: dict[Optimizer, dict[Unit, int]] = {
     "fixed-point": {"subject": 8, "timepoint": 8},
     "gradient": {"subject": 150, "timepoint": 150},
 }
-_PERSONS_BOUND = 0.3
-"""Of the PCA's moments: about the norm of a person's, whose trace is 1."""
 
 
 def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
@@ -76,7 +75,7 @@ def pca_parameters(parameters: IcaParameters, shape: Shape) -> PcaParameters:
     smooth = persons and shape.places is not None
     return PcaParameters(
         components=parameters.components,
-        bound=parameters.pca_bound or (_PERSONS_BOUND if persons else None),
+        bound=parameters.pca_bound or (DEFAULT_BOUND["subject"] if persons else None),
         solver=parameters.pca_solver or ("subspace" if smooth else None),
         iterations=parameters.pca_iterations,
     )

@@ -26,10 +26,10 @@ MOST_ITERATIONS = 8
 NEAR = 0.005
 """More products are not asked for if they are expected to add less than this part of the energy."""
 DEFAULT_BOUND: dict[Unit, float] = {"subject": 0.3, "timepoint": 1.0}
+"""Of a unit's variances in few directions: a person's moment has trace 1, its norm is about 0.3."""
 _MOMENT_BOUND = {"subject": 0.5, "timepoint": 2.0}
 DIRECTIONS_SHARE = 0.9
 """Solver subspace: d(d+1)/2 numbers tell the directions, and K(K+1)/2 the variances in them."""
-_VARIANCES_BOUND = 0.3
 _MOST_DIRECTIONS = 100
 
 
@@ -137,7 +137,7 @@ def plan_subspace(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelea
             "variances",
             "variances",
             packed_size(size),
-            Bound(parameters.bound or _VARIANCES_BOUND, cone=True),
+            Bound(parameters.bound or DEFAULT_BOUND["subject"], cone=True),
             1,
             1.0 - DIRECTIONS_SHARE,
             {"basis": (shape.features, size)},

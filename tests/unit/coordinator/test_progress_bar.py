@@ -64,7 +64,8 @@ def test_a_terminal_shows_it_live_and_takes_it_away(tmp_path: Path) -> None:
 def test_a_log_has_one_line_for_each_wait(tmp_path: Path) -> None:
     said = io.StringIO()
     console = Console(file=said, width=40)
-    notes = WaitFile(tmp_path, lambda: 1000.0, lambda waiting: tell_plainly(console, waiting))
+    notes = WaitFile(tmp_path, lambda: 1000.0)
+    notes.listen(lambda waiting: tell_plainly(console, waiting))
     with RoundsBar(console, tmp_path):
         for waited in (0.5, 2.0, 3.0, 4.0):
             notes.show("round 3 (unmasking)", waited, 60.0, {"north": "", "west": "loading"})
