@@ -40,7 +40,7 @@ class Directions:
     vectors : array, shape (d, R)
         Orthonormal.
     strengths : array, shape (R,)
-        Their eigenvalues over the bulk, without what the noise adds to them.
+        Their eigenvalues over the bulk, without what noise and the choice of the largest add.
     bulk : float
         Median eigenvalue: what anybody's directions have in common by chance.
     eigenvalues : array, shape (d,)
@@ -172,9 +172,12 @@ def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float =
     bulk = float(np.median(values))
     width = max(law.edge, bulk - float(values[-1]))
     # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).
-    limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + size ** (-2.0 / 3.0))
+    chance = size ** (-2.0 / 3.0)
+    limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + chance)
     count = min(int(np.count_nonzero(values > limit)), most)
-    strengths = law.freed(values[:count] - bulk)
+    # Near the edge those stand out that chance has lifted, mixed with others that don't; without
+    # what it gave they are weaker.
+    strengths = law.freed(values[:count] - bulk - chance * law.edge)
     rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
     return Directions(vectors[:, :count], strengths, bulk, values, rest, limit, law)
 

@@ -69,6 +69,11 @@ def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
     return (maps - mean) @ whitening, whitening
 
 
+def nearly_constant(maps: Array) -> NDArray[np.bool_]:
+    """Whether each map (V x R) is nearly the same everywhere: a global signal's, no network's."""
+    return np.asarray(maps.var(axis=0) <= _FLAT * np.mean(np.square(maps), axis=0))
+
+
 def fast_ica(
     white: Array, start: Array, iterations: int = ITERATIONS, tolerance: float = TOLERANCE
 ) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -55,6 +56,7 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
     found = _findings(networks, parameters.least)
+    numbers = _numbers(directions, parameters, shape)
     told = [each.state == "found" for each in found]
     return Result(
         {
@@ -64,9 +66,9 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
             "expected": networks.expected,
             "eigenvalues": directions.eigenvalues,
         },
-        _numbers(directions, parameters, shape) | {"found": sum(told)},
+        numbers | {"found": sum(told)},
         images=_images(maps, errors, found, shape.places is not None and fine is not coarse),
-        tables={"components": _table(found, parameters.least)},
+        tables={"components": _table(found, parameters.least, float(numbers["resolved"]))},
         captions=Captions(headline=_headline(sum(told), len(told)), found=any(told), sign=True),
     )
 
@@ -145,17 +147,28 @@ def _images(
     }
 
 
-def _table(found: tuple[Finding, ...], least: float) -> Table:
+def _table(found: tuple[Finding, ...], least: float, resolved: float) -> Table:
     rows = [
-        (number, each, "found" if each.told else "not found")
+        (number, each, _in_full(each, resolved), "found" if each.told else "not found")
         for number, each in enumerate(found, start=1)
     ]
     return Table(
         "How well each component is expected to agree with what there would be without noise, at "
         f"the basis's resolution; one below {least:g}, or that smooth noise might make, is not "
-        "found, and its number not told.",
-        ("component", "expected correlation", "state"),
+        "found, and its number not told. In full: with finer details than the basis has, if the "
+        f"network is of usual size, {resolved:.2f} times as well.",
+        ("component", "expected correlation", "in full", "state"),
         tuple(rows),
+    )
+
+
+def _in_full(finding: Finding, resolved: float) -> Finding:
+    """Agreement with the truth itself, of which the basis shows a part."""
+    return replace(
+        finding,
+        value=resolved * finding.value,
+        low=resolved * finding.low,
+        high=resolved * finding.high,
     )
 
 

@@ -51,6 +51,7 @@ from consortium.algorithms.ica.plan import (
 from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
 from consortium.algorithms.pca.centre import Pca
 from consortium.kernels import infomax
+from consortium.kernels.spatial_ica import nearly_constant
 
 Steps = Generator[Query, Release, tuple[Array, float]]
 """Rounds of an optimizer; returns the unmixing and the size of the last change."""
@@ -102,6 +103,8 @@ class Ica:
         unmixing, last = yield from improve[parameters.optimizer](parameters, shape, whitening)
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         told = _within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
+        if shape.places is not None:
+            told = tuple(map(bool, np.array(told) & ~nearly_constant(mixing)))
         result = Result(
             {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
             {
@@ -153,7 +156,8 @@ def _table(told: tuple[bool, ...]) -> Table:
     rows = [(k, Finding(), "found" if each else "not found") for k, each in enumerate(told, 1)]
     return Table(
         "Components; found are those of which half or more lies in directions that stand out of "
-        "noise, chance and white data. How far one is from a true network is not told.",
+        "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
+        "global signal. How far one is from a true network is not told.",
         ("component", "expected correlation", "state"),
         tuple(rows),
     )

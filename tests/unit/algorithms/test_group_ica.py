@@ -98,6 +98,11 @@ def test_networks_are_found_and_their_accuracy_is_told(brains):
     seen = smooth.evaluate(smooth.matrix.T @ true_maps(VOXELS), FINE)
     true = correlations(seen, result.arrays["maps"])
     assert result.arrays["expected"] == pytest.approx(true, abs=0.1)
+    told = result.tables["components"].rows
+    resolved = result.numbers["resolved"]
+    assert [row[2].value for row in told] == pytest.approx(
+        [row[1].value * resolved for row in told]
+    )
     assert result.captions.headline == "5 networks found."
     assert all(result.images[name].fine for name in ("components", "z", "errors"))
 

@@ -25,14 +25,15 @@ MAPS = np.exp(-0.5 * np.sum((VOXELS[:, None] - CENTRES) ** 2, axis=2) / SPOT**2)
 THREE = {"components": 3, "solver": "subspace"}
 
 
-def make_brains(persons=30, *, networks=1.0, volumes=40, seed=0):
-    """Persons of trace 1 with bursts of three networks of unequal strength."""
+def make_brains(persons=30, *, networks=1.0, common=0.0, volumes=40, seed=0):
+    """Persons of trace 1 with bursts of three networks of unequal strength, and a global signal."""
     generator = np.random.default_rng(seed)
     scale = np.array([1.4, 1.0, 0.8])[:, None]
 
     def person():
         courses = scale * generator.laplace(size=(3, volumes))
         series = networks * MAPS @ courses + 0.5 * generator.standard_normal((len(MAPS), volumes))
+        series += common * generator.laplace(size=volumes)
         return (series / np.sqrt(np.square(series).sum() / volumes)).astype(np.float32)
 
     return [ArrayData([person() for _ in range(persons)], places=PLACES) for _ in SITES]
@@ -90,6 +91,16 @@ def test_an_ica_of_voxels_takes_it_by_default_and_its_maps_are_better():
         maps = simulation.run().arrays["mixing"]
         least[solver] = np.abs(np.corrcoef(MAPS.T, maps.T)[:3, 3:]).max(axis=1).min()
     assert least[None] > 0.8 > least["moment"]
+
+
+@pytest.mark.parametrize("networks", [0, 3])
+def test_what_all_voxels_share_is_no_component_of_an_ica(networks):
+    sites = make_brains(networks=float(networks > 0), common=1.0)
+    study = make_study("ica", {"components": max(networks + 1, 2), "rounds": 2}, epsilon=20.0)
+    result = Simulation(study, sites, 0).run()
+    assert sum(result.captions.columns_found) == result.numbers["found"] == networks
+    even = np.abs(result.arrays["mixing"].mean(axis=0)) / result.arrays["mixing"].std(axis=0)
+    assert even.max() > 3  # the direction itself stands out, and is in the files
 
 
 def test_what_it_is_not_for_is_said():

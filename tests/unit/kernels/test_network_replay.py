@@ -47,6 +47,20 @@ def test_strong_directions_stand_out_and_no_more_than_asked():
     assert find_directions(matrix, law, 2).count == 2
 
 
+def test_a_direction_that_chance_has_lifted_is_not_taken_at_its_word():
+    # Ten equally strong directions at which noise begins to hide: chance says which stand out, and
+    # they are mixtures of those that don't.
+    agreed, told, promised = [], [], []
+    for seed in range(40):
+        vectors, matrix, law = noisy(np.full(10, 0.5), 0.062, seed)
+        found = find_directions(matrix, law, 10)
+        agreed += [*np.square(vectors.T @ found.vectors).max(axis=0)]
+        told += [*law.overlaps(found.strengths)]
+        promised += [*law.overlaps(law.freed(found.eigenvalues[: found.count] - found.bulk))]
+    assert len(told) > 20
+    assert np.mean(agreed) < np.mean(told) < np.mean(promised) - 0.1
+
+
 def test_a_bulk_that_is_wider_than_noise_raises_the_limit():
     # Persons without anything in common, but with directions of unequal strength.
     wide = np.diag(np.random.default_rng(2).uniform(0.0, 0.3, SIZE))
