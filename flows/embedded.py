@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flows.prefect_database import DATABASE, keep_database, take_database
+
 _FLUSH_SECONDS = 1
 
 # Kills the server when its owner is gone: a killed owner runs no exit handlers.
@@ -33,14 +35,13 @@ except ProcessLookupError:
 def settings(home: Path) -> dict[str, str]:
     """Environment of the embedded server.
 
-    A database file whose name holds ``:memory:`` makes Prefect 3.8 use one connection, which
-    ends lock stalls of two seconds; the recorder's batches are large so that it keeps up.
+    The recorder's batches are large so that it keeps up.
     """
     recorder = "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER"
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/prefect:memory:.db",
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / DATABASE}",
         f"{recorder}_BATCH_SIZE": "100",
         f"{recorder}_READ_BATCH_SIZE": "100",
         f"{recorder}_FLUSH_INTERVAL": str(_FLUSH_SECONDS),
@@ -71,9 +72,11 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     os.environ.update(settings(home.resolve()))
     from prefect.server.api.server import SubprocessASGIServer
 
-    server = SubprocessASGIServer()
+    taken, server = take_database(home), SubprocessASGIServer()
     with _errors_to(home / "server.log"):
         server.start()
+    if not taken:
+        keep_database(home)
     process = server.server_process
     assert process is not None  # noqa: S101 - started above
     watch = subprocess.Popen([sys.executable, "-c", _WATCH, str(os.getpid()), str(process.pid)])  # noqa: S603

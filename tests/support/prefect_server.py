@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.embedded import settings
-
-DATABASE = "prefect:memory:.db"
+from flows.prefect_database import DATABASE, keep_database, take_database
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,11 @@ class Server:
     url : str
     database : Path
     home : Path
-    fresh : Path
-        A copy of the database from before anything happened, for a server that need not make its
-        own.
     """
 
     url: str
     database: Path
     home: Path
-    fresh: Path
 
     def environment(self, url: str = "", **more: str) -> dict[str, str]:
         """Environment of a process that uses this server, or another URL in its stead."""
@@ -78,13 +73,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def copy_database(source: Path, target: Path) -> Path:
-    """Copy a database that may be in use."""
-    with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
-        one.backup(other)
-    return target
-
-
 @contextmanager
 def prefect_server(home: Path) -> Iterator[Server]:
     """Start a server on the loopback; it is gone afterwards."""
@@ -93,6 +81,7 @@ def prefect_server(home: Path) -> Iterator[Server]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= settings(home) | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "1"}
     command = [sys.executable, "-m", "prefect", "server", "start"]
+    taken = take_database(home)
     with (home / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", str(port)],
@@ -102,7 +91,9 @@ def prefect_server(home: Path) -> Iterator[Server]:
         )
     try:
         _await(url, process, home / "server.log")
-        yield Server(url, home / DATABASE, home, copy_database(home / DATABASE, home / "fresh.db"))
+        if not taken:
+            keep_database(home)
+        yield Server(url, home / DATABASE, home)
     finally:
         process.terminate()
         process.wait(15)

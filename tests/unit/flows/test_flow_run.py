@@ -21,8 +21,8 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.files.work import work_folder
 from consortium.report.privacy_report import read_privacy_report
+from flows.prefect_database import DATABASE
 from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
-from tests.support.prefect_server import DATABASE, Server, copy_database
 
 
 def _start(place: DemoFolders) -> subprocess.Popen[str]:
@@ -82,14 +82,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoFolders, DemoF
 
 @pytest.mark.long
 def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
-    places: tuple[DemoFolders, DemoFolders], server: Server
+    places: tuple[DemoFolders, DemoFolders],
 ) -> None:
     killed, whole = places
     conduct(LocalConsortium(whole).centre())  # the unbroken run, in this process
     home = work_folder(killed.files.out.resolve()) / "prefect"
     local = LocalConsortium(killed)
-    home.mkdir(parents=True)
-    copy_database(server.fresh, home / DATABASE)  # to make a new one takes a fifth of this test
 
     first = _start(killed)
     _attend(local, first, until=killed.files.out / "transcript" / "round-00001.json")

@@ -14,7 +14,6 @@ import pytest
 from consortium.files.work import work_folder
 from tests.support.forgery import settle
 from tests.support.local_consortium import SITES, STUDY
-from tests.support.prefect_server import DATABASE, Server, copy_database
 
 WAITS = STUDY.replace("join: 4", "join: 400")
 
@@ -22,12 +21,9 @@ WAITS = STUDY.replace("join: 4", "join: 400")
 @pytest.mark.slow
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
-    by: signal.Signals, tmp_path: Path, server: Server
+    by: signal.Signals, tmp_path: Path
 ) -> None:
     files = settle(tmp_path / "place", text=WAITS).files
-    home = work_folder(files.out.resolve()) / "prefect"
-    home.mkdir(parents=True)
-    copy_database(server.fresh, home / DATABASE)  # to make a new one takes long
     words = ["run", files.study, "--roster", files.roster, "--exchange", files.exchange]
     words += ["--keys", files.keys, "--out", files.out]
     program = "from consortium.coordinator.cli import main; main()"
