@@ -11,6 +11,7 @@ from consortium.algorithms.base import Result
 from consortium.engine.session import Round
 from consortium.report.accounting import account
 from consortium.report.finished import finish
+from consortium.report.legend import Legend
 from consortium.report.outputs import write_outputs
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.study_space import Space
@@ -29,6 +30,8 @@ class Publisher:
     space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
+    legend : Legend, optional
+        Names of places and networks for the page.
     pages : bool
         Whether the page with its pictures is written, too; without it the numbers alone are, to be
         compared.
@@ -38,13 +41,14 @@ class Publisher:
     study: Study
     space: Space
     sampler: str | None = None
+    legend: Legend | None = None
     pages: bool = True
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
-        done = finish(self.study, self.space, result, report, day)
+        done = finish(self.study, self.space, result, report, day, self.legend)
         write_outputs(self.folder, done, pages=self.pages)
         return report
 

@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 
 from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, to_picture
 from consortium.space.grid import Grid
+from consortium.space.sampling import sample
 
 THRESHOLD = 3.0
 """Voxels of a map of z-scores with a smaller |z| are not drawn."""
 SMOOTH = 2.0
 """Maps are drawn on voxels of this size in mm, interpolated linearly: a peak never grows."""
+HEIGHTS = tuple(range(-40, 72, 8))
+"""Of the horizontal slices of a mosaic, z in mm."""
+COLUMNS = 7
+MOSAIC = (6.6, 2.24)
+"""Width and height of a mosaic in inches."""
 _DRAWING = threading.Lock()
 
 
@@ -66,6 +72,38 @@ def draw_map(
         )
 
 
+def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name: str) -> Picture:
+    """Draw one map on horizontal slices of the whole brain.
+
+    Parameters
+    ----------
+    As of `draw_map`.
+    """
+    brain = template()
+    top = max(float(np.abs(values).max()), threshold + 1.0)
+    volume = np.zeros(grid.shape)
+    volume[grid.mask] = values
+    places = np.linalg.inv(grid.affine) @ brain.affine
+    shape = brain.shape
+    figure = Figure(figsize=MOSAIC, dpi=DOTS)
+    for number, height in enumerate(HEIGHTS):
+        level = round(float((height - brain.affine[2, 3]) / brain.affine[2, 2]))
+        voxels = np.indices(shape[:2]).reshape(2, -1)
+        there = np.vstack([voxels, np.full((1, voxels.shape[1]), level)])
+        inside = places[:3, :3] @ there + places[:3, 3:]
+        plane = sample(volume, inside, order=1).reshape(shape[:2])
+        plane = np.where(np.abs(plane) >= threshold, plane, np.nan)
+        column, row = number % COLUMNS, number // COLUMNS
+        axes = figure.add_axes((column / COLUMNS, 0.5 * (1 - row), 1 / COLUMNS, 0.5))
+        axes.axis("off")
+        under = np.asarray(brain.dataobj[:, :, level])
+        axes.imshow(np.where(under > 0, under, np.nan).T, cmap="gray", vmin=0, origin="lower")
+        axes.imshow(plane.T, cmap=PALETTE, vmin=-top, vmax=top, origin="lower")
+        axes.text(2, 2, f"z = {height}".replace("-", "\u2212"), fontsize=7)
+    heights = ", ".join(f"{height}" for height in HEIGHTS)
+    return to_picture(figure, f"{name} on horizontal slices at z = {heights} mm, left is left")
+
+
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:
     with _DRAWING:  # one brain for all threads
         display = _glass_brain()
@@ -93,7 +131,7 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
     figure = Figure(figsize=SIZE, dpi=DOTS)
     display = plot_stat_map(
         image,
-        bg_img=_template(),
+        bg_img=template(),
         figure=figure,
         cut_coords=tuple(float(mm) for mm in peak),
         threshold=threshold,
@@ -109,8 +147,8 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second
-def _template() -> Any:
-    """Template under the slices."""
+def template() -> Any:
+    """Brain of the MNI152 template, on voxels of 2 mm: what lies under slices and maps."""
     # Importing nilearn costs seconds, which only those who draw should pay.
     from nilearn.datasets import load_mni152_template
 

@@ -34,6 +34,7 @@ NOT_IN_BIDS = (
     "/report.html",
     "/run.json",
     "/transcript*",
+    "/viewer.html",
 )
 """What the validator shall pass over, as lines of ``.bidsignore``.
 

@@ -12,6 +12,7 @@ from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
 from consortium.report.privacy_report import write_privacy_report
 from consortium.report.tables import write_tables
+from consortium.report.viewer import write_viewer
 from consortium.report.views import write_loadings
 
 
@@ -49,5 +50,6 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
     )
     told = tuple(path.relative_to(folder) for path in files)
     if pages:
+        write_viewer(folder, run)
         write_page(folder, replace(run, files=told))
     return told

@@ -38,11 +38,12 @@ class Picture(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Pictures that belong together, and what to say below them."""
+    """Pictures that belong together, what to say below them, and more of them for who asks."""
 
     pictures: tuple[Picture, ...]
     note: str = ""
     heading: str = ""
+    more: tuple[Picture, ...] = ()
 
 
 def to_picture(figure: Figure, text: str) -> Picture:
