@@ -104,8 +104,8 @@ def _digest(script: str) -> str:
 
 
 def _colours(*, up: bool) -> dict[str, list[int]]:
-    """Half of the pictures' palette, from the least size to the largest, as NiiVue takes it."""
-    places = np.linspace(0.5, 1.0 if up else 0.0, STEPS)
+    """Half of the pictures' palette, without its white, from the least size to the largest."""
+    places = np.linspace(*((0.6, 1.0) if up else (0.4, 0.0)), STEPS)
     shades = np.round(255 * colormaps[PALETTE](places)).astype(int)
     table = {name: shades[:, k].tolist() for k, name in enumerate("RGB")}
     return {

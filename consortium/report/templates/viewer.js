@@ -15,10 +15,10 @@
     return;
   }
   const brain = new niivue.Niivue({
-    backColor: [1, 1, 1, 1],
-    crosshairColor: [0, 0, 0, 0.6],
+    backColor: [0, 0, 0, 1],
+    crosshairColor: [1, 1, 1, 0.5],
     crosshairWidth: 0.6,
-    fontColor: [0.1, 0.13, 0.17, 1],
+    fontColor: [0.9, 0.93, 0.95, 1],
     isColorbar: true,
     isRadiologicalConvention: false,
     dragAndDropEnabled: false,
@@ -28,6 +28,7 @@
   brain.addColormap("up", data.colours.up);
   brain.addColormap("down", data.colours.down);
   await brain.attachToCanvas(at("brain"));
+  brain.setInterpolation(false);
   const load = (base64, name, options) =>
     niivue.NVImage.loadFromBase64({ base64, name, ...options });
   brain.addVolume(await load(data.brain, "brain.nii.gz", { colormap: "gray", colorbarVisible: false }));
