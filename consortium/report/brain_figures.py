@@ -12,10 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, to_picture
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, pack, to_picture
 from consortium.space.grid import Grid
 from consortium.space.sampling import sample
 
@@ -26,8 +28,6 @@ SMOOTH = 2.0
 HEIGHTS = tuple(range(-40, 72, 8))
 """Of the horizontal slices of a mosaic, z in mm."""
 COLUMNS = 7
-MOSAIC = (6.6, 2.24)
-"""Width and height of a mosaic in inches."""
 _DRAWING = threading.Lock()
 
 
@@ -79,29 +79,44 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     ----------
     As of `draw_map`.
     """
-    brain = template()
     top = max(float(np.abs(values).max()), threshold + 1.0)
     volume = np.zeros(grid.shape)
     volume[grid.mask] = values
-    places = np.linalg.inv(grid.affine) @ brain.affine
-    shape = brain.shape
-    figure = Figure(figsize=MOSAIC, dpi=DOTS)
-    for number, height in enumerate(HEIGHTS):
-        level = round(float((height - brain.affine[2, 3]) / brain.affine[2, 2]))
-        voxels = np.indices(shape[:2]).reshape(2, -1)
-        there = np.vstack([voxels, np.full((1, voxels.shape[1]), level)])
-        inside = places[:3, :3] @ there + places[:3, 3:]
-        plane = sample(volume, inside, order=1).reshape(shape[:2])
-        plane = np.where(np.abs(plane) >= threshold, plane, np.nan)
-        column, row = number % COLUMNS, number // COLUMNS
-        axes = figure.add_axes((column / COLUMNS, 0.5 * (1 - row), 1 / COLUMNS, 0.5))
-        axes.axis("off")
-        under = np.asarray(brain.dataobj[:, :, level])
-        axes.imshow(np.where(under > 0, under, np.nan).T, cmap="gray", vmin=0, origin="lower")
-        axes.imshow(plane.T, cmap=PALETTE, vmin=-top, vmax=top, origin="lower")
-        axes.text(2, 2, f"z = {height}".replace("-", "\u2212"), fontsize=7)
-    heights = ", ".join(f"{height}" for height in HEIGHTS)
-    return to_picture(figure, f"{name} on horizontal slices at z = {heights} mm, left is left")
+    places, under = _mosaic_places(grid), _mosaic_brain()
+    planes = sample(volume, places, order=1).reshape(under.shape)
+    coloured = np.abs(planes) >= threshold
+    shades = np.repeat(under[..., None], 3, axis=3)
+    shades[coloured] = 255 * colormaps[PALETTE](0.5 + planes[coloured] / (2 * top))[:, :3]
+    tiles = shades.astype(np.uint8).transpose(0, 2, 1, 3)[:, ::-1]  # rows from front to back
+    rows = [np.hstack(list(tiles[k : k + COLUMNS])) for k in range(0, len(tiles), COLUMNS)]
+    drawn = Image.fromarray(np.vstack(rows))
+    pen, (high, wide) = ImageDraw.Draw(drawn), tiles.shape[1:3]
+    for k, height in enumerate(HEIGHTS):
+        told = f"z = {height}".replace("-", "\u2212")
+        corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
+        pen.text(corner, told, fill="black", font=ImageFont.load_default(10))
+    told = ", ".join(map(str, HEIGHTS))
+    return pack(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
+
+
+@lru_cache(maxsize=2)
+def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
+    """Where the template's voxels in the slices lie in a grid, in its own indices."""
+    affine, shape = template().affine, template().shape
+    levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2])
+    axes = np.meshgrid(levels, *map(np.arange, shape[:2]), indexing="ij")
+    voxels = np.stack([axes[1], axes[2], axes[0]]).reshape(3, -1)
+    to_grid = np.linalg.inv(grid.affine) @ affine
+    return np.asarray(to_grid[:3, :3] @ voxels + to_grid[:3, 3:])
+
+
+@lru_cache(maxsize=1)
+def _mosaic_brain() -> NDArray[np.float64]:
+    """The template's slices in shades of grey, on white."""
+    affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
+    levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
+    slices = values[:, :, levels].transpose(2, 0, 1)
+    return np.where(slices > 0, 255 * slices / values.max(), 255.0)
 
 
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:

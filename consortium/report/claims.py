@@ -72,10 +72,7 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
     entry = {
         "basic": {
             "name": study.title or study.study,
-            "data_curators": [
-                {"data_curator_name": site.name, "data_curator_type": "Other"}
-                for site in report.sites
-            ],
+            "data_curators": [{"data_curator_name": site.name} for site in report.sites],
             "description": f"{REGISTRY[study.algorithm].title} over the data of "
             f"{count(len(report.sites), 'site')}, which stay at the sites.",
             "intended_use": "Research",
@@ -106,8 +103,8 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
             "model_name_details": "Noise is added at every site before anything leaves it.",
             "trust_assumptions": told["What is supposed"],
             "actors": told["Against whom"],
-            "release_type": "One-shot release",
-            "release_type_details": "Each site's ledger adds this release to all others of its data.",
+            "release_type": "One release",
+            "release_type_details": "Each site's ledger adds it to all others of its data.",
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },

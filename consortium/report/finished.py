@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.report.components import Components, tidy_components
+from consortium.report.course import Step
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.grid import Grid
@@ -76,6 +77,8 @@ class Finished:
         The result's maps, if it is a study of images and has any.
     legend : Legend
         Names of places and networks, if the study gives any.
+    course : tuple of Step
+        What happened beside what was planned, if the plan is known.
     files : tuple of Path
         What people may want to open, relative to the output folder.
     """
@@ -87,6 +90,7 @@ class Finished:
     day: date
     components: ComponentMaps | None = None
     legend: Legend = field(default_factory=Legend)
+    course: tuple[Step, ...] = ()
     files: tuple[Path, ...] = ()
 
     @property

@@ -189,23 +189,32 @@ OF_ANALYSIS: Mapping[str, Sequence[str]] = {
 """What an analysis rests on; one that is not named here rests on textbooks."""
 
 
-def credits(study: Study, report: PrivacyReport, *, images: bool) -> dict[str, Sequence[str]]:
+def credit_of(study: Study, report: PrivacyReport, *, images: bool) -> dict[str, Sequence[str]]:
     """Keys of what is to be cited, by what it is cited for."""
-    masked = study.privacy.scheme in ("cape", "secure-sum")
-    private = study.privacy.scheme != "none"
+    scheme = study.privacy.scheme
+    private = scheme != "none"
+    masks = ("secure-aggregation", *(("sparse-masks",) if report.graph else ()))
     found = {
         "The analysis rests on": OF_ANALYSIS.get(study.algorithm, ()),
         "Noise is drawn from the discrete Gaussian of": ("discrete-gaussian",) if private else (),
-        "Noise that cancels in the sum is due to": ("cape",) if study.privacy.scheme == "cape" else (),
-        "Sums are masked after": ("secure-aggregation", *(("sparse-masks",) if report.graph else ()))
-        if masked
-        else (),
+        "Noise that cancels in the sum is due to": ("cape",) if scheme == "cape" else (),
+        "Sums are masked after": masks if scheme in ("cape", "secure-sum") else (),
         "Losses are added up after": ("gaussian-dp",) if private else (),
         "Images are named, resampled and drawn after": ("bids", "template", "nilearn")
         if images
         else (),
     }
     return {what: keys for what, keys in found.items() if keys}
+
+
+def cited(found: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
+    """Write sentences that cite by author and year, and the lines of the list of references."""
+    sentences = [
+        f"{what} {'; '.join(REFERENCES[key].cited for key in keys)}."
+        for what, keys in found.items()
+    ]
+    keys = dict.fromkeys(key for each in found.values() for key in each)
+    return " ".join(sentences), [REFERENCES[key].text for key in keys]
 
 
 def bibtex(keys: Sequence[str]) -> str:
