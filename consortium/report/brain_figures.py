@@ -28,6 +28,8 @@ SMOOTH = 2.0
 HEIGHTS = tuple(range(-40, 72, 8))
 """Of the horizontal slices of a mosaic, z in mm."""
 COLUMNS = 7
+OUTSIDE = 0.05
+"""The template is so dark outside the brain, over its brightest voxel."""
 _DRAWING = threading.Lock()
 
 
@@ -92,9 +94,8 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     drawn = Image.fromarray(np.vstack(rows))
     pen, (high, wide) = ImageDraw.Draw(drawn), tiles.shape[1:3]
     for k, height in enumerate(HEIGHTS):
-        told = f"z = {height}".replace("-", "\u2212")
         corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
-        pen.text(corner, told, fill="black", font=ImageFont.load_default(10))
+        pen.text(corner, f"z={height}", fill="black", font=ImageFont.load_default(10))
     told = ", ".join(map(str, HEIGHTS))
     return pack(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
 
@@ -116,7 +117,8 @@ def _mosaic_brain() -> NDArray[np.float64]:
     affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
     slices = values[:, :, levels].transpose(2, 0, 1)
-    return np.where(slices > 0, 255 * slices / values.max(), 255.0)
+    brain = slices > OUTSIDE * values.max()
+    return np.where(brain, 255 * slices / values.max(), 255.0)
 
 
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:

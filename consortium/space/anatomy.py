@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from nibabel.affines import apply_affine
@@ -27,14 +28,14 @@ class Anatomy:
 
     Parameters
     ----------
-    coordinates : array, shape (V, 3)
-        In mm, of the voxels that lie in a region.
-    labels : array of int, shape (V,)
+    labels : array of int, shape (I, J, K)
+        0 outside.
+    affine : array, shape (4, 4)
     names : mapping of int to str
     """
 
-    coordinates: NDArray[np.float64]
     labels: NDArray[np.int64]
+    affine: NDArray[np.float64]
     names: Mapping[int, str]
 
     def name_at(self, place: NDArray[np.floating]) -> str:
@@ -44,21 +45,28 @@ class Anatomy:
         ----------
         place : array, shape (3,)
         """
-        if not len(self.labels):
-            return ""
-        squares = ((self.coordinates - place) ** 2).sum(axis=1)
+        label, apart = self._label_at(place)
+        name = self.names.get(label, "")
+        return f"{apart:.0f} mm from {name}" if name and apart else name
+
+    def _label_at(self, place: NDArray[np.floating]) -> tuple[int, float]:
+        """Label of a place and how far away it is in mm; 0 if it is further than `NEAR`."""
+        voxel = np.rint(apply_affine(np.linalg.inv(self.affine), place)).astype(int)
+        if ((voxel >= 0) & (voxel < self.labels.shape)).all() and self.labels[tuple(voxel)]:
+            return int(self.labels[tuple(voxel)]), 0.0
+        voxels, centres = self._regions
+        if not len(voxels):
+            return 0, 0.0
+        squares = ((centres - place) ** 2).sum(axis=1)
         nearest = int(squares.argmin())
         apart = float(np.sqrt(squares[nearest]))
-        name = self.names.get(int(self.labels[nearest]), "")
-        if not name or apart > NEAR:
-            return ""
-        return name if apart <= self._inside else f"{apart:.0f} mm from {name}"
+        return (int(self.labels[tuple(voxels[nearest])]) if apart <= NEAR else 0), apart
 
-    @property
-    def _inside(self) -> float:
-        """Distance from a voxel's centre that may still be in it: half its diagonal, roughly."""
-        steps = np.diff(np.unique(np.round(self.coordinates[:, 2], 3)))
-        return 0.87 * float(steps.min(initial=NEAR))
+    @cached_property
+    def _regions(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Voxels that lie in a region, and their centres in mm."""
+        voxels = np.argwhere(self.labels)
+        return voxels, np.asarray(apply_affine(self.affine, voxels), dtype=np.float64)
 
 
 def read_anatomy(path: Path) -> Anatomy:
@@ -78,10 +86,8 @@ def read_anatomy(path: Path) -> Anatomy:
     image, values = read_image(path, "anatomical atlas")
     if values.ndim != 3 or not np.array_equal(values, np.rint(values)):
         raise DataError(f"The anatomical atlas {path} is no 3-D image of labels; give one.")
-    voxels = np.argwhere(values)
-    coordinates: Any = apply_affine(image.affine, voxels)
-    labels = values[tuple(voxels.T)].astype(np.int64)
-    return Anatomy(np.asarray(coordinates), labels, read_names(table_of(path)))
+    affine = np.asarray(image.affine, dtype=np.float64)
+    return Anatomy(values.astype(np.int64), affine, read_names(table_of(path)))
 
 
 def table_of(path: Path) -> Path:
@@ -100,7 +106,9 @@ def read_names(path: Path) -> dict[int, str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            found = {int(row["index"]): _plain(row["name"]) for row, _ in _limited(rows)}
+            found = {int(row["index"]): _plain(row["name"]) for row in islice(rows, MOST_NAMES)}
+        if not found:
+            raise ValueError(path)
     except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"The names {path} can't be read; give a table with columns index and name, separated "
@@ -109,10 +117,8 @@ def read_names(path: Path) -> dict[int, str]:
     return found
 
 
-def _limited(rows: Any) -> Any:
-    return zip(rows, range(MOST_NAMES), strict=False)
-
-
-def _plain(name: str) -> str:
+def _plain(name: str | None) -> str:
     """A name as one printable line."""
+    if name is None:
+        raise ValueError(name)
     return "".join(letter for letter in name.strip() if letter.isprintable())[:LONGEST]
