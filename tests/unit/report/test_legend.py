@@ -76,3 +76,8 @@ def test_names_must_number_the_maps(folder):
 def test_a_file_elsewhere_is_refused(folder, name):
     with pytest.raises(DataError, match="not beside the study file"):
         read_legend(named(atlas=name), folder)
+
+
+def test_names_of_places_make_no_other_study():
+    assert named(atlas="atlas.nii.gz").digest == sample_study().digest
+    assert sample_study(title="Other").digest != sample_study().digest
