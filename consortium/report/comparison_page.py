@@ -79,9 +79,9 @@ def _lines(first: Outcome, second: Outcome) -> list[Line]:
     """Plan and price of both, line by line."""
     ours, theirs = _told(first.report), _told(second.report)
     lines = [(name, ours.get(name, "–"), theirs.get(name, "–")) for name in {**ours, **theirs}]
-    kinds = tuple(str(each.about.get("Analysis", "–")) for each in (first, second))
-    lines.insert(0, ("Analysis", *kinds))
-    if kinds[0] != kinds[1]:  # their parameters mean different things
+    kind, other = (str(each.about.get("Analysis", "–")) for each in (first, second))
+    lines.insert(0, ("Analysis", kind, other))
+    if kind != other:  # their parameters mean different things
         return lines
     sets = (first.about.get("AnalysisParameters", {}), second.about.get("AnalysisParameters", {}))
     for name in dict.fromkeys([*sets[0], *sets[1]]):

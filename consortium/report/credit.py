@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from consortium.files.atomic import write_text
@@ -25,9 +26,15 @@ def write_credit(folder: Path, run: Finished) -> tuple[Path, Path]:
     cited = [
         f"{what} {'; '.join(f'@{key}' for key in keys)}." for what, keys in found.items() if keys
     ]
-    text = (*paragraphs(run), guarantee_text(run.report), " ".join(cited))
+    told = map(escaped, (*paragraphs(run), guarantee_text(run.report)))
+    text = (*told, " ".join(cited))
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     return (
         write_text(folder / METHODS, "\n\n".join(filter(None, text)) + "\n"),
         write_text(folder / BIBLIOGRAPHY, bibtex(keys)),
     )
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, whatever a study file says."""
+    return re.sub(r"([\\`*_<>@\[\]{}#|$^~])", r"\\\1", text)

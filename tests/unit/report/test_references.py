@@ -8,7 +8,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Result
-from consortium.report.credit import write_credit
+from consortium.report.credit import escaped, write_credit
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
 from consortium.space.study_space import Space
 from tests.support.report_samples import box_grid, finished, sample_report, sample_study
@@ -51,3 +51,7 @@ def test_an_entry_is_whole(key):
     reference = REFERENCES[key]
     assert str(reference.year) in reference.cited
     assert reference.text.startswith(reference.authors.split(",")[0])
+
+
+def test_what_a_study_says_is_no_markup_and_no_citation_in_the_text():
+    assert escaped("trans_*, <b> @key [x](y)") == r"trans\_\*, \<b\> \@key \[x\](y)"
