@@ -410,6 +410,23 @@ def contrast(
         show_contrast(found, out.console)
 
 
+@app.command(name="compare", rich_help_panel=STUDIES)
+def compare_command(
+    first: Annotated[Path, typer.Argument(help="Output folder of a run.")],
+    second: Annotated[Path, typer.Argument(help="Output folder of another.")],
+    folder: OutFolder,
+) -> None:
+    """Lay two results side by side, as a page; it costs no privacy."""
+    from consortium.report.comparison import differences, match_components, read_outcome
+    from consortium.report.comparison_page import summary, write_comparison
+
+    one, other = read_outcome(first), read_outcome(second)
+    page = write_comparison(folder, one, other)
+    for sentence in summary(match_components(one, other)[0], list(differences(one, other))):
+        out.print(sentence)
+    out.print(f"The page is {page}.")
+
+
 @app.command(rich_help_panel=STUDIES)
 def verify(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from consortium.algorithms.base import Result
+from consortium.coordinator.run_folder import RECORD
 from consortium.engine.session import Round
+from consortium.engine.transcript import TRANSCRIPT
 from consortium.report.accounting import account
+from consortium.report.course import course
 from consortium.report.finished import finish
+from consortium.report.legend import Legend
 from consortium.report.outputs import write_outputs
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.study_space import Space
@@ -29,6 +33,8 @@ class Publisher:
     space : Space
     sampler : str, optional
         Told in the report instead of the exact sampler.
+    legend : Legend, optional
+        Names of places and networks for the page.
     pages : bool
         Whether the page with its pictures is written, too; without it the numbers alone are, to be
         compared.
@@ -38,15 +44,25 @@ class Publisher:
     study: Study
     space: Space
     sampler: str | None = None
+    legend: Legend | None = None
     pages: bool = True
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
-        done = finish(self.study, self.space, result, report, day)
+        done = finish(self.study, self.space, result, report, day, self.legend)
+        done = replace(done, course=course(self.study, plan, report, self._seconds()))
         write_outputs(self.folder, done, pages=self.pages)
         return report
+
+    def _seconds(self) -> float | None:
+        """Time from the run's opening to its last release, of a run that left both."""
+        record = self.folder / RECORD
+        released = [path.stat().st_mtime for path in (self.folder / TRANSCRIPT).glob("*.json")]
+        if not (record.exists() and released):
+            return None
+        return max(0.0, max(released) - record.stat().st_mtime)
 
 
 def _most_volumes(plan: Plan) -> int:

@@ -25,6 +25,7 @@ from consortium.files.work import work_folder
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
+from consortium.report.legend import read_legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
@@ -80,6 +81,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
             "roster or name the right folder with --keys."
         )
     space = study_space(study, files.study.parent)
+    legend = read_legend(study, files.study.parent)
     exchange = files.open_exchange()
     with only_one(files.out), RoundsBar(console, files.out) as shown:
         record = claim_run(files.out, study, exchange, keys)
@@ -87,7 +89,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         centre = Centre(context, identity.key, exchange, files.out, clock, tell)
         centre.on_wait(partial(tell_plainly, console))
-        publisher = Publisher(files.out, study, space)
+        publisher = Publisher(files.out, study, space, legend=legend)
         return _run_flow(centre, publisher, files, shown)
 
 

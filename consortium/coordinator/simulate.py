@@ -14,6 +14,7 @@ from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
 from consortium.files.atomic import make_folder
 from consortium.files.work import work_folder
+from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
@@ -36,6 +37,7 @@ def simulate_study(
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
     space = study_space(study, study_path.parent)
+    legend = read_legend(study, study_path.parent)
     make_folder(work_folder(out))
     # Prepared scans are persons', and an output folder is for everybody.
     with TemporaryDirectory(dir=work_folder(out), prefix="cache-") as cache:
@@ -46,5 +48,5 @@ def simulate_study(
             result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
     with suppress(OSError):  # not empty: others work in it
         work_folder(out).rmdir()
-    publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})")
+    publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})", legend)
     return publisher.publish(simulation.plan, simulation.session.rounds, result)

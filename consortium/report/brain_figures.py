@@ -12,16 +12,24 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, to_picture
+from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, pack, to_picture
 from consortium.space.grid import Grid
+from consortium.space.sampling import sample
 
 THRESHOLD = 3.0
 """Voxels of a map of z-scores with a smaller |z| are not drawn."""
 SMOOTH = 2.0
 """Maps are drawn on voxels of this size in mm, interpolated linearly: a peak never grows."""
+HEIGHTS = tuple(range(-40, 72, 8))
+"""Of the horizontal slices of a mosaic, z in mm."""
+COLUMNS = 7
+OUTSIDE = 0.05
+"""The template is so dark outside the brain, over its brightest voxel."""
 _DRAWING = threading.Lock()
 
 
@@ -66,6 +74,53 @@ def draw_map(
         )
 
 
+def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name: str) -> Picture:
+    """Draw one map on horizontal slices of the whole brain.
+
+    Parameters
+    ----------
+    As of `draw_map`.
+    """
+    top = max(float(np.abs(values).max()), threshold + 1.0)
+    volume = np.zeros(grid.shape)
+    volume[grid.mask] = values
+    places, under = _mosaic_places(grid), _mosaic_brain()
+    planes = sample(volume, places, order=1).reshape(under.shape)
+    coloured = np.abs(planes) >= threshold
+    shades = np.repeat(under[..., None], 3, axis=3)
+    shades[coloured] = 255 * colormaps[PALETTE](0.5 + planes[coloured] / (2 * top))[:, :3]
+    tiles = shades.astype(np.uint8).transpose(0, 2, 1, 3)[:, ::-1]  # rows from front to back
+    rows = [np.hstack(list(tiles[k : k + COLUMNS])) for k in range(0, len(tiles), COLUMNS)]
+    drawn = Image.fromarray(np.vstack(rows))
+    pen, (high, wide) = ImageDraw.Draw(drawn), tiles.shape[1:3]
+    for k, height in enumerate(HEIGHTS):
+        corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
+        pen.text(corner, f"z={height}", fill="black", font=ImageFont.load_default(10))
+    told = ", ".join(map(str, HEIGHTS))
+    return pack(drawn, f"{name} on horizontal slices at z = {told} mm, left is left")
+
+
+@lru_cache(maxsize=2)
+def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
+    """Where the template's voxels in the slices lie in a grid, in its own indices."""
+    affine, shape = template().affine, template().shape
+    levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2])
+    axes = np.meshgrid(levels, *map(np.arange, shape[:2]), indexing="ij")
+    voxels = np.stack([axes[1], axes[2], axes[0]]).reshape(3, -1)
+    to_grid = np.linalg.inv(grid.affine) @ affine
+    return np.asarray(to_grid[:3, :3] @ voxels + to_grid[:3, 3:])
+
+
+@lru_cache(maxsize=1)
+def _mosaic_brain() -> NDArray[np.float64]:
+    """The template's slices in shades of grey, on white."""
+    affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
+    levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
+    slices = values[:, :, levels].transpose(2, 0, 1)
+    brain = slices > OUTSIDE * values.max()
+    return np.where(brain, 255 * slices / values.max(), 255.0)
+
+
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:
     with _DRAWING:  # one brain for all threads
         display = _glass_brain()
@@ -93,7 +148,7 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
     figure = Figure(figsize=SIZE, dpi=DOTS)
     display = plot_stat_map(
         image,
-        bg_img=_template(),
+        bg_img=template(),
         figure=figure,
         cut_coords=tuple(float(mm) for mm in peak),
         threshold=threshold,
@@ -109,8 +164,8 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second
-def _template() -> Any:
-    """Template under the slices."""
+def template() -> Any:
+    """Brain of the MNI152 template, on voxels of 2 mm: what lies under slices and maps."""
     # Importing nilearn costs seconds, which only those who draw should pay.
     from nilearn.datasets import load_mni152_template
 

@@ -19,6 +19,8 @@ from consortium.study.spec import Study
 BIDS_VERSION = "1.11.0"
 GENERATOR = "cape-consortium"
 NO_LICENSE = "none stated; ask the sites that took part"
+DATASET = tuple(map(Path, ("dataset_description.json", "README.md", "privacy_report.json")))
+"""Files that every output folder has."""
 NOT_IN_BIDS = (
     # Group maps: suffixes of BEP012 and of nilearn; the standard has none for them yet.
     "tpl-*/func/*_components.*",
@@ -29,11 +31,16 @@ NOT_IN_BIDS = (
     "/eeg",
     "/tables",
     # How the result came about, and how it is checked.
+    "/dp_deployment.yaml",
     "/evidence",
+    "/methods.md",
     "/privacy_report.json",
+    "/references.bib",
     "/report.html",
+    "/ro-crate-metadata.json",
     "/run.json",
     "/transcript*",
+    "/viewer.html",
 )
 """What the validator shall pass over, as lines of ``.bidsignore``.
 

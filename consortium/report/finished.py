@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.report.components import Components, tidy_components
+from consortium.report.course import Step
+from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.grid import Grid
 from consortium.space.smoothing import smooth_maps
@@ -73,6 +75,10 @@ class Finished:
         The day that the page carries.
     components : ComponentMaps, optional
         The result's maps, if it is a study of images and has any.
+    legend : Legend
+        Names of places and networks, if the study gives any.
+    course : tuple of Step
+        What happened beside what was planned, if the plan is known.
     files : tuple of Path
         What people may want to open, relative to the output folder.
     """
@@ -83,6 +89,8 @@ class Finished:
     report: PrivacyReport
     day: date
     components: ComponentMaps | None = None
+    legend: Legend = field(default_factory=Legend)
+    course: tuple[Step, ...] = ()
     files: tuple[Path, ...] = ()
 
     @property
@@ -98,7 +106,12 @@ class Finished:
 
 
 def finish(
-    study: Study, space: Space, result: Result, report: PrivacyReport, day: date
+    study: Study,
+    space: Space,
+    result: Result,
+    report: PrivacyReport,
+    day: date,
+    legend: Legend | None = None,
 ) -> Finished:
     """Put together what is told; the same result gives the same maps.
 
@@ -108,7 +121,7 @@ def finish(
         If the maps don't fit the study's grid or hold a value that is not finite.
     """
     maps = _component_maps(study, space, result) if result.maps and not study.features else None
-    return Finished(study, space, result, report, day, maps)
+    return Finished(study, space, result, report, day, maps, legend or Legend())
 
 
 def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from consortium.report.claims import write_claims
 from consortium.report.component_files import write_component_maps
-from consortium.report.dataset import start_dataset
+from consortium.report.credit import write_credit
+from consortium.report.dataset import DATASET, start_dataset
 from consortium.report.finished import Finished
 from consortium.report.image_sets import write_image_sets
 from consortium.report.page import write_page
 from consortium.report.privacy_report import write_privacy_report
 from consortium.report.tables import write_tables
+from consortium.report.viewer import write_viewer
 from consortium.report.views import write_loadings
 
 
@@ -49,5 +52,8 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
     )
     told = tuple(path.relative_to(folder) for path in files)
     if pages:
-        write_page(folder, replace(run, files=told))
+        viewer = write_viewer(folder, run)
+        page = write_page(folder, replace(run, files=told))
+        more = (page, *write_credit(folder, run), *([viewer] if viewer else []))
+        write_claims(folder, run, (*told, *DATASET, *(path.relative_to(folder) for path in more)))
     return told

@@ -97,6 +97,21 @@ class VerificationSection(Section):
     )
 
 
+class ReportSection(Section):
+    """What the page of the result names places and networks by; no site needs it."""
+
+    atlas: str | None = Field(
+        default=None,
+        description="Path of a NIfTI atlas of labels beside the study file, with a table of the "
+        "same name ending in .tsv (columns index and name): peaks are then told by region, too.",
+    )
+    networks: str | None = Field(
+        default=None,
+        description="Path of a NIfTI of public network maps beside the study file, with a table of "
+        "names likewise: the page then says which of them each map is most like.",
+    )
+
+
 def open_vectors(study: Study) -> str:
     """What people are told before they agree to a study with ``verification.open``."""
     return (
@@ -148,6 +163,7 @@ class Study(Section):
     verification: VerificationSection = Field(
         default_factory=VerificationSection, description=VerificationSection.__doc__
     )
+    report: ReportSection = Field(default_factory=ReportSection, description=ReportSection.__doc__)
 
     @field_validator("title", "license", "authors")
     @classmethod
@@ -313,5 +329,8 @@ class Study(Section):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal.
+
+        What a page calls its places is no part of it: nothing that is released depends on that.
+        """
+        return hashlib.sha256(self.model_dump_json(exclude={"report"}).encode()).hexdigest()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from consortium.report.finished import Finished
 from consortium.report.sections import (
+    course,
     files,
     glance,
     images,
@@ -20,7 +21,7 @@ from consortium.report.sections import (
 from consortium.report.sections.base import Section
 
 Make = Callable[[Finished], Section | None]
-SUMMARY: tuple[Make, ...] = (verdict.section, privacy.section)
+SUMMARY: tuple[Make, ...] = (verdict.section, privacy.section, course.section)
 FINDINGS: tuple[Make, ...] = (
     glance.section,
     maps.section,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from consortium.report.brain_figures import draw_map, draw_mosaic
+from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
+from consortium.report.shown_maps import ShownMap
+from consortium.report.viewer import NAME as VIEWER
 
 NOT_TOLD_APART = "Not told apart from the noise, and not drawn."
 Facts = tuple[tuple[str, str], ...]
@@ -45,6 +49,8 @@ class Card:
         None if there is nothing that may be drawn.
     note : str
         Instead of drawings.
+    viewer : str
+        Where one can look around in the map; empty if nowhere.
     """
 
     ident: str
@@ -52,11 +58,43 @@ class Card:
     facts: Facts
     drawings: tuple[Drawing, ...] = ()
     note: str = ""
+    viewer: str = ""
 
 
 def cards_section(cards: tuple[Card, ...]) -> Section | None:
     """Show cards, if there are any."""
     return Section("cards", {"cards": cards}) if cards else None
+
+
+def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: str = "") -> Card:
+    """Show one map of a brain: its place with its name, what it is like, and its pictures.
+
+    Parameters
+    ----------
+    run : Finished
+    shown : ShownMap
+    first, last : tuple of (str, str)
+        Facts before and after those of its place.
+    note : str
+        Below the pictures.
+    """
+    place = peak_text(tuple(shown.peak))
+    if run.legend.anatomy is not None:
+        place = f"{place} ({run.legend.anatomy.name_at(shown.peak) or 'in no region of the atlas'})"
+    facts = (*first, ("Peak x, y, z", place), *_alike(run, shown), *last)
+    pictures = draw_map(shown.grid, shown.values, shown.peak, shown.threshold, shown.name)
+    more = (draw_mosaic(shown.grid, shown.values, shown.threshold, shown.name),)
+    link = f"{VIEWER}#{shown.ident}" if shown.coloured else ""
+    return Card(shown.ident, shown.name, facts, (Drawing(pictures, note, more=more),), viewer=link)
+
+
+def _alike(run: Finished, shown: ShownMap) -> Facts:
+    """The public networks that a map is most like."""
+    if run.legend.networks is None:
+        return ()
+    found = run.legend.networks.most_alike(shown.grid, shown.values)
+    named = "; ".join(f"{name} (r = {r:.2f})" for name, r in found)
+    return (("Most like", named or "none of the networks that the study names"),)
 
 
 def peak_text(peak: tuple[float, ...]) -> str:

@@ -8,7 +8,7 @@ from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import Section
-from consortium.report.sections.images import ident
+from consortium.report.shown_maps import ident
 
 
 class Bar(NamedTuple):

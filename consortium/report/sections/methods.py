@@ -9,6 +9,7 @@ from consortium.formatting import count
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
+from consortium.report.references import cited, credit_of
 from consortium.report.sections.base import Section
 from consortium.report.sections.verdict import UNITS
 from consortium.space.grid import Grid
@@ -32,12 +33,7 @@ EACH = {
 
 def section(run: Finished) -> Section:
     """Tell how the data were prepared and analysed, and with which parameters and software."""
-    grid = run.components.grid if run.components else run.space.grid
-    paragraphs = [
-        *([_views_methods(run)] if run.space.views else []),
-        *([image_methods(run.study.data, grid)] if run.has_images else []),
-        analysis_methods(run.study, run.report),
-    ]
+    sentences, listed = cited(credit_of(run.study, run.report, images=run.has_images))
     tables = {
         "Parameters of the analysis": {
             name.replace("_", " "): value for name, value in _parameters(run.study).items()
@@ -47,7 +43,19 @@ def section(run: Finished) -> Section:
         },
         "Software": run.report.versions,
     }
-    return Section("methods", {"paragraphs": paragraphs, "tables": tables}, "Methods")
+    told = [*paragraphs(run), *([sentences] if sentences else [])]
+    values = {"paragraphs": told, "tables": tables, "references": listed}
+    return Section("methods", values, "Methods")
+
+
+def paragraphs(run: Finished) -> list[str]:
+    """Tell how the data were prepared and analysed."""
+    grid = run.components.grid if run.components else run.space.grid
+    return [
+        *([_views_methods(run)] if run.space.views else []),
+        *([image_methods(run.study.data, grid)] if run.has_images else []),
+        analysis_methods(run.study, run.report),
+    ]
 
 
 def _views_methods(run: Finished) -> str:

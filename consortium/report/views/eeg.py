@@ -14,7 +14,7 @@ from consortium.formatting import count
 from consortium.report.finished import Finished
 from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, Picture, to_picture
 from consortium.report.tables import write_loading_table
-from consortium.report.views.axes import BLUE, INK, RED, SOFT, largest_size, plain_axes
+from consortium.report.views.axes import INK, SOFT, largest_size, plain_axes
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.eeg import EegView
 
@@ -26,6 +26,8 @@ READING = (
 )
 NAMED = 4
 """Channels of a picture that are named: those that reach furthest."""
+LINES = "#d55e00", "#0072b2", "#009e73", "#cc79a7"
+"""Their colours, of Okabe and Ito (2008): told apart by those who don't see red or green, too."""
 HEADS = 3
 """Topographies of a potential: at the largest peaks of its global field power."""
 APART = 0.04
@@ -65,7 +67,7 @@ def _course(view: EegView, table: Array, name: str) -> Picture:
     furthest = np.argsort(-np.abs(table).max(axis=1))[:NAMED]
     for row in table:
         axes.plot(times, row, color=SOFT, linewidth=0.6, alpha=0.7)
-    for row, colour in zip(furthest, (RED, BLUE, "#2a7a3f", "#c07a00"), strict=False):
+    for row, colour in zip(furthest, LINES, strict=False):
         axes.plot(times, table[row], color=colour, linewidth=1.4, label=view.channels[row])
     axes.axhline(0, color=INK, linewidth=0.5)
     axes.axvline(0, color=INK, linewidth=0.5, linestyle=":")

@@ -183,7 +183,7 @@ def test_the_page_is_self_contained_and_safe(source):
     for _, name, value in page.attributes:
         assert name not in ("onload", "onclick")
         if name in ("src", "href"):
-            assert value.startswith(("data:image/png;base64,", "#"))
+            assert value.startswith(("data:image/webp;base64,", "#"))
 
 
 def test_a_column_that_was_not_found_is_listed_and_not_drawn(space, result, tmp_path):

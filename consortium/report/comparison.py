@@ -1,0 +1,191 @@
+"""Two results side by side, from their output folders alone: nothing of it costs privacy."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from consortium.errors import DataError, OutputError
+from consortium.files.atomic import DAMAGED
+from consortium.report.bids import label
+from consortium.report.legend import correlation
+from consortium.report.privacy_report import PrivacyReport, read_privacy_report
+from consortium.space.atlas import read_image, sample_maps
+from consortium.space.grid import Grid
+
+Array = NDArray[Any]
+MOST_BYTES = 1 << 26
+_KEYS = ("view", "entry")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an output folder tells of a run.
+
+    Parameters
+    ----------
+    name : str
+        Of the study.
+    report : PrivacyReport
+    about : mapping
+        What the maps' sidecar says; empty without maps.
+    maps : Path, optional
+        Component maps.
+    contrasts : mapping
+        Effect and standard error of every outcome (view, entry) of every contrast.
+    """
+
+    name: str
+    report: PrivacyReport
+    about: Mapping[str, Any]
+    maps: Path | None
+    contrasts: Mapping[str, Mapping[tuple[str, str], tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A component of the first run and the one of the second that it is matched with, from 1."""
+
+    first: int
+    second: int
+    correlation: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An outcome's effect in the second run less that in the first.
+
+    Parameters
+    ----------
+    contrast, view, entry : str
+    first, second : float
+    value, error : float
+        The difference, and its standard error if the runs had no person in common.
+    """
+
+    contrast: str
+    view: str
+    entry: str
+    first: float
+    second: float
+    value: float
+    error: float
+
+    @property
+    def z(self) -> float:
+        """The difference over its standard error; 0 if both are exact and equal."""
+        return self.value / self.error if self.error > 0 else 0.0
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """Read what a comparison needs.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no result, or a damaged one.
+    """
+    report = read_privacy_report(folder / "privacy_report.json")
+    maps = sorted(folder.glob("tpl-*/func/*_components.nii.gz"))
+    try:
+        about = _json(maps[0]) if maps else {}
+        contrasts = {
+            _contrast(path, report.study): _effects(path)
+            for path in sorted((folder / "tables").glob("desc-*contrast*_results.tsv"))
+        }
+    except DAMAGED as error:
+        raise OutputError(f"The tables or maps in {folder} are damaged.") from error
+    return Outcome(report.study, report, about, maps[0] if maps else None, contrasts)
+
+
+def match_components(first: Outcome, second: Outcome) -> tuple[list[Pair], Array]:
+    """Match the components that were found, so that the correlations' sizes add up to the most.
+
+    Returns
+    -------
+    list of Pair
+        The best first; the sign of a component is arbitrary, that of a correlation is told.
+    array, shape (K, L)
+        All correlations, over the voxels where either run has a map.
+
+    Raises
+    ------
+    DataError
+        If the maps can't be read.
+    """
+    if first.maps is None or second.maps is None:
+        return [], np.zeros((0, 0))
+    grid, ours = _voxels(first.maps)
+    image, values = read_image(second.maps, "component image")
+    theirs = sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
+    rows, columns = _found(first, len(ours)), _found(second, len(theirs))
+    found = np.array([[correlation(ours[r], theirs[c]) for c in columns] for r in rows])
+    found = found.reshape(len(rows), len(columns))
+    pairs = [
+        Pair(rows[i] + 1, columns[j] + 1, float(found[i, j]))
+        for i, j in zip(*linear_sum_assignment(-np.abs(found)), strict=True)
+    ]
+    return sorted(pairs, key=lambda pair: -abs(pair.correlation)), found
+
+
+def differences(first: Outcome, second: Outcome) -> Iterator[Difference]:
+    """Yield the difference of every effect that both runs tell."""
+    for contrast, ours in first.contrasts.items():
+        theirs = second.contrasts.get(contrast, {})
+        for (view, entry), (effect, error) in ours.items():
+            if (view, entry) in theirs:
+                other, its = theirs[view, entry]
+                both = float(np.hypot(error, its))
+                yield Difference(contrast, view, entry, effect, other, other - effect, both)
+
+
+def _voxels(path: Path) -> tuple[Grid, Array]:
+    """Voxels where an image has a value, and its maps there: K x V."""
+    image, values = read_image(path, "component image")
+    maps = values if values.ndim == 4 else values[..., None]
+    mask = (maps != 0).any(axis=3)
+    if not mask.any():
+        raise DataError(f"{path} holds no map; compare another run.")
+    return Grid(mask, np.asarray(image.affine, dtype=np.float64)), maps[mask].T
+
+
+def _found(outcome: Outcome, many: int) -> list[int]:
+    told = outcome.about.get("Found")
+    flags = told if isinstance(told, list) and len(told) == many else [True] * many
+    return [k for k in range(many) if flags[k]]
+
+
+def _contrast(path: Path, study: str) -> str:
+    """Name of a table's contrast, which is the same in both runs whatever the study's name."""
+    name = path.name.removeprefix("desc-").removesuffix("_results.tsv")
+    return name.removeprefix(label(study)).partition("contrast")[2]
+
+
+def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
+    if path.stat().st_size > MOST_BYTES:
+        raise OutputError(f"{path} is too large to be a table of effects.")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    told = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
+    found = {}
+    for row in told:
+        effect, error = float(row["effect"]), float(row["error"])
+        if np.isfinite([effect, error]).all():
+            found[row["view"], row["entry"]] = (effect, error)
+    return found
+
+
+def _json(image: Path) -> Mapping[str, Any]:
+    sidecar = image.with_name(f"{image.name.removesuffix('.nii.gz')}.json")
+    about: Mapping[str, Any] = json.loads(sidecar.read_text(encoding="utf-8"))
+    if not isinstance(about, dict):
+        raise TypeError(sidecar)
+    return about

@@ -1,0 +1,140 @@
+"""The comparison of two runs as a page: what was planned, what it cost, and what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from consortium.files.atomic import write_text
+from consortium.formatting import count, number, percent, power_of_ten
+from consortium.report.comparison import (
+    Difference,
+    Outcome,
+    Pair,
+    differences,
+    match_components,
+)
+from consortium.report.pictures import DOTS, PALETTE, Picture, to_picture
+from consortium.report.privacy_report import PrivacyReport
+from consortium.report.sections.verdict import UNITS
+from consortium.report.templating import plain_environment
+from consortium.report.views.axes import INK
+
+NAME = "comparison.html"
+SHOWN = 200
+"""Differences in the table: those that stand out most."""
+STANDS_OUT = 1.96
+Line = tuple[str, str, str]
+
+
+def write_comparison(folder: Path, first: Outcome, second: Outcome) -> Path:
+    """Write the page.
+
+    Raises
+    ------
+    DataError
+        If maps can't be read.
+    OutputError
+        If the folder can't be written.
+    """
+    pairs, correlations = match_components(first, second)
+    effects = sorted(differences(first, second), key=lambda each: -abs(each.z))
+    page = (
+        plain_environment("consortium.report")
+        .get_template("comparison.html.j2")
+        .render(
+            names=(first.name, second.name),
+            lines=_lines(first, second),
+            pairs=[_pair(pair, first, second) for pair in pairs],
+            picture=_matrix(correlations) if correlations.size else None,
+            effects=effects[:SHOWN],
+            summary=summary(pairs, effects),
+        )
+    )
+    return write_text(folder / NAME, page)
+
+
+def summary(pairs: list[Pair], effects: list[Difference]) -> list[str]:
+    """Tell the comparison in a few sentences."""
+    told = []
+    if pairs:
+        sizes = [abs(pair.correlation) for pair in pairs]
+        told.append(
+            f"{count(len(pairs), 'component')} matched, with a correlation of "
+            f"{number(float(np.median(sizes)))} in the middle and {number(min(sizes))} at least."
+        )
+    if effects:
+        beyond = sum(abs(each.z) > STANDS_OUT for each in effects)
+        told.append(
+            f"{count(beyond, 'effect')} of {len(effects):,} differ by more than {STANDS_OUT} "
+            f"standard errors; by chance {percent(0.05)} would."
+        )
+    return told or ["The two results have no maps and no effects in common."]
+
+
+def _lines(first: Outcome, second: Outcome) -> list[Line]:
+    """Plan and price of both, line by line."""
+    ours, theirs = _told(first.report), _told(second.report)
+    lines = [(name, ours.get(name, "–"), theirs.get(name, "–")) for name in {**ours, **theirs}]
+    kind, other = (str(each.about.get("Analysis", "–")) for each in (first, second))
+    lines.insert(0, ("Analysis", kind, other))
+    if kind != other:  # their parameters mean different things
+        return lines
+    sets = (first.about.get("AnalysisParameters", {}), second.about.get("AnalysisParameters", {}))
+    for name in dict.fromkeys([*sets[0], *sets[1]]):
+        values = tuple("–" if each.get(name) is None else str(each[name]) for each in sets)
+        if values[0] != values[1]:
+            lines.append((f"Parameter {name.replace('_', ' ')}", values[0], values[1]))
+    return lines
+
+
+def _told(report: PrivacyReport) -> dict[str, str]:
+    unit = UNITS[report.unit]
+    return {
+        "Sites": ", ".join(site.name for site in report.sites),
+        f"{unit.capitalize()}s": f"{sum(site.units for site in report.sites):,}",
+        "Protected unit": unit,
+        "Scheme": report.scheme,
+        "Colluding sites planned for": str(report.colluding_sites),
+        "δ": power_of_ten(report.delta),
+        "ε promised against the coalition": number(report.promised.epsilon),
+        "ε spent against the coalition": number(report.guarantees.coalition.epsilon),
+        "ε spent against an outsider": number(report.guarantees.outsider.epsilon),
+        "Rounds": str(len(report.releases)),
+        "Software": report.versions.get("cape-consortium", "–"),
+    }
+
+
+def _pair(pair: Pair, first: Outcome, second: Outcome) -> tuple[int, int, str, str, str]:
+    expected = (_expected(first, pair.first), _expected(second, pair.second))
+    return (pair.first, pair.second, f"{pair.correlation:.2f}".replace("-", "−"), *expected)
+
+
+def _expected(outcome: Outcome, number: int) -> str:
+    """Expected correlation of a component with the truth, if the run tells it."""
+    told = outcome.about.get("Accuracy")
+    if not isinstance(told, list) or len(told) < number:
+        return "–"
+    each = told[number - 1]
+    value = each.get("value") if isinstance(each, dict) else each
+    return f"{value:.2f}" if isinstance(value, float) else "–"
+
+
+def _matrix(correlations: NDArray[np.floating]) -> Picture:
+    """All correlations in colour."""
+    rows, columns = correlations.shape
+    figure = Figure(figsize=(6.6, 4.4), dpi=DOTS, layout="constrained")
+    axes = figure.subplots()
+    drawn = axes.imshow(correlations, cmap=PALETTE, vmin=-1, vmax=1, aspect="auto")
+    axes.set_xlabel("found components of the second run", fontsize=9, color=INK)
+    axes.set_ylabel("of the first run", fontsize=9, color=INK)
+    axes.tick_params(labelsize=8)
+    figure.colorbar(drawn, ax=axes, shrink=0.8, label="correlation")
+    return to_picture(
+        figure,
+        f"Correlations of {rows} components of the first run with {columns} of the second; the "
+        "table lists the matched ones",
+    )

@@ -1,0 +1,124 @@
+"""How a run went beside how it was planned, from what everybody may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from consortium.formatting import count, number
+from consortium.report.privacy_report import PrivacyReport, ReleaseRecord
+from consortium.study.plan import Plan, Stage
+from consortium.study.spec import Study
+
+KIBI = 1024
+
+
+class Step(NamedTuple):
+    """One line: what is compared, what was planned, and what happened."""
+
+    what: str
+    planned: str
+    happened: str
+
+
+def course(
+    study: Study, plan: Plan, report: PrivacyReport, seconds: float | None = None
+) -> tuple[Step, ...]:
+    """Lay what happened beside what was planned.
+
+    Parameters
+    ----------
+    study : Study
+        As the study file has it, with all its sites.
+    plan : Plan
+        Of the sites that the run started with.
+    report : PrivacyReport
+    seconds : float, optional
+        From the run's opening to its last release, if known.
+    """
+    sites, privacy, timing = len(plan.study.sites), study.privacy, study.timing
+    fewest = min((len(done.survivors) for done in report.releases), default=sites)
+    enough = f", at least {study.fewest}" if study.fewest < len(study.sites) else ""
+    longest = timing.join + timing.ready + plan.rounds * (timing.answer + timing.late)
+    steps = [
+        Step("Sites", f"{len(study.sites)}{enough}", _named(sites, study, plan)),
+        Step(
+            "Sites missing from a round",
+            f"at most {privacy.dropouts}",
+            _missing(sites - fewest, report, plan),
+        ),
+        Step("Rounds", f"at most {plan.rounds}", str(len(report.releases))),
+        Step(
+            "Numbers released",
+            f"at most {_planned(plan, lambda stage: stage.mechanism.released(sites)):,}",
+            f"{sum(map(_released, report.releases)):,}",
+        ),
+        Step(
+            "Sent by a site, without envelopes",
+            f"at most {size(_planned(plan, lambda stage: stage.message_bytes))}",
+            _sent(plan, report),
+        ),
+        Step(
+            "ε against the coalition",
+            f"at most {number(report.promised.epsilon)}",
+            number(report.guarantees.coalition.epsilon),
+        ),
+    ]
+    if seconds is not None:
+        steps.append(Step("Time", f"at most {duration(longest)}", duration(seconds)))
+    return tuple(steps)
+
+
+def size(many: int) -> str:
+    """Write a number of bytes for people: 1.25 MiB."""
+    for unit, least in (("GiB", KIBI**3), ("MiB", KIBI**2), ("KiB", KIBI)):
+        if many >= least:
+            return f"{many / least:.3g} {unit}"
+    return count(many, "byte")
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people: 2 h 5 min."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{minutes} min"
+
+
+def _planned(plan: Plan, many: Callable[[Stage], int]) -> int:
+    return sum(many(stage) * stage.release.rounds for stage in plan.stages)
+
+
+def _released(done: ReleaseRecord) -> int:
+    return done.entries * (len(done.survivors) if done.each else 1)
+
+
+def _named(sites: int, study: Study, plan: Plan) -> str:
+    absent = [name for name in study.sites if name not in plan.study.sites]
+    return f"{sites}; without {', '.join(absent)}" if absent else str(sites)
+
+
+def _missing(most: int, report: PrivacyReport, plan: Plan) -> str:
+    if not most:
+        return "none"
+    told = {
+        name: sum(name not in done.survivors for done in report.releases)
+        for name in plan.study.sites
+    }
+    names = ", ".join(f"{name} {count(many, 'time')}" for name, many in told.items() if many)
+    return f"at most {most} ({names})"
+
+
+def _sent(plan: Plan, report: PrivacyReport) -> str:
+    """What the sites' contributions were, from the sizes that the plan fixes."""
+    sent = [
+        sum(
+            plan.stage(done.stage).message_bytes
+            for done in report.releases
+            if site in done.survivors
+        )
+        for site in plan.study.sites
+    ]
+    least, most = size(min(sent)), size(max(sent))
+    return least if least == most else f"{least} to {most}"

@@ -1,0 +1,110 @@
+"""What a study names for its report alone: an atlas of places, and networks to compare maps with.
+
+Both are public files beside the study file. No site needs them, and nothing that is released
+depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import DataError
+from consortium.files.atomic import beside
+from consortium.space.anatomy import Anatomy, read_anatomy, read_names, table_of
+from consortium.space.atlas import read_image, sample_maps
+from consortium.space.grid import Grid
+from consortium.study.spec import Study
+
+SHOWN = 2
+"""Networks that are named for a map."""
+LEAST = 0.2
+"""A correlation below names no network."""
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """Public maps with names.
+
+    Parameters
+    ----------
+    path : Path
+        A 4-D NIfTI, or a 3-D one of a single map.
+    names : sequence of str
+    """
+
+    path: Path
+    names: Sequence[str]
+
+    def most_alike(self, grid: Grid, values: NDArray[np.floating]) -> list[tuple[str, float]]:
+        """Names and correlations over the grid's voxels of the maps that a map is most like.
+
+        The sign is the map's: a network that it is the negative of is not like it. None if no
+        correlation is as large as `LEAST`.
+        """
+        found = [correlation(row, values) for row in _sampled(self, grid)]
+        order = sorted(range(len(found)), key=lambda k: -found[k])[:SHOWN]
+        return [(self.names[k], found[k]) for k in order if found[k] >= LEAST]
+
+
+@lru_cache(maxsize=2)
+def _sampled(networks: Networks, grid: Grid) -> NDArray[np.float32]:
+    """Networks at the voxels of a grid, K x V; the same for every map."""
+    image, maps = read_image(networks.path, "file of networks")
+    return sample_maps(maps[..., None] if maps.ndim == 3 else maps, image, grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Legend:
+    """Names for what the maps show; by default there are none."""
+
+    anatomy: Anatomy | None = None
+    networks: Networks | None = None
+
+
+def read_legend(study: Study, folder: Path) -> Legend:
+    """Read the files that ``report`` of a study names, in the study's folder.
+
+    Raises
+    ------
+    DataError
+        If a file is outside ``folder``, is missing or can't be used.
+    """
+    atlas, networks = study.report.atlas, study.report.networks
+    return Legend(
+        read_anatomy(_beside(folder, atlas)) if atlas else None,
+        _networks(_beside(folder, networks)) if networks else None,
+    )
+
+
+def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
+    """Pearson's correlation; 0 if one of the two is constant."""
+    first, second = (np.asarray(each, dtype=np.float64) for each in (one, other))
+    first, second = first - first.mean(), second - second.mean()
+    size = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / size if size > 0 else 0.0
+
+
+def _networks(path: Path) -> Networks:
+    _, maps = read_image(path, "file of networks")
+    names, many = read_names(table_of(path)), maps.shape[3] if maps.ndim == 4 else 1
+    if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
+        raise DataError(
+            f"The names {table_of(path)} don't number the {many} maps of {path.name}; give one "
+            "line for each map, in the maps' order."
+        )
+    return Networks(path, [names[k] for k in sorted(names)])
+
+
+def _beside(folder: Path, name: str) -> Path:
+    try:
+        return beside(folder, name)
+    except ValueError as error:
+        raise DataError(
+            f"The report's file {name} is not beside the study file; give a relative path."
+        ) from error

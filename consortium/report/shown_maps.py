@@ -1,0 +1,123 @@
+"""The maps that the page draws: of each what may be coloured, where it peaks, and what it is like.
+
+What noise alone could make is zero here, so that neither a picture nor the viewer can show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.algorithms.findings import ImageSet
+from consortium.report.brain_figures import THRESHOLD
+from consortium.report.finished import ComponentMaps, Finished
+from consortium.report.image_sets import grid_of, painted
+from consortium.space.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class ShownMap:
+    """One map as page and viewer show it.
+
+    Parameters
+    ----------
+    ident : str
+        Where links on the page point to.
+    name : str
+    grid : Grid
+        Its V voxels.
+    values : array, shape (V,)
+        Zero where noise alone could be as large.
+    threshold : float
+        Least size that is coloured.
+    peak : array, shape (3,)
+        In mm.
+    units : str
+        Of the values, for people.
+    """
+
+    ident: str
+    name: str
+    grid: Grid
+    values: Array
+    threshold: float
+    peak: Array
+    units: str
+
+    @property
+    def coloured(self) -> int:
+        """How many voxels pass the threshold."""
+        return int(np.count_nonzero(np.abs(self.values) >= self.threshold))
+
+    @cached_property
+    def top(self) -> float:
+        """Largest size of a value; 0 if there is none."""
+        return float(np.abs(self.values).max(initial=0.0))
+
+
+def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
+    """Every component, the most explained share first; None for what is not found."""
+    floor, values = maps.floor, maps.components.maps
+    if floor is not None:
+        # What privacy noise alone could make is no finding, whatever its z.
+        values = np.where(np.abs(values) >= THRESHOLD * floor, values, 0.0)
+    return [
+        ShownMap(
+            f"component-{r + 1}",
+            f"Component {r + 1}",
+            maps.grid,
+            values[:, r],
+            THRESHOLD,
+            maps.components.peaks[r],
+            "z",
+        )
+        if maps.is_found(r)
+        else None
+        for r in range(len(maps.components))
+    ]
+
+
+def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]:
+    """Every map of a set; None for one that is not found or has no voxel to colour."""
+    grid, values = grid_of(run.space, images), painted(run.space, images, images.coloured())
+    return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]
+
+
+def shown_maps(run: Finished) -> Iterator[ShownMap]:
+    """All maps that have something to look at, in the order of the page."""
+    found = [] if run.components is None else component_maps(run.components)
+    for key, images in run.result.images.items():
+        if images.drawn:
+            found += set_maps(run, key, images)
+    return (each for each in found if each is not None and each.coloured)
+
+
+def ident(key: str, number: int) -> str:
+    """Where a link to a set's map, counted from 0, points to."""
+    return f"{re.sub('[^A-Za-z0-9_-]', '-', key)}-{number + 1}"
+
+
+def set_name(images: ImageSet, k: int) -> str:
+    """Name of a set's map, counted from 0, for people."""
+    text = images.labels[k]
+    return text[:1].upper() + text[1:] + (f", {images.view}" if images.view else "")
+
+
+def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> ShownMap | None:
+    coloured = np.abs(values[values != 0])
+    if not (images.is_found(k) and len(coloured)):
+        return None
+    return ShownMap(
+        ident(key, k),
+        set_name(images, k),
+        grid,
+        values,
+        float(coloured.min()),
+        grid.coordinates[int(np.abs(values).argmax())],
+        "value" if images.units == "arbitrary" else images.units,
+    )

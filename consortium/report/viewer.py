@@ -1,0 +1,115 @@
+"""The viewer: a page beside the report in which one looks around in every map that was drawn.
+
+It is one file, which fetches nothing: NiiVue, as nilearn brings it, the template's brain and the
+maps lie in it. A policy of the page lets no other script run, and lets it ask no server.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from markupsafe import Markup
+from matplotlib import colormaps
+
+from consortium.files.atomic import write_text
+from consortium.report.brain_figures import template
+from consortium.report.finished import Finished
+from consortium.report.pictures import PALETTE
+from consortium.report.shown_maps import ShownMap, shown_maps
+from consortium.report.templating import plain_environment
+
+NAME = "viewer.html"
+STEPS = 64
+"""Colours of each half of the palette."""
+
+
+def write_viewer(folder: Path, run: Finished) -> Path | None:
+    """Write the viewer, if there is a map to look at.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
+    maps = [_told(run, shown) for shown in shown_maps(run)]
+    if not maps:
+        return None
+    scripts = [Markup(text) for text in (_library(), _own_script())]  # noqa: S704 - no text of a study
+    page = (
+        plain_environment("consortium.report")
+        .get_template("viewer.html.j2")
+        .render(
+            title=run.study.title or run.study.study,
+            space=run.study.data.space,
+            maps=maps,
+            scripts=scripts,
+            policy=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+            brain=_brain(),
+            colours={"up": _colours(up=True), "down": _colours(up=False)},
+        )
+    )
+    return write_text(folder / NAME, page)
+
+
+def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
+    """One map for the viewer's script: its image, and where and how it begins."""
+    anatomy = run.legend.anatomy
+    image = shown.grid.image(np.asarray(shown.values, dtype=np.float64))
+    image.set_data_dtype(np.int16)  # 65,536 steps from the least to the largest
+    return {
+        "ident": shown.ident,
+        "name": shown.name,
+        "units": shown.units,
+        "threshold": shown.threshold,
+        "top": max(shown.top, 1.01 * shown.threshold),
+        "peak": [round(float(mm), 1) for mm in shown.peak],
+        "place": anatomy.name_at(shown.peak) if anatomy else "",
+        "image": _packed(image),
+    }
+
+
+def _packed(image: nib.Nifti1Image) -> str:
+    return base64.b64encode(gzip.compress(image.to_bytes(), mtime=0)).decode()
+
+
+@lru_cache(maxsize=1)
+def _brain() -> str:
+    """The template's brain in 8 bits, packed."""
+    brain = template()
+    values = np.asarray(brain.dataobj, dtype=np.float64)
+    shades = np.round(255 * values / values.max()).astype(np.uint8)
+    return _packed(nib.Nifti1Image(shades, brain.affine))
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    """NiiVue (BSD-2-Clause), of nilearn."""
+    return (files("nilearn") / "_assets" / "js" / "niivue.umd.js").read_text(encoding="utf-8")
+
+
+def _own_script() -> str:
+    return (files("consortium.report") / "templates" / "viewer.js").read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _colours(*, up: bool) -> dict[str, list[int]]:
+    """Half of the pictures' palette, without its white, from the least size to the largest."""
+    places = np.linspace(*((0.6, 1.0) if up else (0.4, 0.0)), STEPS)
+    shades = np.round(255 * colormaps[PALETTE](places)).astype(int)
+    table = {name: shades[:, k].tolist() for k, name in enumerate("RGB")}
+    return {
+        **table,
+        "A": [0] + [255] * (STEPS - 1),
+        "I": np.linspace(0, 255, STEPS).round().astype(int).tolist(),
+    }

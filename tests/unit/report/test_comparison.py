@@ -1,0 +1,97 @@
+"""Two results side by side."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from consortium.algorithms.base import Result, Table
+from consortium.errors import OutputError
+from consortium.report.comparison import differences, match_components, read_outcome
+from consortium.report.comparison_page import write_comparison
+from consortium.report.outputs import write_outputs
+from consortium.space.grid import template_grid
+from consortium.space.study_space import Space
+from tests.support.html_page import Page
+from tests.support.report_samples import blob, box_grid, finished, finished_maps, sample_study
+
+PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0), (40.0, 20.0, 30.0))
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def components(folder, name, edge, order, signs, seed):
+    grid = template_grid(edge)
+    noise = np.random.default_rng(seed).standard_normal((grid.features, len(order)))
+    maps = np.stack(
+        [s * (30 - 4 * k) * blob(grid, PLACES[k], 16.0) for k, s in zip(order, signs, strict=True)],
+        axis=1,
+    )
+    write_outputs(folder, finished_maps(sample_study(study=name), grid, maps + noise), pages=False)
+    return folder
+
+
+def effects(folder, name, rows, epsilon=4.0):
+    study = sample_study(study=name)
+    privacy = study.privacy.model_copy(update={"epsilon": epsilon})
+    table = Table("Effects.", ("view", "entry", "effect", "error"), rows)
+    result = Result({}, tables={"contrast-group": table})
+    run = finished(study.model_copy(update={"privacy": privacy}), Space(box_grid()), result)
+    write_outputs(folder, run, pages=False)
+    return folder
+
+
+def test_components_are_matched_across_orders_signs_and_grids(tmp_path):
+    one = read_outcome(components(tmp_path / "one", "first", 10.0, (0, 1, 2), (1, 1, -1), 0))
+    other = read_outcome(components(tmp_path / "two", "second", 12.0, (2, 0, 1), (1, -1, 1), 1))
+    pairs, correlations = match_components(one, other)
+    assert correlations.shape == (3, 3)
+    # In each run the one with most variance comes first, so that the same are matched.
+    assert {(pair.first, pair.second) for pair in pairs} == {(1, 1), (2, 2), (3, 3)}
+    assert all(pair.correlation > 0.6 for pair in pairs)
+    assert pairs == sorted(pairs, key=lambda pair: -pair.correlation)
+
+
+def test_differences_have_the_errors_of_both(tmp_path):
+    one = effects(tmp_path / "one", "first", (("net", "1", 0.5, 0.3), ("net", "2", 0.1, 0.3)))
+    other = effects(tmp_path / "two", "second", (("net", "1", 0.1, 0.4), ("net", "9", 1.0, 0.1)))
+    (found,) = differences(read_outcome(one), read_outcome(other))
+    assert (found.contrast, found.view, found.entry) == ("group", "net", "1")
+    assert found.value == pytest.approx(-0.4)
+    assert found.error == pytest.approx(0.5)
+    assert found.z == pytest.approx(-0.8)
+
+
+def test_the_page_tells_both_plans_and_escapes_what_files_say(tmp_path):
+    one = effects(tmp_path / "one", "first", (("net", HOSTILE, 0.5, 0.3),))
+    other = effects(tmp_path / "two", "second", (("net", HOSTILE, 0.1, 0.4),), epsilon=2.0)
+    path = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
+    page = Page(path.read_text(encoding="utf-8"))
+    assert HOSTILE in page.text
+    assert not {"img", "script"} & set(page.tags)
+    rows = [row.split() for row in page.text.split("\n") if "promised against" in row]
+    assert any("4" in row[-1] and "2" in row[-1] for row in rows), rows
+
+
+def test_runs_with_nothing_in_common_are_called_so(tmp_path):
+    one = effects(tmp_path / "one", "first", (("net", "1", 0.5, 0.3),))
+    other = components(tmp_path / "two", "second", 14.0, (0,), (1,), 2)
+    path = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
+    assert "no maps and no effects in common" in path.read_text(encoding="utf-8")
+
+
+def test_a_damaged_table_is_an_output_error(tmp_path):
+    folder = effects(tmp_path / "one", "first", (("net", "1", 0.5, 0.3),))
+    (path,) = (folder / "tables").glob("*contrast*.tsv")
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows(
+            [["view", "entry", "effect", "error"], [1, 2, "x", 3]]
+        )
+    with pytest.raises(OutputError, match="damaged"):
+        read_outcome(folder)
+
+
+def test_a_folder_without_a_result_is_an_output_error(tmp_path):
+    with pytest.raises(OutputError):
+        read_outcome(tmp_path)

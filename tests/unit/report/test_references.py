@@ -1,0 +1,57 @@
+"""Credit, and the methods as a text for a paper."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Result
+from consortium.report.credit import escaped, write_credit
+from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
+from consortium.space.study_space import Space
+from tests.support.report_samples import box_grid, finished, sample_report, sample_study
+
+
+def test_every_analysis_and_key_that_is_named_exists():
+    assert OF_ANALYSIS.keys() <= REGISTRY.keys()
+    assert {key for keys in OF_ANALYSIS.values() for key in keys} <= REFERENCES.keys()
+
+
+@pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local", "none"])
+def test_a_text_cites_just_what_its_bibliography_lists(scheme, tmp_path):
+    study = sample_study()
+    privacy = study.privacy.model_copy(update={"scheme": scheme})
+    study = study.model_copy(update={"privacy": privacy})
+    text, entries = (
+        path.read_text(encoding="utf-8")
+        for path in write_credit(tmp_path, finished(study, Space(box_grid()), Result({})))
+    )
+    cited = set(re.findall(r"@([a-z-]+)", text))
+    assert cited == set(re.findall(r"^@\w+\{([a-z-]+),$", entries, re.M))
+    assert ("cape" in cited) == (scheme == "cape")
+    assert ("secure-aggregation" in cited) == (scheme in ("cape", "secure-sum"))
+    assert ("gaussian-dp" in cited) == (scheme != "none")
+
+
+def test_images_are_credited_where_there_are_any():
+    study = sample_study()
+    keys = [credit_of(study, sample_report(study), images=images) for images in (True, False)]
+    assert [any("bids" in each for each in found.values()) for found in keys] == [True, False]
+
+
+@pytest.mark.parametrize("key", sorted(REFERENCES))
+def test_an_entry_is_whole(key):
+    entry = bibtex([key])
+    assert entry.count("{") == entry.count("}")
+    assert re.search(r"year = \{(19|20)\d\d\}", entry)
+    assert re.search(r"(journal|booktitle) = \{.+\}", entry)
+    assert "–" not in entry
+    reference = REFERENCES[key]
+    assert str(reference.year) in reference.cited
+    assert reference.text.startswith(reference.authors.split(",")[0])
+
+
+def test_what_a_study_says_is_no_markup_and_no_citation_in_the_text():
+    assert escaped("trans_*, <b> @key [x](y)") == r"trans\_\*, \<b\> \@key \[x\](y)"
