@@ -197,7 +197,7 @@ def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     events = [line.event for line in ledger(local.place, "west")]
     assert events == ["reserve", "void"]
     assert site.ledger.total(site.dataset, "subject") == 0.0
-    assert site.ledger.outsider_total(site.dataset, "subject") == 0.0
+    assert site.ledger.outsider_total("subject") == 0.0
     assert not path_of(local.place, NAMES.round(1, "contribution", "west")).exists()
     again = LocalConsortium(local.place)
     with pytest.raises(SiteError, match="north takes no further part"):  # its yes is used up
