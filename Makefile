@@ -28,7 +28,8 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Fault matrix, soak, fuzzing, kills and the tutorial as it is typed: half an hour.
+# Fault matrix, soak, fuzzing, kills, the tutorial as it is typed, and a first study on slow disks:
+# three quarters of an hour, of which the last part needs root.
 long: $(READY)
 	$(BIN)/python -m tests.long.faults
 	$(BIN)/python -m tests.long.soak 2000 7
@@ -44,7 +45,7 @@ bench: $(READY)
 release: $(READY)
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
-	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --no-header --no-annotate --quiet -o dist/requirements.txt
+	cp deploy/requirements.lock dist/requirements.txt
 	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
 
 $(READY): requirements.lock pyproject.toml
@@ -57,6 +58,7 @@ $(READY): requirements.lock pyproject.toml
 
 lock:
 	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra s3 --extra sftp --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/requirements.lock
 
 clean:
 	rm -rf .venv build

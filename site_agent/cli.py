@@ -246,7 +246,7 @@ def show_ledger(
         bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
     ] = False,
 ) -> None:
-    """Show what the data set has cost, and check that the ledger was not altered."""
+    """Show what studies have cost, and check that the ledger was not altered."""
     from datetime import UTC
 
     from consortium.formatting import count
@@ -273,7 +273,7 @@ def show_ledger(
         if page is not None:
             out.print(f"{page} is written.")
     else:
-        print_accounts(ledger, policy, config, out.console)
+        print_accounts(ledger, policy, out.console)
 
 
 @app.command(rich_help_panel=DAILY)

@@ -157,7 +157,8 @@ class _Likeness:
         """Give them to a folder or file of this process's making, as far as it may."""
         status = os.fstat(handle)
         mode = self.mode if stat.S_ISDIR(status.st_mode) else self.mode & 0o666
-        with suppress(PermissionError):  # not in that group, or a share that knows none
+        # Not in that group, a share that knows none, or a container that has no number for it.
+        with suppress(OSError):
             if status.st_gid != self.group:
                 os.fchown(handle, -1, self.group)
         with suppress(PermissionError):

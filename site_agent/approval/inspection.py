@@ -220,7 +220,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         spent,
         price=plan.site_loss(0) if plan else 0.0,
         outsiders=(
-            ledger.outsider_total(str(config.dataset.resolve()), asked.privacy.unit),
+            ledger.outsider_total(asked.privacy.unit, people),
             plan.site_outsider_loss(0) if plan else 0.0,
         ),
         problems=tuple(problems),

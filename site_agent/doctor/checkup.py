@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +22,8 @@ from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
-from site_agent.data.bids import find_subjects
-from site_agent.data.people import candidates
+from site_agent.data.bids import find_subjects, labels_in
+from site_agent.data.people import candidates, read_left_out
 from site_agent.doctor import exchange
 from site_agent.doctor.finding import Check
 from site_agent.doctor.modes import shared_directory
@@ -165,12 +165,13 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
         remedy = "Correct 'dataset' in site.yaml, or the folder's rights."
         return Check("data set", "fail", f"{folder} is not a folder that can be read.", remedy)
-    persons = sum(path.is_dir() for path in folder.glob("sub-*"))
+    persons = labels_in(folder)
     if not persons:
         remedy = "Correct 'dataset' in site.yaml, or mount the share that holds the data."
         return Check("data set", "fail", f"{folder} holds no sub-* folder.", remedy)
     if study is None:
-        return Check("data set", "ok", f"{folder} can be read, {count(persons, 'person')}.")
+        people = count(len(persons), "person")
+        return Check("data set", "ok", f"{folder} can be read, {people}{_spared(config, persons)}.")
     subjects, skipped = find_subjects(folder, study.data)
     among = set(candidates(config, study.data))
     subjects = tuple(each for each in subjects if each.label in among)
@@ -186,6 +187,14 @@ def _data_set(config: SiteConfig, study: Study | None) -> Check:
         remedy = "Preprocess them, or leave them out on purpose."
         return Check("data set", "warn", f"{message}; {len(skipped)} have none that fits.", remedy)
     return Check("data set", "ok", f"{message}.")
+
+
+def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
+    """Say how many of these the hospital's own table leaves out."""
+    if config.left_out is None:
+        return ""
+    out = set(read_left_out(config.left_out)).intersection(persons)
+    return f", of whom {config.left_out} leaves out {len(out)}"
 
 
 def _ledger(config: SiteConfig) -> Check:

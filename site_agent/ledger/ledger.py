@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consortium.errors import LedgerError
-from consortium.privacy.gdp import compose
-from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow
+from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow, standing
+from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Limits, check_charge, counted
+from site_agent.ledger.person_sums import PersonSums
 
 __all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
 
@@ -97,16 +98,31 @@ class Ledger:
         with self._writing() as file:
             return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
 
-    def outsider_total(self, dataset: str, unit: str) -> float:
-        """μ of the same against somebody who sees only what the studies released."""
-        with self._using() as file:
-            rows = file.connection.execute(
-                "SELECT unit, outsider FROM entries AS e WHERE event = 'reserve' AND dataset = ? "
-                "AND NOT EXISTS (SELECT 1 FROM entries WHERE event = 'void' AND site = e.site "
-                "AND centre = e.centre AND run = e.run AND round = e.round)",
-                (dataset,),
-            )
-            return compose(mu for of, mu in rows if of in counted(unit))
+    def most_charged(self, unit: str) -> float:
+        """μ of the same for the most charged of all persons, over all data sets."""
+        with self._writing() as file:
+            return file.sums.total("", unit, file.sums.everybody)
+
+    def outsider_total(self, unit: str, labels: Sequence[str] | None = None) -> float:
+        """μ of the same against somebody who sees only what the studies released.
+
+        Parameters
+        ----------
+        unit : str
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            persons, before = PersonSums(file.members), 0
+            for charge in (line.charge for line in standing(file.read())):
+                if charge.unit in counted(unit):
+                    square = exact_square(charge.outsider)
+                    if charge.persons:
+                        persons.add(unit, charge.persons, square)
+                    else:  # of before losses were kept by person
+                        before += square
+            ids = persons.everybody if labels is None else file.rows(labels)
+            return exact_root(before + persons.most([unit], ids))
 
     def over_limit(
         self, labels: Sequence[str], totals: Mapping[str, float], unit: str, price: float

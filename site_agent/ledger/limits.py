@@ -85,6 +85,11 @@ class Sums:
         self._runs[charge.study, charge.centre][charge.run] += sign
         self._begun[charge.site, charge.centre, charge.run] += sign
 
+    @property
+    def everybody(self) -> Ids:
+        """Whoever was charged anything."""
+        return self._persons.everybody
+
     def read_members(self, members: Callable[[str], Ids]) -> None:
         """Ask this from now on for the persons of a group."""
         self._members = members

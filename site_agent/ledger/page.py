@@ -19,9 +19,7 @@ PAGE = "ledger.html"
 UNITS = {"subject": "person", "timepoint": "single volume"}
 
 
-def write_page(
-    path: Path, ledger: Ledger, policy: Policy, *, site: str, dataset: str, day: date
-) -> Path:
+def write_page(path: Path, ledger: Ledger, policy: Policy, *, site: str, day: date) -> Path:
     """Write the page.
 
     Parameters
@@ -33,8 +31,6 @@ def write_page(
         Its limits and its δ.
     site : str
         The site's name.
-    dataset : str
-        Name of the site's data set in the ledger.
     day : date
         Date that the page carries.
 
@@ -63,7 +59,7 @@ def write_page(
             site=site,
             day=f"{day.day} {day:%B %Y}",
             policy=policy,
-            accounts=accounts(entries, policy, dataset),
+            accounts=accounts(ledger, policy),
             studies=studies(entries, policy),
             entries=entries,
             rounds=len(standing(entries)),

@@ -1,4 +1,4 @@
-"""What a data set has cost, in the terminal, as JSON, or as a page."""
+"""What studies have cost here, in the terminal, as JSON, or as a page."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Policy
 
 
-def print_accounts(ledger: Ledger, policy: Policy, config: SiteConfig, out: Console) -> None:
-    """Show every study's cost and what is left of each data set's budget."""
-    entries = ledger.entries()
+def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
+    """Show every study's cost and what is left to whoever was charged most."""
     table = Table("study", "unit", "runs", "rounds", "ε", "μ", "last")
-    for row in studies(entries, policy):
+    for row in studies(ledger.entries(), policy):
         cost = f"{row.cost.epsilon:.3f}", f"{row.cost.mu:.4f}"
         table.add_row(row.study, row.unit, str(row.runs), str(row.reserved), *cost, row.last)
     out.print(table)
-    for account in accounts(entries, policy, str(config.dataset.resolve())):
+    for account in accounts(ledger, policy):
         out.print(
-            f"{account.dataset}, unit {account.unit}: ε = {account.spent.epsilon:.3f} of "
+            f"Unit {account.unit}, whoever was charged most: ε = {account.spent.epsilon:.3f} of "
             f"{account.allowed.epsilon:g} spent at δ = {policy.delta:g} (against outsiders "
             f"{account.outsider.epsilon:.3f}); one more study of ε = {account.left.epsilon:.3f} "
             "would use it up.",
@@ -51,8 +50,7 @@ def write_books(
         text = export_json(ledger, site=config.name, at=at, key=key)
         sys.stdout.write(text.decode() + "\n")
         return
-    dataset = str(config.dataset.resolve())
-    write_page(page, ledger, policy, site=config.name, dataset=dataset, day=now.date())
+    write_page(page, ledger, policy, site=config.name, day=now.date())
 
 
 def verify_file(path: Path) -> str:

@@ -1,18 +1,17 @@
-"""What a ledger's lines come to: per data set and unit, and per study."""
+"""What a ledger's lines come to: for whoever was charged most, and per study."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
-from site_agent.ledger.entries import Charge, Entry, standing
+from site_agent.ledger.entries import Entry, standing
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Spent
 
@@ -27,14 +26,13 @@ class Amount:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's budget in one unit of privacy.
+    """What whoever was charged most has left, in one unit of privacy and over all data sets.
 
     That of single volumes counts what protects whole persons, too: it costs a volume as much.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
     neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases.
     """
 
-    dataset: str
     unit: str
     allowed: Amount
     spent: Amount
@@ -59,26 +57,17 @@ class StudyRow:
     last: str
 
 
-def accounts(entries: Iterable[Entry], policy: Policy, dataset: str) -> list[Account]:
-    """Work out every account: those in the ledger, and the site's own data set's.
+def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
+    """Work out the account of each unit that the policy allows, or that was ever charged.
 
-    Parameters
-    ----------
-    entries : iterable of Entry
-        A whole ledger.
-    policy : Policy
-    dataset : str
-        Name of the site's data set in the ledger; it has an account for every unit that the
-        policy allows, also if nothing was charged, and comes first.
+    Raises
+    ------
+    LedgerError
+        If the ledger can't be read.
     """
-    charges = [entry.charge for entry in standing(entries)]
-    datasets = {dataset, *(charge.dataset for charge in charges)}
-    keys: set[tuple[str, str]] = {(dataset, unit) for unit in policy.units}
-    keys |= {(charge.dataset, charge.unit) for charge in charges}
-    if "timepoint" in policy.units:  # which every study costs something
-        keys |= {(each, "timepoint") for each in datasets}
-    order = sorted(keys, key=lambda key: (key[0] != dataset, key))
-    return [_account(*key, charges, policy) for key in order]
+    charged = {entry.charge.unit for entry in standing(ledger.entries())}
+    units = sorted({*policy.units, *charged})  # persons come before single volumes
+    return [_account(unit, ledger, policy) for unit in units]
 
 
 def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
@@ -90,19 +79,17 @@ def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
     return [_row(*key, lines, policy) for key, lines in groups.items()]
 
 
-def _account(dataset: str, unit: str, charges: Sequence[Charge], policy: Policy) -> Account:
-    counting = [c for c in charges if c.dataset == dataset and c.unit in counted(unit)]
-    spent = compose(charge.mu for charge in counting)
+def _account(unit: str, ledger: Ledger, policy: Policy) -> Account:
+    spent = ledger.most_charged(unit)
     limit = policy.subject if unit == "subject" else policy.timepoint
     allowed = mu_of(limit.total, policy.delta)
     left = math.sqrt(max(allowed**2 - spent**2, 0.0))
     return Account(
-        dataset,
         unit,
         Amount(allowed, limit.total),
         _amount(spent, policy),
         _amount(left, policy),
-        _amount(compose(charge.outsider for charge in counting), policy),
+        _amount(ledger.outsider_total(unit), policy),
     )
 
 

@@ -13,6 +13,7 @@ from site_agent.approval.record import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
 _LOOK_EVERY = 5.0  # s between two looks at what is approved
+_REST = 100.0  # times as long as a look took, so that tens of thousands of persons cost nothing
 _AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
 _TELL_EVERY = 10.0  # s between two lines of progress in the log
 
@@ -63,8 +64,10 @@ class Ahead:
             return
         if now < self._next:
             return
-        self._next = now + _LOOK_EVERY
-        for approval in approved():
+        found = approved()
+        after = self._clock.now()
+        self._next = after + max(_LOOK_EVERY, _REST * (after - now))
+        for approval in found:
             _, looked = self._ready.get(approval.study.digest, ("", -_AGAIN_EVERY))
             if now - looked >= _AGAIN_EVERY:
                 self._begin(approval, now)

@@ -29,7 +29,7 @@ from consortium.errors import (
 from consortium.privacy.clipping import vector_norm
 from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import CENTRE, OVERHEAD
+from consortium.secagg import CENTRE, OVERHEAD, messages
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
@@ -202,14 +202,19 @@ class Rounds:
         return False
 
     def _closed(self, asked: Asked) -> bool:
-        """Whether the centre has gone on without this site."""
-        number = asked.number
+        """Whether the centre has gone on without this site, in its own signed words.
+
+        What somebody else leaves in that place keeps nobody from answering.
+        """
+        number, kind = asked.number, messages.UNMASK
         if asked.stage.mechanism.masked_entries:
-            place = self._names.round(number, "unmask")
             limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
         else:
-            place, limit = self._names.round(number + 1, QUERY), MOST_QUERY + OVERHEAD
-        return self._outbox.peek(place, limit) is not None
+            number, kind, limit = number + 1, QUERY, MOST_QUERY
+        message = self._outbox.peek(self._names.round(number, kind), limit + OVERHEAD)
+        with suppress(ProtocolError):
+            return message is not None and bool(self._outbox.signed(message, kind, number, limit))
+        return False
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
         """Judge a query by its outline before its arrays are fetched."""

@@ -68,6 +68,25 @@ def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
     assert not (place.site("east") / "approved").exists()
 
 
+def test_the_keys_of_another_consortium_leave_a_good_signature_as_it_is(
+    town: Town, tmp_path: Path
+) -> None:
+    place, _ = town
+    signature = place.files.study.with_name("study.yaml.sig")
+    before = signature.read_bytes()
+    (tmp_path / "other").mkdir()
+    create_identity(tmp_path / "other", bytes(64))
+    files = place.files
+    words = (files.study, "--roster", files.roster, "--keys", tmp_path / "other")
+    said = refused("consortium", "sign", *words)
+    assert "are not those of the consortium" in said
+    assert "name the right folder with --keys" in said
+    assert signature.read_bytes() == before
+    signature.unlink()
+    refused("consortium", "sign", *words)
+    assert not signature.exists()
+
+
 def test_a_roster_of_another_consortium(town: Town) -> None:
     place, members = town
     give_scans(place)

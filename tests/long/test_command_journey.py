@@ -38,7 +38,7 @@ def _begin(place: DemoFolders) -> None:
     """Init, join, admit, sign, check and approve."""
     files = place.files
     papers_of_centre = ("--roster", files.roster, "--keys", files.keys)
-    said = enter("consortium", "init", files.keys)
+    said = enter("consortium", "init", files.keys, "--exchange", files.exchange)
     (key,) = [line for line in said.out.splitlines() if len(line) == 64]
     (files.keys / "roster.yaml").rename(files.roster)
     for name in TRIO:

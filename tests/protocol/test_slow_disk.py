@@ -13,7 +13,15 @@ from consortium.engine.names import Names
 from consortium.engine.wait_file import WAITING, read_waiting
 from consortium.errors import ConsortiumError, SiteError
 from site_agent.run.rounds import Rounds
-from tests.support.forgery import NAMES, ledger, path_of, rounds_of, settle
+from tests.support.forgery import (
+    NAMES,
+    ledger,
+    path_of,
+    rounds_of,
+    settle,
+    sign,
+    write,
+)
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, conduct
 
 SLOW = 5.0  # s for a person's scans, where timing.join and timing.answer are 4 s
@@ -159,6 +167,26 @@ def test_a_site_that_computes_past_the_end_of_the_run_is_charged_nothing(
     assert "the answer to round 1 was sent and stays charged" in local.said("north")
 
 
+def test_what_another_leaves_in_the_place_of_a_closing_keeps_nobody_from_answering(
+    tmp_path: Path,
+) -> None:
+    place = settle(tmp_path / "place")
+    local = LocalConsortium(place)
+    forged = sign(place, "unmask", 1, b"closed", "east")  # well signed, and not by the centre
+    asked, pump = path_of(place, NAMES.round(1, "query")), local.pump
+
+    def meddle() -> None:
+        if asked.exists():
+            write(place, NAMES.round(1, "unmask"), forged)
+        pump()
+
+    local.ticks.others = meddle
+    with pytest.raises(ConsortiumError):  # the centre's own closing has no place any more
+        conduct(local.centre())
+    for site in SITES:
+        assert path_of(place, NAMES.round(1, "contribution", site)).exists(), site
+
+
 def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +197,7 @@ def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     events = [line.event for line in ledger(local.place, "west")]
     assert events == ["reserve", "void"]
     assert site.ledger.total(site.dataset, "subject") == 0.0
-    assert site.ledger.outsider_total(site.dataset, "subject") == 0.0
+    assert site.ledger.outsider_total("subject") == 0.0
     assert not path_of(local.place, NAMES.round(1, "contribution", "west")).exists()
     again = LocalConsortium(local.place)
     with pytest.raises(SiteError, match="north takes no further part"):  # its yes is used up

@@ -181,11 +181,10 @@ def _show_ledger(place: DemoFolders, console: Console) -> None:
     """Add up what the studies have cost one hospital's persons."""
     folder, policy = place.site(SITES[0]), Policy()
     ledger = Ledger(SiteConfig.load(folder).ledger)
-    entries = list(ledger.entries())
     table = Table("study", "rounds", "ε", title=f"Ledger of {SITES[0]}, at δ = {policy.delta:g}")
-    for row in studies(entries, policy):
+    for row in studies(ledger.entries(), policy):
         table.add_row(row.study, str(row.reserved), f"{row.cost.epsilon:.2f}")
-    account = accounts(entries, policy, str(place.dataset(SITES[0]).resolve()))[0]
+    account = accounts(ledger, policy)[0]
     spent, allowed = account.spent.epsilon, account.allowed.epsilon
     table.add_row("all together", "", f"{spent:.2f} of {allowed:g} allowed")
     console.print(table)

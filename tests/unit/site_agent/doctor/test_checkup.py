@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -260,6 +261,19 @@ def test_what_a_study_would_find(folder: Path) -> None:
     second.rename(second.with_name("sub-002_task-other_bold.nii"))
     check = _found(folder, make_study())["data set"]
     assert (check.state, "2 subjects with 2 images; 1 have none" in check.message) == ("warn", True)
+
+
+def test_whom_the_hospital_leaves_out_is_not_counted(folder: Path) -> None:
+    table = folder / "left-out.tsv"
+    text = re.sub("(?m)^left_out:.*\n", "", (folder / "site.yaml").read_text())
+    (folder / "site.yaml").write_text(f"{text}left_out: left-out.tsv\n")
+    missing = _found(folder)["data set"]
+    assert (missing.state, str(table) in missing.message) == ("fail", True)
+    table.write_text("participant_id\treason\nsub-002\twithdrew consent\nsub-009\tmoved\n")
+    assert "3 persons, of whom" in (alone := _found(folder)["data set"]).message
+    assert f"{table} leaves out 1." in alone.message
+    check = _found(folder, make_study())["data set"]
+    assert (check.state, "2 subjects with 2 images" in check.message) == ("ok", True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -121,7 +121,7 @@ def test_what_is_taken_back_counts_nowhere_and_is_never_paid_again(tmp_path: Pat
     assert [line.event for line in ledger.entries()] == ["reserve", "reserve", "void"]
     for book in (ledger, Ledger(ledger.path)):
         assert book.total(CHARGE.dataset, CHARGE.unit) == second.mu  # to the last bit
-        assert book.outsider_total(CHARGE.dataset, CHARGE.unit) == second.outsider
+        assert book.outsider_total(CHARGE.unit) == second.outsider
         with pytest.raises(LedgerError, match="is not paid for again"):
             book.reserve(first, up_to(9), "now")
         with pytest.raises(LedgerError, match="was taken back and can't be answered"):

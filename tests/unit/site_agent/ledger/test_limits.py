@@ -104,11 +104,11 @@ def test_a_volume_has_paid_for_both_units_and_a_person_for_one(tmp_path_factory,
     both = {"timepoint": math.hypot(*(mu for _, mu in prices))}
     both["subject"] = math.hypot(*(mu for unit, mu in prices if unit == "subject"))
     policy = Policy(units=("subject", "timepoint"))
-    for account in accounts(ledger.entries(), policy, "data"):
+    for account in accounts(ledger, policy):
         mu = both[account.unit]
         assert account.spent.mu == pytest.approx(mu)
         assert ledger.total("data", account.unit) == pytest.approx(mu)
-        assert ledger.outsider_total("data", account.unit) == pytest.approx(mu / 2)
+        assert ledger.outsider_total(account.unit) == pytest.approx(mu / 2)
         assert account.outsider.mu == pytest.approx(mu / 2)
         study = ledger.study_total("data", account.unit, "small", [CENTRE])
         assert study == pytest.approx(mu)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 import sqlite3
 from dataclasses import replace
@@ -43,18 +44,14 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def _page(ledger: Ledger, path: Path) -> str:
-    write_page(path, ledger, POLICY, site="east", dataset="/bids", day=date(2026, 11, 21))
+    write_page(path, ledger, POLICY, site="east", day=date(2026, 11, 21))
     return path.read_text(encoding="utf-8")
 
 
 def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
-    own, eeg = accounts(ledger.entries(), POLICY, "/bids")
-    assert (own.dataset, own.unit, eeg.dataset, eeg.unit) == (
-        "/bids",
-        "subject",
-        "/eeg",
-        "timepoint",
-    )
+    own, eeg = accounts(ledger, POLICY)
+    assert (own.unit, eeg.unit) == ("subject", "timepoint")
+    assert eeg.spent.mu == pytest.approx(math.hypot(2.6, 0.3))
     assert own.spent.mu == pytest.approx(2.6)
     assert own.spent.epsilon == pytest.approx(epsilon_of(2.6, 1e-5))
     assert own.allowed.epsilon == 20
@@ -64,12 +61,12 @@ def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
 
 
 def test_an_overdrawn_account_has_nothing_left(ledger: Ledger) -> None:
-    own, _ = accounts(ledger.entries(), Policy(subject=Allowance(study=1, total=1)), "/bids")
+    own, _ = accounts(ledger, Policy(subject=Allowance(study=1, total=1)))
     assert (own.left.mu, own.left.epsilon) == (0.0, 0.0)
 
 
-def test_a_data_set_that_paid_nothing_has_its_account() -> None:
-    (own,) = accounts([], POLICY, "/bids")
+def test_a_ledger_without_a_line_has_an_account(tmp_path: Path) -> None:
+    (own,) = accounts(Ledger(tmp_path / "new.sqlite"), POLICY)
     assert (own.spent.epsilon, own.left.epsilon) == (0.0, pytest.approx(20))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from hypothesis import strategies as st
 
 from consortium.errors import BudgetError, LedgerError
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.page import write_page
 from site_agent.ledger.persons import key_path
+from site_agent.ledger.totals import accounts
+from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
@@ -31,6 +35,21 @@ def _charge(ledger: Ledger, people: list[str], number: int = 1, **changes: objec
 
 def _reserve(ledger: Ledger, people: list[str], number: int, limit: float = 9, **more: object):
     ledger.reserve(_charge(ledger, people, number, **more), up_to(limit), "now")
+
+
+def test_what_people_read_is_of_whoever_was_charged_most(tmp_path: Path) -> None:
+    """A copy of the data is the same persons; those who came later have not paid for the first."""
+    ledger, policy = Ledger(tmp_path / "ledger.sqlite"), Policy()
+    _reserve(ledger, ["01", "02"], 1, mu=0.6, outsider=0.3)
+    _reserve(ledger, ["02", "03"], 2, mu=0.8, outsider=0.4, dataset="copy")
+    _reserve(ledger, ["03", "04"], 3, mu=0.5, outsider=0.2)
+    (account,) = accounts(ledger, policy)
+    assert account.spent.mu == pytest.approx(1.0)  # of 02, and more than anybody else's
+    assert account.outsider.mu == pytest.approx(0.5)
+    assert ledger.outsider_total("subject", ["04"]) == pytest.approx(0.2)
+    assert ledger.outsider_total("subject", ["99"]) == 0.0
+    path = write_page(tmp_path / "page.html", ledger, policy, site="east", day=date(2026, 11, 21))
+    assert path.read_text(encoding="utf-8").count("person by person") == 1
 
 
 @pytest.mark.parametrize("people", [EVERYBODY, ["02"], ["02", "77"]], ids=str)
