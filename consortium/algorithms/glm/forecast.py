@@ -20,6 +20,7 @@ false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
 _CLOSE = 0.75
+_LEAST_INFORMATION = 0.001
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
 _OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
@@ -52,13 +53,24 @@ class Forecast:
     effective: float
 
 
-def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
-    """Foretell a study, ``explained`` being the part R² of the contrast that covariates explain."""
+def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None) -> Forecast:
+    """Foretell a study.
+
+    Parameters
+    ----------
+    plan : GlmPlan
+    explained : float
+        R², part of the contrast that the covariates explain.
+    counted : float, optional
+        N_a, as far as released counts tell; by default what the plan expects.
+    """
     choice, groups = plan.choice, plan.groups
-    left = 1 - explained
-    sampling, privacy, leak = (part / left**2 for part in choice.parts)
-    error = math.sqrt(sampling + privacy + leak)
     information, squares = groups.information(choice.weights)
+    known = max(information if counted is None else counted, _LEAST_INFORMATION * information)
+    left, more = 1 - explained, known / information
+    sampling, privacy, leak = (part / (left * more) ** 2 for part in choice.parts)
+    sampling *= more  # persons of both groups are what chance goes with, too
+    error = math.sqrt(sampling + privacy + leak)
     most = float(np.max(groups.persons * groups.spread))
     return Forecast(
         error,

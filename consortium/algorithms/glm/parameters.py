@@ -23,6 +23,7 @@ OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
+Part = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Norms(FrozenModel):
@@ -123,8 +124,17 @@ class GlmParameters(FrozenModel):
     seed: int = Field(
         default=0, ge=0, lt=2**31, description="Of the public draw of pairs of persons."
     )
-    counts: Literal["public"] = Field(
-        default="public", description="'public': `groups` is known to everybody and holds exactly."
+    counts: Literal["public", "released"] = Field(
+        default="public",
+        description="'public': `groups` is known to everybody and holds exactly. 'released': "
+        "nothing is stated; how many of a site's persons are of the contrast's level is asked for "
+        "in a first round, told with noise and paid for like everything else.",
+    )
+    shares: Part | dict[str, Part] | None = Field(
+        default=None,
+        description="With `counts: released` only: part of the persons that is expected to be of "
+        "the contrast's level, in all sites or by site, as far as that is publicly known. The "
+        "plan and its forecast are made for it; a wrong one costs precision.",
     )
     _views: tuple[View, ...] = PrivateAttr(default=())
 
@@ -143,6 +153,13 @@ class GlmParameters(FrozenModel):
             raise ValueError(
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"
             )
+        if self.counted and (self.groups or self.shares is None):
+            raise ValueError(
+                "counts: what is released is not stated too; leave 'groups' out and give 'shares', "
+                "the part of the persons that is expected to be of the contrast's level"
+            )
+        if self.shares is not None and not self.counted:
+            raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
             raise ValueError("groups: give each site a number of persons for each level")
@@ -171,6 +188,11 @@ class GlmParameters(FrozenModel):
         return _IMPORTANCE if self.contrasts == "all" else 0.0
 
     @property
+    def counted(self) -> bool:
+        """Whether the groups' numbers of persons are released instead of stated."""
+        return self.counts == "released"
+
+    @property
     def outcome_views(self) -> tuple[str, ...]:
         """Names of the outcomes' views."""
         return (self.outcomes,) if isinstance(self.outcomes, str) else self.outcomes
@@ -182,9 +204,11 @@ class GlmParameters(FrozenModel):
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if the groups are not those of the study's sites."""
-        if self.groups and set(sites) != set(self.groups):
-            missing = sorted(set(sites) ^ set(self.groups))
+        named = self.shares if isinstance(self.shares, dict) else self.groups
+        if named and set(sites) != set(named):
+            missing = sorted(set(sites) ^ set(named))
+            field, what = ("shares", "part") if self.counted else ("groups", "numbers")
             raise StudyError(
-                f"field 'analysis.groups': {', '.join(missing)}: give the numbers of persons of "
+                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of persons of "
                 "every site of the study, and of no other."
             )
