@@ -2,7 +2,8 @@
 
 Two rounds. The first fits the covariates to the contrast, cheaply; the second releases the contrast
 of every outcome and no coefficient else. Both are one vector of blocks with bounds and shares of
-their own. Where nobody states how many persons each group has, a round before them counts. What each sum is, its sensitivity and its proof stand in docs/analyses/glm.md.
+their own. Where nobody states how many persons each group has, a round before them counts. What
+each sum is, its sensitivity and its proof stand in docs/analyses/glm.md.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.group_counts import estimate_proportions
 from consortium.privacy.block_bounds import BlocksBound
 
+_LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still finds numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Centring:
@@ -38,8 +40,10 @@ class Centring:
 
     @property
     def information(self) -> tuple[float, float]:
-        """N_a and N_u."""
-        return self.groups.information(self.weights)
+        """N_a and N_u, never below what is left where counts show nobody of one group."""
+        least = _LEAST_SPREAD * float(self.groups.persons.sum())
+        found, squares = self.groups.information(self.weights)
+        return max(found, least), max(squares, least)
 
     @property
     def offsets(self) -> float:

@@ -37,7 +37,7 @@ _USUAL_GAP = 0.3
 
 
 def capped_weights(proportions: Array, reach: float) -> Array:
-    """a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
+    """Return a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
 
     Parameters
     ----------

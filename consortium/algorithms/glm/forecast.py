@@ -20,7 +20,6 @@ false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
 _CLOSE = 0.75
-_LEAST_INFORMATION = 0.001
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
 _OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
@@ -66,7 +65,7 @@ def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None
     """
     choice, groups = plan.choice, plan.groups
     information, squares = groups.information(choice.weights)
-    known = max(information if counted is None else counted, _LEAST_INFORMATION * information)
+    known = information if counted is None else counted
     left, more = 1 - explained, known / information
     sampling, privacy, leak = (part / (left * more) ** 2 for part in choice.parts)
     sampling *= more  # persons of both groups are what chance goes with, too
