@@ -473,6 +473,28 @@ def test_a_level_of_several_is_held_against_the_first():
     assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, abs=1e-4)
 
 
+def test_two_levels_of_several_differ_by_as_much_whichever_is_the_first():
+    views, effects = (("who", 5), ("brain", 3)), []
+    table = wards_and_regions()
+    ward = np.hstack(
+        [np.random.default_rng(n).permutation(np.repeat([0, 1, 2], [20, 20, 10])) for n in range(4)]
+    )
+    for order, asked in (((0, 1, 2), "b"), ((1, 0, 2), "a")):
+        names = ["abc"[number] for number in order]
+        values = study_of().model_dump(mode="json", exclude_none=True)
+        values["features"][0]["columns"]["ward"]["levels"] = names
+        numbers = [20 if name in "ab" else 10 for name in names]
+        values["analysis"] |= {
+            "contrasts": {"x": f"ward={asked}"},
+            "groups": dict.fromkeys(SITES, numbers),
+        }
+        table[1:4] = ward[None] == np.array(order)[:, None]
+        found = Simulation(Study.model_validate(values), sites_of(table, views, (50,) * 4), 0).run()
+        effects.append((found.arrays["effect"], found.arrays["error"]))
+    assert effects[1][0] == pytest.approx(-effects[0][0], abs=1e-6)
+    assert effects[1][1] == pytest.approx(effects[0][1], rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

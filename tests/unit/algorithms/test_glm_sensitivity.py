@@ -207,3 +207,24 @@ def test_a_centre_that_lies_about_the_counts_makes_no_persons_weight_larger():
         asked = dict(query.arguments) | {"proportions": np.full(3, part), "slopes": np.zeros(3)}
         moved = ratios(replace(query, arguments=asked), table, other, bound)
         assert max(moved.values()) <= 1 + 1e-9
+
+
+def test_which_of_two_levels_is_the_first_changes_signs_and_nothing_else():
+    generator = np.random.default_rng(8)
+    table = np.stack([person(np.random.default_rng(n)) for n in range(100, 112)], axis=1)
+    table = np.where(np.isfinite(table), table, generator.standard_normal(table.shape))
+    query, turned = honest("glm_contrast"), table.copy()
+    turned[6] *= -1
+    arguments = dict(query.arguments)
+    arguments["proportions"] = 1 - arguments["proportions"]
+    arguments["slopes"] = -arguments["slopes"]
+    one, other = (
+        BOUNDS["glm_contrast"].split(values)
+        for values in (
+            released(query, table),
+            released(replace(query, arguments=arguments), turned),
+        )
+    )
+    assert other["effects"] == pytest.approx(-one["effects"])
+    for name in ("divisor", "squares", "spread"):
+        assert other[name] == pytest.approx(one[name])
