@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
+from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.errors import StudyError
 from consortium.frozen_model import FrozenModel
 from consortium.views import View
@@ -60,19 +61,27 @@ class GlmParameters(FrozenModel):
     outcomes: ViewName | tuple[ViewName, ...] = Field(
         description="View, or views, whose every entry is explained."
     )
-    formula: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
+    formula: Annotated[str, StringConstraints(max_length=2000)] = Field(
+        default="",
         description="Columns that explain, with + between them, as in `diagnosis + age + sex`. A "
         "column of several levels stands for all of them but the first. Every site has a constant "
-        "of its own."
+        "of its own.",
     )
     contrasts: Annotated[dict[Label, Term], Field(min_length=1, max_length=1)] | Literal["all"] = (
         Field(
+            default_factory=dict,
             description="Name of the effect that is asked for, and the column that it is of: a "
             "column of two levels (the second against the first), `column=level` of one with more, "
             "or a column with limits, whose slope is asked for. Or 'all': every coefficient, of "
             "which `consortium contrast` makes others at no further price; the formula's first "
-            "column is then the one that comes out best."
+            "column is then the one that comes out best.",
         )
+    )
+    model: StatsModel | None = Field(
+        default=None,
+        description="A BIDS Stats Model in the place of `formula` and `contrasts`: the content of "
+        "its file, which is YAML as it is. One node of level Dataset; limits and levels of its "
+        "columns are the study's. What can't be said exactly is refused.",
     )
     groups: dict[str, tuple[Count, ...]] = Field(
         default_factory=dict,
@@ -138,9 +147,35 @@ class GlmParameters(FrozenModel):
     )
     _views: tuple[View, ...] = PrivateAttr(default=())
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_model(cls, values: Any, info: ValidationInfo) -> Any:
+        if not isinstance(values, dict) or values.get("model") is None:
+            return values
+        model = values["model"]
+        if isinstance(model, str):
+            raise ValueError(
+                "model: give the file's content and not its name: what sites agree to is one file"
+            )
+        views = (info.context or {}).get("features") or ()
+        outcomes = values.get("outcomes", ())
+        levels = {
+            name: column.levels
+            for view in views
+            if view.name not in ((outcomes,) if isinstance(outcomes, str) else outcomes)
+            for name, column in view.single_columns
+        }
+        formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
+        said = {"formula": formula, "contrasts": contrasts}
+        if any(values.get(name) and values[name] != own for name, own in said.items()):
+            raise ValueError("model: it says formula and contrasts; leave these out")
+        return {**values, **said}
+
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
+        if not self.formula or not self.contrasts:
+            raise ValueError("formula: give 'formula' and 'contrasts', or a 'model'")
         terms = self.terms
         if len(terms) > _MOST_TERMS or not all(_TERM.match(term) for term in terms):
             raise ValueError(
