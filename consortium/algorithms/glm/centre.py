@@ -137,8 +137,7 @@ class Glm:
 
     def remarks(self, parameters: GlmParameters, shape: Shape) -> tuple[str, ...]:
         """Tell what becomes of the groups' numbers of persons."""
-        plan = GlmPlan(parameters, shape)
-        return () if plan.columns.slope else (told_of_counts(plan),)
+        return told_of_counts(GlmPlan(parameters, shape))
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Count if nobody states it, adjust, stop if that leaves too little, and estimate."""

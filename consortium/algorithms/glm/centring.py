@@ -51,19 +51,28 @@ class Centring:
         return float(self.weights**2 @ self.doubts)
 
 
-def told_of_counts(plan: GlmPlan) -> str:
-    """Say what becomes of the groups' numbers of persons, for who decides on the study."""
-    label = plan.columns.group.label
-    if not plan.parameters.counted:
-        return (
-            f"How many persons of each level of '{label.partition('=')[0]}' every site has is "
-            "public: it stands in the study, and the promise does not cover it."
-        )
-    noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
-    return (
-        f"How many persons of '{label}' every site has is told with noise of about "
-        f"{noise:.2g} persons; the promise covers it."
+def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
+    """Say what becomes of the groups' numbers of persons, if there are groups."""
+    if plan.columns.slope:
+        return ()
+    column = plan.columns.group.label.partition("=")[0]
+    told = (
+        f"How many persons of each level of '{column}' every site has is public: it stands in the "
+        "study, and the promise does not cover it."
     )
+    if plan.parameters.counted:
+        noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
+        told = (
+            f"How many persons of '{_group(plan)}' every site has is told with noise of about "
+            f"{noise:.2g} persons; the promise covers it."
+        )
+    return (told,)
+
+
+def _group(plan: GlmPlan) -> str:
+    """The level that is counted, or its column where levels have no names."""
+    entry = plan.columns.group
+    return entry.compared[0] or entry.label
 
 
 def stated_centring(plan: GlmPlan) -> Centring:

@@ -9,6 +9,7 @@ from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
+from consortium.algorithms.glm.centring import told_of_counts
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.tables import (
@@ -88,7 +89,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         captions=Captions(
             "contrast",
             _headline(plan, significant, error),
-            meaning(plan),
+            " ".join([meaning(plan), *told_of_counts(plan)]),
             found=bool(significant.any()),
         ),
         images=_images(plan, arrays, significant),

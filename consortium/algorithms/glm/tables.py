@@ -29,9 +29,9 @@ def meaning(plan: GlmPlan) -> str:
             "Change of the outcome, in its public standard deviation, with one public standard "
             "deviation of the column."
         )
-    return (
-        "Difference of the second group from the first, in the outcome's public standard deviation."
-    )
+    one, other = plan.columns.group.compared
+    named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
+    return f"Difference {named}, in the outcome's public standard deviation."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
