@@ -189,7 +189,7 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    chosen = CELLS
+    chosen: tuple[tuple[int, int, int], ...] = CELLS
     if len(sys.argv) > 2:
         one, two, three = (int(part) for part in sys.argv[2].split("x"))
         chosen = ((one, two, three),)
