@@ -19,6 +19,7 @@ from consortium.frozen_model import FrozenModel
 Text = Annotated[str, Field(min_length=1, max_length=129)]
 Levels = Mapping[str, tuple[str, ...]]
 """Levels of every column of the study outside the outcomes; none of a column with limits."""
+_MOST = 100  # names in a list: no model of a consortium has more
 _INTERCEPTS = (1, "1", "intercept")
 
 
@@ -26,14 +27,14 @@ class Instruction(FrozenModel):
     """A transformation that makes dummy columns of levels, which is all that is known here."""
 
     Name: Literal["Factor"]
-    Input: tuple[Text, ...]
+    Input: Annotated[tuple[Text, ...], Field(max_length=_MOST)]
 
 
 class Steps(FrozenModel):
     """What is done to columns before the model."""
 
     Transformer: str = "pybids-transforms-v1"
-    Instructions: tuple[Instruction, ...] = ()
+    Instructions: Annotated[tuple[Instruction, ...], Field(max_length=_MOST)] = ()
     Description: str = ""
 
 
@@ -41,7 +42,7 @@ class LinearModel(FrozenModel):
     """Columns of the design."""
 
     Type: Literal["glm"] = "glm"
-    X: Annotated[tuple[Literal[1] | Text, ...], Field(min_length=1)]
+    X: Annotated[tuple[Literal[1] | Text, ...], Field(min_length=1, max_length=_MOST)]
     Description: str = ""
 
 
@@ -49,8 +50,8 @@ class Contrast(FrozenModel):
     """A weighted sum of columns."""
 
     Name: Text
-    ConditionList: Annotated[tuple[Text, ...], Field(min_length=1)]
-    Weights: Annotated[tuple[float, ...], Field(min_length=1)]
+    ConditionList: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MOST)]
+    Weights: Annotated[tuple[float, ...], Field(min_length=1, max_length=_MOST)]
     Test: Literal["t"] = "t"
     Description: str = ""
 
@@ -59,7 +60,7 @@ class EachColumn(FrozenModel):
     """Columns of which each is a contrast."""
 
     Test: Literal["t"] = "t"
-    Contrasts: Annotated[tuple[Text, ...], Field(min_length=1)]
+    Contrasts: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MOST)]
     Description: str = ""
 
 
@@ -71,7 +72,7 @@ class Node(FrozenModel):
     GroupBy: tuple[Literal["contrast"], ...] = ()
     Transformations: Steps | None = None
     Model: LinearModel
-    Contrasts: tuple[Contrast, ...] = ()
+    Contrasts: Annotated[tuple[Contrast, ...], Field(max_length=_MOST)] = ()
     DummyContrasts: EachColumn | None = None
     Description: str = ""
 
