@@ -130,7 +130,10 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
     if found[0].stat().st_size > _MOST_BYTES:
         raise OutputError(f"{found[0]} is too large to be a table of coefficients.")
     with found[0].open(encoding="utf-8", newline="") as file:
-        return list(DictReader(file, delimiter="\t"))
+        rows = list(DictReader(file, delimiter="\t"))
+    if not rows:
+        raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
+    return rows
 
 
 def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:

@@ -107,3 +107,11 @@ def test_damaged_tables_are_refused(folder, tmp_path):
         write_text(tmp_path / "tables" / path.name, text)
     with pytest.raises(OutputError, match="damaged"):
         read_released(tmp_path)
+
+
+def test_tables_without_lines_are_refused(folder, tmp_path):
+    for path in (folder / "tables").glob("*.tsv"):
+        head = path.read_text(encoding="utf-8").partition("\n")[0]
+        write_text(tmp_path / "tables" / path.name, head + "\n")
+    with pytest.raises(OutputError, match="has no lines"):
+        read_released(tmp_path)
