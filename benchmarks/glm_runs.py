@@ -102,24 +102,33 @@ def noise_of(epsilon: float, sites: int, *, colluding: int = 1, delta: float = 1
     return 1 / (mu_of(epsilon, delta) * np.sqrt((sites - colluding) / sites))
 
 
-def run_trial(trial: Trial, noise: float, generator: np.random.Generator) -> Result:
-    """Drive the analysis; every release has Gaussian noise of the planned law."""
+def run_trial(
+    trial: Trial,
+    noise: float,
+    generator: np.random.Generator,
+    missing: Sequence[frozenset[int]] = (),
+) -> Result:
+    """Drive the analysis; every release has Gaussian noise of the planned law.
+
+    ``missing`` holds the sites that don't answer, for every round; the noise stays the same.
+    """
     shape = replace(trial.shape, noise=noise)
     planned = {release.stage: release for release in GLM.releases(trial.parameters, shape)}
     run = GLM.run(trial.parameters, shape)
     sizes = np.array(shape.subjects, dtype=np.float64)
-    query = next(run)
+    query, number = next(run), 0
     while True:
         stage = planned[query.stage]
         local = GLM.statistics[query.statistic]
-        means = [
-            local(site, replace(query, site=n), stage.bound) for n, site in enumerate(trial.sites)
-        ]
-        mean = np.average(means, axis=0, weights=sizes)
-        deviation = stage.bound.spread / sizes.sum() * noise / np.sqrt(stage.share)
+        gone = missing[number] if number < len(missing) else frozenset()
+        there = [n for n in range(len(sizes)) if n not in gone]
+        means = [local(trial.sites[n], replace(query, site=n), stage.bound) for n in there]
+        mean = np.average(means, axis=0, weights=sizes[there])
+        deviation = stage.bound.spread / sizes[there].sum() * noise / np.sqrt(stage.share)
         mean = mean + deviation * generator.standard_normal(len(mean))
+        number += 1
         try:
-            query = run.send(Release(mean, deviation, tuple(range(len(sizes)))))
+            query = run.send(Release(mean, deviation, tuple(there)))
         except StopIteration as stop:
             result: Result = stop.value
             return result

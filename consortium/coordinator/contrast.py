@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtrit
 
 from consortium.algorithms.base import Table
 from consortium.errors import OutputError, StudyError
 from consortium.files.atomic import DAMAGED
-from consortium.kernels.contrast_regression import false_discovery
+from consortium.kernels.contrast_regression import tested
 
 Array = NDArray[Any]
 
@@ -23,7 +23,7 @@ _TERM = re.compile(r"\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[A-Za-z0-
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _MOST_BYTES = 1 << 26
 _CONFIDENCE = 0.975
-_HEADINGS = ("view", "entry", "effect", "error", "z", "p", "q", "low", "high")
+_HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,10 @@ class Released:
         Of the first coefficient, by chance alone.
     chance, noise : array, K x K
         Covariances, the first over ``variances``.
+    freedom : float
+        Degrees of freedom of ``variances``.
+    doubt : float
+        Variance of what all coefficients were divided by, over its square.
     names : mapping of str to (int or None)
         Which coefficient a name stands for; a level that others are compared to stands for none.
     """
@@ -48,6 +52,8 @@ class Released:
     variances: Array
     chance: Array
     noise: Array
+    freedom: float
+    doubt: float
     names: dict[str, int | None]
 
 
@@ -68,6 +74,8 @@ def read_released(folder: Path) -> Released:
             _matrix(single, ["chance"])[:, 0],
             _matrix(errors, [f"chance {name}" for name in coefficients]),
             _matrix(errors, [f"noise {name}" for name in coefficients]),
+            float(errors[0]["freedom"]),
+            float(errors[0]["doubt"]),
             _names(errors),
         )
     except DAMAGED as error:
@@ -75,7 +83,7 @@ def read_released(folder: Path) -> Released:
 
 
 def contrast(released: Released, expression: str) -> Table:
-    """Work out a combination of coefficients for every outcome.
+    """Work out a combination of coefficients for every outcome, as a run of its own would test it.
 
     Parameters
     ----------
@@ -92,11 +100,18 @@ def contrast(released: Released, expression: str) -> Table:
     weights = _weights(released, expression)
     values = released.values @ weights
     chance = released.variances * (weights @ released.chance @ weights)
-    errors = np.sqrt(chance + weights @ released.noise @ weights)
-    z = values / errors
-    p = 2 * ndtr(-np.abs(z))
-    half = ndtri(_CONFIDENCE) * errors
-    columns = (values, errors, z, p, false_discovery(p), values - half, values + half)
+    total = chance + weights @ released.noise @ weights
+    found = tested(values, chance, total, released.freedom, released.doubt)
+    half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
+    columns = (
+        values,
+        found.errors,
+        found.statistics,
+        found.p,
+        found.q,
+        values - half,
+        values + half,
+    )
     rows = zip(released.labels, np.column_stack(columns).tolist(), strict=True)
     return Table(
         f"{expression.strip()}: effect on every outcome in public standard deviations, with 95 % "
@@ -115,7 +130,10 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
     if found[0].stat().st_size > _MOST_BYTES:
         raise OutputError(f"{found[0]} is too large to be a table of coefficients.")
     with found[0].open(encoding="utf-8", newline="") as file:
-        return list(DictReader(file, delimiter="\t"))
+        rows = list(DictReader(file, delimiter="\t"))
+    if not rows:
+        raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
+    return rows
 
 
 def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:

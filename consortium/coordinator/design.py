@@ -72,7 +72,7 @@ class Assumed:
         """The same with more or fewer persons in every hospital."""
         subjects = tuple(max(1, round(factor * size)) for size in self.subjects)
         analysis = self.study.analysis
-        if isinstance(analysis, GlmParameters):
+        if isinstance(analysis, GlmParameters) and analysis.groups:
             groups = {
                 site: tuple(max(1, round(factor * size)) for size in sizes)
                 for site, sizes in analysis.groups.items()
@@ -85,12 +85,16 @@ class Assumed:
         """The same with more hospitals of the mean size; None if the study names what each does."""
         sites, analysis = self.study.sites, self.study.analysis
         names = tuple(f"another{number}" for number in range(1, more + 1))
-        if isinstance(analysis, GlmParameters):
+        if isinstance(analysis, GlmParameters) and isinstance(analysis.shares, dict):
+            usual = sum(analysis.shares.values()) / len(sites)
+            shares = analysis.shares | dict.fromkeys(names, usual)
+            analysis = analysis.model_copy(update={"shares": shares})
+        if isinstance(analysis, GlmParameters) and analysis.groups:
             columns = zip(*(analysis.groups[site] for site in sites), strict=True)
             mean = tuple(max(1, round(sum(column) / len(sites))) for column in columns)
             groups = analysis.groups | dict.fromkeys(names, mean)
             analysis, each = analysis.model_copy(update={"groups": groups}), sum(mean)
-        elif isinstance(analysis, NamesSites) and more:
+        elif isinstance(analysis, NamesSites) and more and not isinstance(analysis, GlmParameters):
             return None
         else:
             each = round(sum(self.subjects) / len(sites))

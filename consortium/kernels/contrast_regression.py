@@ -297,12 +297,41 @@ def effects_of(
     persons : float
     """
     total = sampling + other
-    effects, errors = sums / divisor, np.sqrt(total) / divisor
+    return tested(
+        sums / divisor,
+        sampling / divisor**2,
+        total / divisor**2,
+        freedom_of_squares(persons),
+        doubt / divisor**2,
+    )
+
+
+def freedom_of_squares(persons: float) -> float:
+    """Degrees of freedom of a variance that was found from squared differences of pairs."""
+    return persons / 3
+
+
+def tested(
+    effects: Array, sampling: Array, total: Array, freedom: float, doubt: float
+) -> Estimates:
+    """Estimates with errors, tests and widths, from effects and their variances.
+
+    Parameters
+    ----------
+    effects : array, length V
+    sampling, total : array, length V
+        Their variances: by chance, which is an estimate itself, and of all kinds.
+    freedom : float
+        Degrees of freedom of ``sampling``.
+    doubt : float
+        Variance of what sums were divided by, over its square.
+    """
+    errors = np.sqrt(total)
     statistics = effects / errors
-    freedom = total**2 / (sampling**2 / (persons / 3))
-    p = 2 * stdtr(freedom, -np.abs(statistics))
-    widths = np.sqrt(errors**2 + effects**2 * doubt / divisor**2)
-    return Estimates(effects, errors, statistics, freedom, p, false_discovery(p), widths)
+    own = freedom * (total / sampling) ** 2
+    p = 2 * stdtr(own, -np.abs(statistics))
+    widths = np.sqrt(total + effects**2 * doubt)
+    return Estimates(effects, errors, statistics, own, p, false_discovery(p), widths)
 
 
 def posterior(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from consortium.kernels.contrast_regression import (
     Expected,
     correlation_power,
     effects_of,
+    freedom_of_squares,
 )
 
 Array = NDArray[Any]
@@ -39,11 +40,17 @@ class Coefficients:
         Covariance by chance of an outcome whose contrast has a variance of one by chance.
     noise : array, K x K
         Covariance by noise and what it lets through, of every outcome.
+    freedom : float
+        Degrees of freedom of what ``sampling`` is in units of.
+    doubt : float
+        Variance of the divisor, over its square: every coefficient's, over the coefficient's.
     """
 
     values: Array
     sampling: Array
     noise: Array
+    freedom: float
+    doubt: float
 
 
 def solve_coefficients(
@@ -53,6 +60,7 @@ def solve_coefficients(
     weights: tuple[float, float, float],
     noise: dict[str, float],
     explained: float,
+    persons: float,
 ) -> Coefficients:
     """Solve the normal equations of all coefficients.
 
@@ -69,6 +77,7 @@ def solve_coefficients(
         σ_G, σ_A and that of T.
     explained : float
         β².
+    persons : float
     """
     factor, ratio, squares = weights
     count = len(rows)
@@ -87,6 +96,8 @@ def solve_coefficients(
         solve @ rows,
         found.divisor**2 * chance,
         solve @ np.diag(found.privacy + leak) @ solve.T,
+        freedom_of_squares(persons),
+        found.doubt / found.divisor**2,
     )
 
 

@@ -36,8 +36,19 @@ from tests.support.cases import (
 
 FOLDER = Path(algorithms.__file__).parent
 PARTS = (
-    *("graph", "parameters", "entries", "choice", "persons", "site", "compare", "plan", "forecast"),
-    *("models", "tables", "result", "centre"),
+    *(
+        "graph",
+        "stats_model",
+        "parameters",
+        "entries",
+        "choice",
+        "persons",
+        "site",
+        "compare",
+        "plan",
+        "forecast",
+    ),
+    *("centring", "models", "tables", "result", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
 mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""

@@ -2,13 +2,13 @@
 
 Two rounds. The first fits the covariates to the contrast, cheaply; the second releases the contrast
 of every outcome and no coefficient else. Both are one vector of blocks with bounds and shares of
-their own. What each sum is, its sensitivity and its proof stand in docs/analyses/glm.md.
+their own. Where nobody states how many persons each group has, a round before them counts. What
+each sum is, its sensitivity and its proof stand in docs/analyses/glm.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,12 @@ from consortium.algorithms.base import (
     Table,
     Takes,
 )
-from consortium.algorithms.glm.choice import Groups
+from consortium.algorithms.glm.centring import (
+    Centring,
+    counted_centring,
+    stated_centring,
+    told_of_counts,
+)
 from consortium.algorithms.glm.compare import compare_groups, compare_values
 from consortium.algorithms.glm.forecast import check_worth, expect, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -36,6 +41,7 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.result import More, effects_result, stopped_result
 from consortium.algorithms.glm.site import (
     glm_contrast,
+    glm_counts,
     glm_covariates,
     glm_slope,
     glm_slope_covariates,
@@ -64,6 +70,7 @@ _EXAMPLE: Mapping[str, Any] = {
     "norms": {"deviation": 0.5},
     "anyway": True,
 }
+_COUNTED = {**_EXAMPLE, "groups": {}, "counts": "released", "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
 _NO_COVARIATES = np.zeros((0, 0)), np.zeros(0)
 _UNADJUSTED = np.zeros(0), np.zeros((0, 0)), 0.0, 0.0
@@ -80,6 +87,7 @@ class Glm:
     needs_means = False
     Parameters = GlmParameters
     statistics: ClassVar[Mapping[str, Local]] = {
+        "glm_counts": glm_counts,
         "glm_covariates": glm_covariates,
         "glm_contrast": glm_contrast,
         "glm_slope_covariates": glm_slope_covariates,
@@ -97,12 +105,14 @@ class Glm:
             },
             views=_VIEWS,
         ),
+        Case(_COUNTED, views=(("x", 4), ("group", 1))),
+        Case({**_COUNTED, "formula": "group1 + z1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1 + group1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1"}, views=_VIEWS),
     )
 
     def releases(self, parameters: GlmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """One or two releases; a study that can't find anything is refused."""
+        """One to three releases; a study that can't find anything is refused."""
         plan = GlmPlan(parameters, shape)
         check_worth(plan)
         return plan.releases
@@ -121,37 +131,48 @@ class Glm:
         """Hold the stated groups, limits and columns against a site's own data."""
         plan = GlmPlan(parameters, shape)
         notes = compare_values(plan.columns, data)
-        if plan.columns.slope:
+        if plan.columns.slope or parameters.counted:
             return notes
         return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)
 
+    def remarks(self, parameters: GlmParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell what becomes of the groups' numbers of persons."""
+        return told_of_counts(GlmPlan(parameters, shape))
+
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
-        """Adjust, stop if that leaves too little, and estimate."""
+        """Count if nobody states it, adjust, stop if that leaves too little, and estimate."""
         plan = GlmPlan(parameters, shape)
         stages = {release.stage: release for release in plan.releases}
         adjusted, noise = None, {"contrast": 0.0, "moment": 0.0}
-        arguments: dict[str, Argument] = dict(plan.contrast_arguments)
+        heard, centring = dict[str, Argument](), stated_centring(plan)
+        if "counts" in stages:
+            stage = stages["counts"]
+            release = yield Query("counts", stage.statistic, plan.count_arguments)
+            centring = counted_centring(plan, stage, release, _persons(plan, release))
+            heard["proportions"] = centring.groups.proportions
         if "covariates" in stages:
             stage = stages["covariates"]
-            release = yield Query("covariates", stage.statistic, plan.covariate_arguments)
+            release = yield Query(
+                "covariates", stage.statistic, {**plan.covariate_arguments, **heard}
+            )
             sums = _covariate_sums(plan, stage, release)
-            adjusted, noise = _adjust(plan, sums, release), sums.noise
-            reason = problem(plan, forecast(plan, adjusted.explained))
-            if shape.noise > 0 and reason and not parameters.anyway:
-                return stopped_result(adjusted.explained, reason)
-            arguments["centres"] = adjusted.centres
+            adjusted, noise = _adjust(plan, centring, sums, release), sums.noise
+            heard["centres"] = adjusted.centres
             if plan.covariates:
-                arguments["slopes"] = adjusted.slopes
+                heard["slopes"] = adjusted.slopes
+        explained = adjusted.explained if adjusted else 0.0
+        reason = problem(plan, forecast(plan, explained, centring.information[0]))
+        if len(stages) > 1 and shape.noise > 0 and reason and not parameters.anyway:
+            return stopped_result(explained, reason)
         stage = stages["contrast"]
-        release = yield Query("contrast", stage.statistic, arguments)
-        there = _present(plan, release)
-        information, squares = there.information(plan.choice.weights)
-        adjustment = adjusted or Adjustment(*_UNADJUSTED, information, *_NO_COVARIATES)
-        expected = _expected(plan, adjustment, squares, noise, release)
-        sums_of = _ContrastRound(plan, stage, release)
+        release = yield Query("contrast", stage.statistic, {**plan.contrast_arguments, **heard})
+        there = centring.among(_persons(plan, release))
+        adjustment = adjusted or Adjustment(*_UNADJUSTED, there.information[0], *_NO_COVARIATES)
+        expected = _expected(plan, there, adjustment, noise)
+        sums_of = _ContrastRound(plan, there, stage, release)
         found = estimate_effects(sums_of.outcomes, expected)
         more = More(
-            sums_of.coefficients(adjustment, found, noise, squares) if plan.rows > 1 else None,
+            sums_of.coefficients(adjustment, found, noise) if plan.rows > 1 else None,
             sums_of.means(expected, found) if len(plan.columns.averages) else None,
         )
         return effects_result(plan, found, adjustment, more)
@@ -162,10 +183,6 @@ def _persons(plan: GlmPlan, release: Release) -> Array:
     counts = np.array(plan.shape.subjects, dtype=np.float64)
     there = np.isin(np.arange(len(counts)), release.sites)
     return np.where(there, counts, 0.0)
-
-
-def _present(plan: GlmPlan, release: Release) -> Groups:
-    return replace(plan.groups, persons=_persons(plan, release))
 
 
 def _blocks(
@@ -187,30 +204,32 @@ def _covariate_sums(plan: GlmPlan, stage: PlannedRelease, release: Release) -> C
     return CovariateSums(sums["contrast"], unpack_symmetric(sums["moment"]), means, noise)
 
 
-def _adjust(plan: GlmPlan, sums: CovariateSums, release: Release) -> Adjustment:
-    there, weights = _present(plan, release), plan.choice.weights
-    known = None if plan.columns.slope else there.information(weights)[0]
-    return adjust(sums, there.persons, weights, known)
+def _adjust(plan: GlmPlan, centring: Centring, sums: CovariateSums, release: Release) -> Adjustment:
+    there = centring.among(_persons(plan, release))
+    known = None if plan.columns.slope else there.information[0]
+    return adjust(sums, there.groups.persons, there.weights, known)
 
 
 def _expected(
-    plan: GlmPlan,
-    adjustment: Adjustment,
-    squares: float,
-    noise: dict[str, float],
-    release: Release,
+    plan: GlmPlan, there: Centring, adjustment: Adjustment, noise: dict[str, float]
 ) -> Expected:
     slope = float(adjustment.slopes @ adjustment.slopes)
     slopes = plan.columns.slope
+    moments = noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2
+    if plan.covariates and not slopes:
+        # What a count is off by, a site's own covariates are taken for: they are no part of G.
+        moments += float(
+            there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
+        )
     return Expected(
         plan.choice.clip * adjustment.information * (1 - adjustment.explained),
-        squares,
+        there.information[1],
         plan.choice.clip,
-        float(_persons(plan, release).sum()),
+        float(there.groups.persons.sum()),
         plan.parameters.explained,
         plan.design.root,
-        noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2,
-        (slope + slopes) * adjustment.offsets,
+        moments,
+        (slope + slopes) * adjustment.offsets + there.offsets,
         _WIDTH_OF_SLOPES if slopes else PRIOR_WIDTH,
     )
 
@@ -218,9 +237,11 @@ def _expected(
 class _ContrastRound:
     """Sums of the second round, after R^¼ and in the units of sums over persons."""
 
-    def __init__(self, plan: GlmPlan, stage: PlannedRelease, release: Release) -> None:
-        self.plan, persons = plan, _persons(plan, release)
-        self.present, total = persons, float(persons.sum())
+    def __init__(
+        self, plan: GlmPlan, there: Centring, stage: PlannedRelease, release: Release
+    ) -> None:
+        self.plan, self.there, persons = plan, there, there.groups.persons
+        total = float(persons.sum())
         sums, noise = _blocks(stage, release, total)
         pairs = max(2 * float((persons // 2).sum()), 1.0)
         scale = 2 * plan.choice.pair_reach**2 * total / pairs
@@ -253,11 +274,11 @@ class _ContrastRound:
         return mean_effects(sums, averages, expected, found, correlation)
 
     def coefficients(
-        self, adjustment: Adjustment, found: Effects, noise: dict[str, float], squares: float
+        self, adjustment: Adjustment, found: Effects, noise: dict[str, float]
     ) -> Coefficients:
         """All coefficients of the formula."""
-        weights = self.plan.choice.weights
-        ratio = float(weights**2 @ self.present) / float(weights @ self.present)
-        factors = self.plan.importance, ratio, squares
-        explained = self.plan.parameters.explained
-        return solve_coefficients(self.rows, adjustment, found, factors, noise, explained)
+        weights, present = self.there.weights, self.there.groups.persons
+        ratio = float(weights**2 @ present) / float(weights @ present)
+        factors = self.plan.importance, ratio, self.there.information[1]
+        explained, persons = self.plan.parameters.explained, float(present.sum())
+        return solve_coefficients(self.rows, adjustment, found, factors, noise, explained, persons)

@@ -15,6 +15,7 @@ import numpy as np
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
 from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
+from consortium.kernels.group_counts import doubts_of
 
 CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
 """c(h): what is left of a person, on average, after clipping to h times the usual norm."""
@@ -33,6 +34,19 @@ _ROOMY = 1e3  # reach that nobody is beyond
 _PRICE_OF_CLIPPING = 0.3
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
+
+
+def capped_weights(proportions: Array, reach: float) -> Array:
+    """Return a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
+
+    Parameters
+    ----------
+    proportions : array
+        q, from 0 to 1.
+    reach : float
+        W_c.
+    """
+    return np.asarray(np.minimum(1.0, reach / np.maximum(proportions, 1 - proportions)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +91,7 @@ class Groups:
         """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
         if self.slope:
             return np.ones(len(self.persons))
-        capped = np.minimum(1.0, reach / self.largest)
-        return np.where(self.spread > 0, capped, 0.0)
+        return np.where(self.spread > 0, capped_weights(self.proportions, reach), 0.0)
 
     def information(self, weights: Array) -> tuple[float, float]:
         """N_a and N_u: Σ a n q (1 - q), and the same with a²."""
@@ -110,7 +123,7 @@ class Choice:
         B_u, of R^-¼ u.
     weights : array, length S
         a_s.
-    shares : mapping of T, G, A and M to float
+    shares : mapping of T, G, A, M and C to float
     error : float
         Forecast standard error.
     parts : tuple of float
@@ -150,6 +163,9 @@ class Design:
         As in `GlmParameters`.
     importance : float
         κ, of the other coefficients beside the contrast; 0 if they are not released.
+    counted : bool
+        Whether the groups' numbers of persons are released, so that those in ``groups`` are only
+        what is expected.
     """
 
     outcomes: int
@@ -160,6 +176,7 @@ class Design:
     gap: float
     explained: float
     importance: float = 0.0
+    counted: bool = False
 
     @property
     def clipped_columns(self) -> int:
@@ -211,10 +228,11 @@ class Design:
         reach = self._reach(limit, shares)
         information, squares = groups.information(weights)
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
-        leak = noise**2 * sum(c / shares[n] for n, c in costs.items() if n != "effects")
+        leak = self._leak(costs, shares, weights)
         parts = WITHIN * clip**2 * squares, privacy, leak
         divisor = 0.97 * clip * information * (1 - self._expected_explained)
-        fair = float(groups.largest[groups.spread > 0].max())
+        # Where parts are released, nobody knows the largest beforehand.
+        fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
         return Choice(
             height,
             clip,
@@ -229,6 +247,15 @@ class Design:
             math.sqrt(sum(parts)) / divisor,
             (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
         )
+
+    def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
+        """What the noise of the rounds before adds to the error's square."""
+        ruled = ("effects", "counts")
+        leak = self.noise**2 * sum(c / shares[n] for n, c in costs.items() if n not in ruled)
+        if not self.counted:
+            return leak
+        doubts = doubts_of(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
+        return leak + SITE_VARIANCE * float(weights**2 @ doubts)
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
         """Split the budget in proportion to the roots of what the blocks cost."""
@@ -293,6 +320,8 @@ class Design:
             costs["contrast"] = (2 * product) ** 2 * explained
             costs["moment"] = reach**4 * gap**2 * explained
             costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
+        if self.counted:
+            costs["counts"] = SITE_VARIANCE * sites
         if self.groups.slope:
             costs["means"] = (2 * reach) ** 2 * (1 + gap**2) * SITE_VARIANCE * sites
         return costs

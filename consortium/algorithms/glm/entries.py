@@ -210,6 +210,8 @@ def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
     given = len(next(iter(parameters.groups.values()), ()))
     levels = entry.levels if parameters.views else given
     column = entry.label.partition("=")[0]
+    if parameters.counted:
+        return _counted(parameters, entry, column)
     if levels == 0 and given:
         raise StudyError(
             f"field 'analysis.groups': column '{column}' has limits and no levels, so that its "
@@ -228,6 +230,16 @@ def _checked(parameters: GlmParameters, entry: Entry) -> Entry:
     if parameters.views or not levels:
         return entry
     return Entry(entry.row, entry.label, level=1, levels=levels)
+
+
+def _counted(parameters: GlmParameters, entry: Entry, column: str) -> Entry:
+    """The contrast's entry where its level's persons are released."""
+    if parameters.views and not entry.levels:
+        raise StudyError(
+            f"field 'analysis.counts': column '{column}' has limits and no levels, so that there "
+            "is nobody to count; leave 'counts' and 'shares' out."
+        )
+    return entry if parameters.views else Entry(entry.row, entry.label, level=1, levels=2)
 
 
 def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, float]:

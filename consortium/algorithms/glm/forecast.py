@@ -52,13 +52,24 @@ class Forecast:
     effective: float
 
 
-def forecast(plan: GlmPlan, explained: float = 0.0) -> Forecast:
-    """Foretell a study, ``explained`` being the part R² of the contrast that covariates explain."""
+def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None) -> Forecast:
+    """Foretell a study.
+
+    Parameters
+    ----------
+    plan : GlmPlan
+    explained : float
+        R², part of the contrast that the covariates explain.
+    counted : float, optional
+        N_a, as far as released counts tell; by default what the plan expects.
+    """
     choice, groups = plan.choice, plan.groups
-    left = 1 - explained
-    sampling, privacy, leak = (part / left**2 for part in choice.parts)
-    error = math.sqrt(sampling + privacy + leak)
     information, squares = groups.information(choice.weights)
+    known = information if counted is None else counted
+    left, more = 1 - explained, known / information
+    sampling, privacy, leak = (part / (left * more) ** 2 for part in choice.parts)
+    sampling *= more  # persons of both groups are what chance goes with, too
+    error = math.sqrt(sampling + privacy + leak)
     most = float(np.max(groups.persons * groups.spread))
     return Forecast(
         error,

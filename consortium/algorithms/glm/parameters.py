@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
+from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.errors import StudyError
 from consortium.frozen_model import FrozenModel
 from consortium.views import View
@@ -23,6 +24,7 @@ OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
+Part = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Norms(FrozenModel):
@@ -59,19 +61,27 @@ class GlmParameters(FrozenModel):
     outcomes: ViewName | tuple[ViewName, ...] = Field(
         description="View, or views, whose every entry is explained."
     )
-    formula: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
+    formula: Annotated[str, StringConstraints(max_length=2000)] = Field(
+        default="",
         description="Columns that explain, with + between them, as in `diagnosis + age + sex`. A "
         "column of several levels stands for all of them but the first. Every site has a constant "
-        "of its own."
+        "of its own.",
     )
     contrasts: Annotated[dict[Label, Term], Field(min_length=1, max_length=1)] | Literal["all"] = (
         Field(
+            default_factory=dict,
             description="Name of the effect that is asked for, and the column that it is of: a "
             "column of two levels (the second against the first), `column=level` of one with more, "
             "or a column with limits, whose slope is asked for. Or 'all': every coefficient, of "
             "which `consortium contrast` makes others at no further price; the formula's first "
-            "column is then the one that comes out best."
+            "column is then the one that comes out best.",
         )
+    )
+    model: StatsModel | None = Field(
+        default=None,
+        description="A BIDS Stats Model in the place of `formula` and `contrasts`: the content of "
+        "its file, which is YAML as it is. One node of level Dataset; limits and levels of its "
+        "columns are the study's. What can't be said exactly is refused.",
     )
     groups: dict[str, tuple[Count, ...]] = Field(
         default_factory=dict,
@@ -123,14 +133,49 @@ class GlmParameters(FrozenModel):
     seed: int = Field(
         default=0, ge=0, lt=2**31, description="Of the public draw of pairs of persons."
     )
-    counts: Literal["public"] = Field(
-        default="public", description="'public': `groups` is known to everybody and holds exactly."
+    counts: Literal["public", "released"] = Field(
+        default="public",
+        description="'public': `groups` is known to everybody and holds exactly. 'released': "
+        "nothing is stated; how many of a site's persons are of the contrast's level is asked for "
+        "in a first round, told with noise and paid for like everything else.",
+    )
+    shares: Part | dict[str, Part] | None = Field(
+        default=None,
+        description="With `counts: released` only: part of the persons that is expected to be of "
+        "the contrast's level, in all sites or by site, as far as that is publicly known. The "
+        "plan and its forecast are made for it; a wrong one costs precision.",
     )
     _views: tuple[View, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_model(cls, values: Any, info: ValidationInfo) -> Any:
+        if not isinstance(values, dict) or values.get("model") is None:
+            return values
+        model = values["model"]
+        if isinstance(model, str):
+            raise ValueError(
+                "model: give the file's content and not its name: what sites agree to is one file"
+            )
+        views = (info.context or {}).get("features") or ()
+        outcomes = values.get("outcomes", ())
+        levels = {
+            name: column.levels
+            for view in views
+            if view.name not in ((outcomes,) if isinstance(outcomes, str) else outcomes)
+            for name, column in view.single_columns
+        }
+        formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
+        said = {"formula": formula, "contrasts": contrasts}
+        if any(values.get(name) and values[name] != own for name, own in said.items()):
+            raise ValueError("model: it says formula and contrasts; leave these out")
+        return {**values, **said}
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
+        if not self.formula or not self.contrasts:
+            raise ValueError("formula: give 'formula' and 'contrasts', or a 'model'")
         terms = self.terms
         if len(terms) > _MOST_TERMS or not all(_TERM.match(term) for term in terms):
             raise ValueError(
@@ -143,6 +188,13 @@ class GlmParameters(FrozenModel):
             raise ValueError(
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"
             )
+        if self.counted and (self.groups or self.shares is None):
+            raise ValueError(
+                "counts: what is released is not stated too; leave 'groups' out and give 'shares', "
+                "the part of the persons that is expected to be of the contrast's level"
+            )
+        if self.shares is not None and not self.counted:
+            raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
             raise ValueError("groups: give each site a number of persons for each level")
@@ -171,6 +223,11 @@ class GlmParameters(FrozenModel):
         return _IMPORTANCE if self.contrasts == "all" else 0.0
 
     @property
+    def counted(self) -> bool:
+        """Whether the groups' numbers of persons are released instead of stated."""
+        return self.counts == "released"
+
+    @property
     def outcome_views(self) -> tuple[str, ...]:
         """Names of the outcomes' views."""
         return (self.outcomes,) if isinstance(self.outcomes, str) else self.outcomes
@@ -182,9 +239,11 @@ class GlmParameters(FrozenModel):
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if the groups are not those of the study's sites."""
-        if self.groups and set(sites) != set(self.groups):
-            missing = sorted(set(sites) ^ set(self.groups))
+        named = self.shares if isinstance(self.shares, dict) else self.groups
+        if named and set(sites) != set(named):
+            missing = sorted(set(sites) ^ set(named))
+            field, what = ("shares", "part") if self.counted else ("groups", "numbers")
             raise StudyError(
-                f"field 'analysis.groups': {', '.join(missing)}: give the numbers of persons of "
+                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of persons of "
                 "every site of the study, and of no other."
             )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.choice import capped_weights
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import ProtocolError
@@ -58,8 +59,7 @@ def persons_of(data: SiteData, query: Query) -> Persons:
         If the arguments don't fit each other or the study.
     """
     table = data.table()
-    proportions = array_argument(query, "proportions", 1)
-    weights = array_argument(query, "weights", 1)
+    proportions, weights = _parts_and_weights(query)
     threshold = number_argument(query, "threshold")
     if not query.site < len(proportions) == len(weights):
         raise ProtocolError("The query's 'weights' don't fit the sites; discard it.")
@@ -91,6 +91,29 @@ def sloped_persons_of(data: SiteData, query: Query) -> Persons:
     return Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
 
 
+def sides_of(data: SiteData, query: Query) -> Array:
+    """½ for persons of the second group, -½ for those of the first, 0 for who has none."""
+    group = data.table()[index_argument(query, "group", data.features)].astype(np.float64)
+    sides = np.where(group > number_argument(query, "threshold"), 0.5, -0.5)
+    return np.where(np.isfinite(group), sides, 0.0)
+
+
+def places_of(query: Query) -> int:
+    """S, sites that the query has places for."""
+    name = "weights" if "weights" in query.arguments else "proportions"
+    return len(array_argument(query, name, 1))
+
+
+def _parts_and_weights(query: Query) -> tuple[Array, Array]:
+    """q_s and a_s; where q_s were released, a_s is worked out here and by nobody else."""
+    proportions = array_argument(query, "proportions", 1)
+    if "weights" in query.arguments:
+        return proportions, array_argument(query, "weights", 1)
+    reach = number_argument(query, "contrast-reach")
+    known = np.clip(np.where(np.isfinite(proportions), proportions, 0.5), 0.0, 1.0)
+    return known, capped_weights(known, reach)
+
+
 def outcomes_of(data: SiteData, query: Query) -> tuple[Array, Array]:
     """Outcomes in public standard deviations, 0 where missing, and who has enough of them."""
     rows = _rows(data, query, "outcomes")
@@ -105,7 +128,7 @@ def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Arr
     """γ, and the centres of a site's columns, of a later query."""
     slopes = array_argument(query, "slopes", 1) if covariates else np.zeros(0)
     centres = array_argument(query, "centres", 2)
-    sites = len(array_argument(query, "weights", 1))
+    sites = places_of(query)
     if len(slopes) != covariates or centres.shape != (sites, columns):
         raise ProtocolError("The query's 'slopes' or 'centres' are misshapen; discard it.")
     return slopes, np.asarray(centres[query.site])

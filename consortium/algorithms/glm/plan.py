@@ -10,7 +10,15 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_ROWS, Argument, Form, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import (
+    MOST_ROWS,
+    Argument,
+    Array,
+    Form,
+    PlannedRelease,
+    Shape,
+    forms_of,
+)
 from consortium.algorithms.glm.choice import (
     BELOW,
     DIVISOR_SHARE,
@@ -28,6 +36,7 @@ from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
 STAGES = {
+    "counts": "counts",
     "covariates": "covariates",
     "slope_covariates": "covariates",
     "contrast": "contrast",
@@ -37,7 +46,7 @@ STAGES = {
 
 
 class GlmPlan:
-    """A study's two releases.
+    """A study's releases: of counts if nobody states them, of covariates, and of outcomes.
 
     Parameters
     ----------
@@ -73,6 +82,7 @@ class GlmPlan:
             parameters.gap,
             parameters.explained,
             parameters.importance,
+            parameters.counted,
         )
 
     @property
@@ -87,24 +97,25 @@ class GlmPlan:
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The covariates' sums, if there are covariates, and the outcomes'."""
-        second = self._second
-        forms = forms_of(self.contrast_arguments)
-        clipped = self.design.clipped_columns
-        name = "slope" if self.columns.slope else "contrast"
-        if not clipped:
-            return (self._release(name, second, forms, self.contrast_arguments, 1.0),)
-        shares = self.choice.shares
-        part = sum(shares.get(block, 0.0) for block in ("contrast", "moment", "means"))
-        own = self.covariate_arguments
-        forms["centres"] = (len(self.groups.persons), clipped)
+        """The counts, if they are released, the covariates' sums, if there are any, and T."""
+        shares, sites = self.choice.shares, len(self.groups.persons)
+        clipped, found = self.design.clipped_columns, list[PlannedRelease]()
+        heard: dict[str, Form] = {}
+        if self.parameters.counted:
+            own, part = self.count_arguments, shares["counts"]
+            found.append(self._release("counts", self._counts, forms_of(own), own, part))
+            heard["proportions"] = (sites,)
+        if clipped:
+            own = self.covariate_arguments
+            part = sum(shares.get(block, 0.0) for block in ("contrast", "moment", "means"))
+            name = "slope_covariates" if self.columns.slope else "covariates"
+            found.append(self._release(name, self._first, forms_of(own) | heard, own, part))
+            heard["centres"] = (sites, clipped)
         if self.covariates:
-            forms["slopes"] = (self.covariates,)
-        first = "slope_covariates" if self.columns.slope else "covariates"
-        return (
-            self._release(first, self._first, forms_of(own), own, part),
-            self._release(name, second, forms, self.contrast_arguments, 1 - part),
-        )
+            heard["slopes"] = (self.covariates,)
+        own, left = self.contrast_arguments, 1 - sum(release.share for release in found)
+        name = "slope" if self.columns.slope else "contrast"
+        return *found, self._release(name, self._second, forms_of(own) | heard, own, left)
 
     def _release(
         self,
@@ -117,6 +128,10 @@ class GlmPlan:
         return PlannedRelease(
             *(STAGES[stage], f"glm_{stage}", bound.entries, bound, 1, part, forms), fixed=fixed
         )
+
+    @property
+    def _counts(self) -> BlocksBound:
+        return bound_blocks([Block("counts", len(self.groups.persons), 0.5, 1.0, 1.0)])
 
     @property
     def _first(self) -> BlocksBound:
@@ -161,13 +176,15 @@ class GlmPlan:
 
     @property
     def _common_arguments(self) -> dict[str, Argument]:
-        columns, found = self.columns, dict[str, Argument](weights=self.choice.weights)
+        columns, found = self.columns, dict[str, Argument]()
         if not columns.slope:
-            found |= {
-                "group": columns.group.row,
-                "threshold": columns.threshold,
-                "proportions": self.groups.proportions,
-            }
+            found |= self.count_arguments
+        if self.parameters.counted:
+            found["contrast-reach"] = self.choice.contrast_reach
+        else:
+            found["weights"] = self.choice.weights
+            if not columns.slope:
+                found["proportions"] = self.groups.proportions
         if self.design.clipped_columns:
             rows, means, scales = columns.covariates, columns.means, columns.deviations
             if columns.slope:
@@ -183,8 +200,13 @@ class GlmPlan:
         return found
 
     @property
+    def count_arguments(self) -> dict[str, Argument]:
+        """What says to which group a person belongs."""
+        return {"group": self.columns.group.row, "threshold": self.columns.threshold}
+
+    @property
     def covariate_arguments(self) -> dict[str, Argument]:
-        """Arguments of the first query, all of them public before it."""
+        """Arguments of the covariates' query that no release decides."""
         return self._common_arguments
 
     @property
@@ -227,6 +249,8 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     if columns.slope:
         persons = np.array(shape.subjects, dtype=np.float64)
         return Groups(persons, np.full(len(persons), 0.5), slope=True)
+    if parameters.counted:
+        return Groups(np.array(shape.subjects, dtype=np.float64), _expected(parameters, shape))
     names = shape.sites or tuple(parameters.groups)
     counts = np.array([parameters.groups[name] for name in names], dtype=np.float64)
     persons = counts.sum(axis=1)
@@ -236,3 +260,11 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
             f"{parameters.contrasted}' stands for; contrast a level that some site has."
         )
     return Groups(persons, counts[:, columns.group.level] / persons)
+
+
+def _expected(parameters: GlmParameters, shape: Shape) -> Array:
+    """Parts that are expected where counts are released."""
+    shares = parameters.shares
+    if not isinstance(shares, dict):
+        return np.full(len(shape.subjects), shares, dtype=np.float64)
+    return np.array([shares[name] for name in shape.sites or tuple(shares)])

@@ -9,6 +9,7 @@ from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
+from consortium.algorithms.glm.centring import told_of_counts
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.tables import (
@@ -57,13 +58,14 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         **_arrays(each, parameters.confidence),
     }
     whole = adjustment.information * (1 - adjustment.explained)
+    counted = adjustment.information if parameters.counted else None
     clipped = float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
     error = float(np.sqrt(np.mean(each.errors**2)))
     numbers: dict[str, float | int | str] = {
         "outcomes": plan.outcomes,
         "discoveries": int(significant.sum()),
         "mean_error": error,
-        "forecast_error": forecast(plan, adjustment.explained).error,
+        "forecast_error": forecast(plan, adjustment.explained, counted).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": adjustment.explained,
@@ -87,7 +89,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         captions=Captions(
             "contrast",
             _headline(plan, significant, error),
-            meaning(plan),
+            " ".join([meaning(plan), *told_of_counts(plan)]),
             found=bool(significant.any()),
         ),
         images=_images(plan, arrays, significant),
@@ -108,12 +110,12 @@ def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
 
 
 def stopped_result(explained: float, reason: str) -> Result:
-    """A study that ends after its first round: its second would tell nothing and is not asked."""
+    """A study that ends before its last round, which would tell nothing and is not asked."""
     numbers: dict[str, float | int | str] = {
         "explained_by_covariates": explained,
         "stopped": reason,
     }
-    headline = f"Stopped after the covariates, with most of the budget unspent: {reason}."
+    headline = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 

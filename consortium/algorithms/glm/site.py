@@ -17,6 +17,8 @@ from consortium.algorithms.glm.persons import (
     Persons,
     outcomes_of,
     persons_of,
+    places_of,
+    sides_of,
     sloped_persons_of,
     slopes_and_centres,
 )
@@ -48,6 +50,25 @@ class _Weights:
     contrast: Array
     rows: Array
     largest: Array
+
+
+def glm_counts(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of t - ½, in the site's own place.
+
+    Who is replaced moves it from one half to the other at the most, which is 1 over the persons,
+    whatever is asked: nothing in the query is multiplied with.
+
+    Returns
+    -------
+    array, length S
+    """
+    blocks = _blocks(bound)
+    block = blocks.block("counts")
+    if not query.site < block.entries:
+        raise ProtocolError("The study has no place for this site's count; discard the query.")
+    sides, found = sides_of(data, query), np.zeros(block.entries)
+    found[query.site] = np.clip(sides, -block.norm, block.norm).sum() / len(sides)
+    return blocks.join({"counts": found})
 
 
 def glm_covariates(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -111,7 +132,7 @@ def _blocks(bound: Bound) -> BlocksBound:
 
 def _first_round(blocks: BlocksBound, query: Query, people: Persons, columns: Array) -> Array:
     count, x = len(people.contrast), people.covariates
-    means = np.zeros((len(array_argument(query, "weights", 1)), len(columns)))
+    means = np.zeros((places_of(query), len(columns)))
     own = clip_columns(columns, blocks.block("means").norm).sum(axis=1) / count
     means[query.site] = own
     if not len(x):

@@ -14,6 +14,7 @@ from consortium.kernels.contrast_rows import Coefficients
 
 COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
 """Names of the tables that later contrasts are made of."""
+_COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _NOTE = (
     "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
@@ -28,9 +29,9 @@ def meaning(plan: GlmPlan) -> str:
             "Change of the outcome, in its public standard deviation, with one public standard "
             "deviation of the column."
         )
-    return (
-        "Difference of the second group from the first, in the outcome's public standard deviation."
-    )
+    one, other = plan.columns.group.compared
+    named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
+    return f"Difference {named}, in the outcome's public standard deviation."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
@@ -78,7 +79,7 @@ def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> di
         (*label, float(spread[v]), *values[:, v].tolist()) for v, label in enumerate(columns.labels)
     ]
     errors: list[tuple[Cell, ...]] = [
-        (e.label, *e.compared, *chance[k].tolist(), *noise[k].tolist())
+        (e.label, *e.compared, every.freedom, every.doubt, *chance[k].tolist(), *noise[k].tolist())
         for k, e in enumerate(entries)
     ]
     of = (*(f"chance {name}" for name in names), *(f"noise {name}" for name in names))
@@ -93,8 +94,9 @@ def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> di
         ),
         ERRORS: Table(
             "Covariances of the coefficients: by chance, over that of the first, and by the noise "
-            "of privacy.",
-            ("coefficient", "level", "reference", *of),
+            "of privacy; the degrees of freedom of chance, and the variance of what all were "
+            "divided by, over its square.",
+            ("coefficient", "level", "reference", *_COMMON, *of),
             tuple(errors),
         ),
     }

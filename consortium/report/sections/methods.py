@@ -66,13 +66,23 @@ def _views_methods(run: Finished) -> str:
 def _parameters(study: Study) -> dict[str, Any]:
     """Parameters of the analysis that are set, with what belongs to views written out."""
     given = study.analysis.model_dump(mode="json", exclude_none=True)
-    return {
-        name: ", ".join(f"{view} {cell_text(each)}" for view, each in value.items())
-        if isinstance(value, dict)
-        else cell_text(value)
-        for name, value in given.items()
-        if value != {}
-    }
+    return {name: _written(value) for name, value in given.items() if value != {}}
+
+
+def _written(value: Any) -> str:
+    """A parameter for people: lists with commas, and what belongs to names behind them."""
+    if isinstance(value, dict):
+        parts = [f"{name} {_inner(each)}" for name, each in value.items()]
+        return ", ".join(parts)
+    if isinstance(value, list | tuple):
+        return ", ".join(_inner(each) for each in value)
+    return cell_text(value)
+
+
+def _inner(value: Any) -> str:
+    """A part of a parameter, in brackets if it has parts itself."""
+    many = isinstance(value, dict | list | tuple) and len(value) > 0
+    return f"({_written(value)})" if many else _written(value)
 
 
 def image_methods(data: DataSection, grid: Grid) -> str:

@@ -75,7 +75,9 @@ def _of_columns(run: Finished) -> list[str]:
         return []
     captions = run.result.captions
     sign = f"The sign of a {captions.column} is arbitrary, but the same in all views."
-    kinds = dict.fromkeys(view.view.source for view in run.space.views)
+    sets = {images.view for images in run.result.images.values() if images.drawn}
+    columns = [view.view for view in run.space.views if view.name not in sets]
+    kinds = dict.fromkeys(view.source for view in columns)
     told = [
         f"{captions.meaning} {sign}" if captions.sign else captions.meaning,
         *(REPORTS[kind].READING for kind in kinds),

@@ -23,6 +23,9 @@ GLM = REGISTRY["glm"]
 SITES = ("north", "east", "south", "west")
 
 
+COUNTED = {"counts": "released", "shares": 0.5, "groups": {}}
+
+
 def calm_people(seed=0, persons=200, entries=5):
     """Persons whom nobody clips: no heavy tails, no scanner effects beyond the limits."""
     people = make_people(persons, entries, 4, np.random.default_rng(seed))
@@ -243,6 +246,44 @@ def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspen
     assert not result.loadings
 
 
+def test_who_decides_is_told_whether_the_groups_are_public_or_counted_with_noise():
+    stated, shape = plan_for(400, 20, 8)
+    (public,) = GLM.remarks(stated, shape)
+    assert "'dx1' every site has is public" in public
+    (counted,) = GLM.remarks(*plan_for(400, 20, 8, **COUNTED))
+    assert re.search(r"told with noise of about [\d.]+ persons; the promise covers it", counted)
+    assert GLM.remarks(*plan_for(400, 20, 8, contrasts={"age": "age1"}, groups={})) == ()
+
+
+def test_a_count_is_paid_for_and_costs_little_where_persons_are_many():
+    stated, counted = GlmPlan(*plan_for(4000, 68, 4)), GlmPlan(*plan_for(4000, 68, 4, **COUNTED))
+    assert [release.stage for release in counted.releases] == ["counts", "covariates", "contrast"]
+    assert sum(release.share for release in counted.releases) == pytest.approx(1.0)
+    assert 1 < counted.choice.error / stated.choice.error < 1.1
+
+
+def test_intervals_hold_the_truth_where_groups_are_counted_and_parts_expected_wrongly():
+    covered, stated, squared = [], [], []
+    for seed in range(25):
+        generator = np.random.default_rng((seed, 9))
+        people = make_people(500, 20, 8, generator)
+        trial = make_trial(people, **COUNTED)
+        found = run_trial(trial, noise_of(4, 8), generator).arrays
+        truth = people.truth / people.deviation
+        covered.append(np.mean((found["low"] <= truth) & (truth <= found["high"])))
+        squared.append(np.mean((found["effect"] - truth) ** 2))
+        stated.append(np.mean(found["error"] ** 2))
+    assert 0.935 < np.mean(covered) < 0.99
+    assert 0.95 < np.sqrt(np.mean(stated) / np.mean(squared)) < 1.2
+
+
+def test_a_study_whose_counts_show_one_group_only_ends_with_its_budget_unspent():
+    people = replace(calm_people(), group=np.zeros(len(calm_people().group), dtype=bool))
+    trial = make_trial(people, **COUNTED, anyway=False, detect=5)
+    result = run_trial(trial, 0.01, np.random.default_rng(0))
+    assert "smallest effect" in result.numbers["stopped"]
+
+
 # -- the study file -------------------------------------------------------------------------
 
 
@@ -339,6 +380,10 @@ def test_the_loss_of_both_rounds_is_the_promised_one():
         ({"groups": {"north": [20, 30]}}, "every site of the study"),
         ({"groups": {site: [0, 0] for site in SITES}}, "without persons"),
         ({"contrasts": {}}, "at least 1"),
+        ({"counts": "released"}, "leave 'groups' out and give 'shares'"),
+        ({"counts": "released", "groups": {}}, "leave 'groups' out and give 'shares'"),
+        ({"shares": 0.5}, "leave 'shares' out"),
+        ({**COUNTED, "shares": {"north": 0.5}}, "analysis.shares.*give the part of persons"),
     ],
 )
 def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
@@ -356,6 +401,7 @@ def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
         ({"contrasts": {"x": "ward"}}, "first level"),
         ({"groups": {site: [50, 0] for site in SITES}}, "no site has persons of the level"),
         ({"averages": {"lobe": ["frontal*"]}}, "'frontal\\*', and no outcome is called so"),
+        ({**COUNTED, "contrasts": {"x": "age"}}, "nobody to count; leave 'counts'"),
         ({"contrasts": {"x": "ward=b"}}, "2 numbers a site are given.*'ward' has 3 levels"),
         (
             {"groups": {site: [50 * (n % 2), 50 * (1 - n % 2)] for n, site in enumerate(SITES)}},
@@ -425,6 +471,28 @@ def test_a_level_of_several_is_held_against_the_first():
     design = np.vstack([table[2], table[0], table[3], table[4], sites])
     effects = least_squares(design, table[5:])[0]
     assert result.arrays["effect"] == pytest.approx(1.5 * effects / 0.6, abs=1e-4)
+
+
+def test_two_levels_of_several_differ_by_as_much_whichever_is_the_first():
+    views, effects = (("who", 5), ("brain", 3)), []
+    table = wards_and_regions()
+    ward = np.hstack(
+        [np.random.default_rng(n).permutation(np.repeat([0, 1, 2], [20, 20, 10])) for n in range(4)]
+    )
+    for order, asked in (((0, 1, 2), "b"), ((1, 0, 2), "a")):
+        names = ["abc"[number] for number in order]
+        values = study_of().model_dump(mode="json", exclude_none=True)
+        values["features"][0]["columns"]["ward"]["levels"] = names
+        numbers = [20 if name in "ab" else 10 for name in names]
+        values["analysis"] |= {
+            "contrasts": {"x": f"ward={asked}"},
+            "groups": dict.fromkeys(SITES, numbers),
+        }
+        table[1:4] = ward[None] == np.array(order)[:, None]
+        found = Simulation(Study.model_validate(values), sites_of(table, views, (50,) * 4), 0).run()
+        effects.append((found.arrays["effect"], found.arrays["error"]))
+    assert effects[1][0] == pytest.approx(-effects[0][0], abs=1e-6)
+    assert effects[1][1] == pytest.approx(effects[0][1], rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ def random_study(seed, covariates=None):
     return np.clip(y, -3.9, 3.9), group, x, site
 
 
-def effects_of(study):
+def effects_of(study, **analysis):
     y, group, x, site = study
-    trial = trial_of(y, group, x, site, norms={"deviation": 1.0})
+    trial = trial_of(y, group, x, site, norms={"deviation": 1.0}, **analysis)
     return run_trial(trial, 0.0, np.random.default_rng(0)).arrays
 
 
@@ -51,6 +51,14 @@ def test_effects_are_those_of_statsmodels(seed):
     design = design_of(*study[1:])
     expected = [statsmodels.api.OLS(y, design).fit().params[0] for y in study[0]]
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+@RANDOM
+def test_counting_the_groups_instead_of_stating_them_changes_nothing_without_noise(seed):
+    study = random_study(seed)
+    counted = effects_of(study, counts="released", shares=0.5, groups={})
+    assert counted["effect"] == pytest.approx(effects_of(study)["effect"], abs=1e-8)
+    assert counted["error"] == pytest.approx(effects_of(study)["error"], rel=1e-6)
 
 
 @RANDOM

@@ -28,6 +28,8 @@ PLANS = {
         make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, averages=GROUPS).parameters, SHAPE
     ),
 }
+COUNTED = {"counts": "released", "shares": 0.4, "groups": {}}
+PLANS["counted"] = GlmPlan(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
 BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
 STAGES = [(kind, release.stage) for kind, plan in PLANS.items() for release in plan.releases]
 ROWS = SHAPE.features
@@ -39,10 +41,14 @@ def site_of(table):
 
 def honest(statistic, site=0, plan=PLAN):
     """The question of an honest run, with slopes and centres of ordinary size."""
-    if statistic.endswith("covariates"):
-        return Query("covariates", statistic, plan.covariate_arguments, site=site)
     generator = np.random.default_rng(1)
+    heard = {"proportions": generator.uniform(0, 1, 3)} if plan.parameters.counted else {}
+    if statistic == "glm_counts":
+        return Query("counts", statistic, plan.count_arguments, site=site)
+    if statistic.endswith("covariates"):
+        return Query("covariates", statistic, plan.covariate_arguments | heard, site=site)
     released = {
+        **heard,
         "slopes": 0.2 * generator.standard_normal(plan.covariates),
         "centres": 0.4 * generator.standard_normal((3, plan.design.clipped_columns)),
     }
@@ -85,7 +91,8 @@ def ratios(query, table, other, bound=None):
 def hostile(query, generator):
     """The question with slopes and centres of any size, or arguments that only a plan may set."""
     arguments = dict(query.arguments)
-    for name in generator.choice(sorted(arguments), 3, replace=False):
+    names = sorted(arguments)
+    for name in generator.choice(names, min(3, len(names)), replace=False):
         value = arguments[name]
         if name in ("covariates", "outcomes", "group", "seed"):
             continue
@@ -175,3 +182,49 @@ def test_persons_without_group_or_covariates_or_most_outcomes_add_nothing():
     only[:, :3] = np.nan
     spread = [BOUNDS["glm_contrast"].split(released(query, t))["effects"] for t in (gone, only)]
     assert spread[0] == pytest.approx(spread[1])
+
+
+def test_who_changes_group_moves_the_count_by_one_and_by_no_more():
+    plan = PLANS["counted"]
+    (bound,) = (each.bound for each in plan.releases if each.stage == "counts")
+    query = honest("glm_counts", 1, plan)
+    table = np.stack([opposite(1.0, -1.0) for _ in range(PERSONS)], axis=1)
+    other = table.copy()
+    other[6, 3] = 1.0
+    assert ratios(query, table, other, bound)["counts"] == pytest.approx(1.0)
+    other[6, 3] = np.nan
+    assert ratios(query, table, other, bound)["counts"] == pytest.approx(0.5)
+
+
+def test_a_centre_that_lies_about_the_counts_makes_no_persons_weight_larger():
+    plan = PLANS["counted"]
+    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
+    table = np.zeros((ROWS, PERSONS))
+    table[:, 0], other = opposite(1.0), np.zeros((ROWS, PERSONS))
+    other[:, 0] = opposite(-1.0)
+    query = honest("glm_contrast", 0, plan)
+    for part in (-1e300, -1.0, 0.0, 1e-300, 0.5, 1.0, 7.0, 1e300, np.inf, np.nan):
+        asked = dict(query.arguments) | {"proportions": np.full(3, part), "slopes": np.zeros(3)}
+        moved = ratios(replace(query, arguments=asked), table, other, bound)
+        assert max(moved.values()) <= 1 + 1e-9
+
+
+def test_which_of_two_levels_is_the_first_changes_signs_and_nothing_else():
+    generator = np.random.default_rng(8)
+    table = np.stack([person(np.random.default_rng(n)) for n in range(100, 112)], axis=1)
+    table = np.where(np.isfinite(table), table, generator.standard_normal(table.shape))
+    query, turned = honest("glm_contrast"), table.copy()
+    turned[6] *= -1
+    arguments = dict(query.arguments)
+    arguments["proportions"] = 1 - arguments["proportions"]
+    arguments["slopes"] = -arguments["slopes"]
+    one, other = (
+        BOUNDS["glm_contrast"].split(values)
+        for values in (
+            released(query, table),
+            released(replace(query, arguments=arguments), turned),
+        )
+    )
+    assert other["effects"] == pytest.approx(-one["effects"])
+    for name in ("divisor", "squares", "spread"):
+        assert other[name] == pytest.approx(one[name])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from consortium.coordinator.contrast import contrast, read_released
 from consortium.errors import OutputError, StudyError
@@ -42,6 +43,26 @@ def test_levels_are_compared_as_a_study_of_its_own_would(folder, expression, col
     expected = 1.5 * least_squares(design, TABLE[5:])[0] / 0.6
     found = contrast(read_released(folder), expression)
     assert [row[2] for row in found.rows] == pytest.approx(expected, abs=1e-3)
+
+
+def noisy_run(folder, **analysis):
+    study = study_of("cape", contrasts="all", anyway=True, **analysis)
+    result = Simulation(study, sites_of(TABLE, VIEWS, (50,) * 4), 0).run()
+    write_tables(folder, Run(study, result))
+    return result.arrays
+
+
+def test_the_runs_own_contrast_has_the_test_and_the_interval_that_the_run_told(tmp_path):
+    arrays = noisy_run(tmp_path)
+    found = np.array([row[2:] for row in contrast(read_released(tmp_path), "diagnosis").rows])
+    for column, name in enumerate(("effect", "error", "t", "p", "q", "low", "high")):
+        assert found[:, column] == pytest.approx(arrays[name], rel=1e-4), name
+
+
+def test_tests_know_how_few_persons_the_errors_were_found_from(folder):
+    row = contrast(read_released(folder), "diagnosis").rows[1]
+    # Two hundred persons leave 67 degrees of freedom: a normal test would say less.
+    assert row[5] == pytest.approx(2 * student.sf(abs(row[4]), 200 / 3), rel=1e-6)
 
 
 def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):
@@ -85,4 +106,12 @@ def test_damaged_tables_are_refused(folder, tmp_path):
         text = path.read_text(encoding="utf-8").replace("0.", "x")
         write_text(tmp_path / "tables" / path.name, text)
     with pytest.raises(OutputError, match="damaged"):
+        read_released(tmp_path)
+
+
+def test_tables_without_lines_are_refused(folder, tmp_path):
+    for path in (folder / "tables").glob("*.tsv"):
+        head = path.read_text(encoding="utf-8").partition("\n")[0]
+        write_text(tmp_path / "tables" / path.name, head + "\n")
+    with pytest.raises(OutputError, match="has no lines"):
         read_released(tmp_path)

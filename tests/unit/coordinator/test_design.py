@@ -21,6 +21,7 @@ from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import make_plan
 from consortium.study.reader import load_study
+from consortium.study.spec import Study
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 from tests.support.command_line import enter
 
@@ -73,6 +74,26 @@ def test_studies_nearby_are_what_they_are_said_to_be():
     assert len(more.study.sites) == len(more.subjects) == len(more.study.analysis.groups) == 6
     assert more.subjects[-1] == 250
     assert glm.study.analysis.groups["east"] == (90, 110)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"contrasts": {"age": "age"}, "groups": {}},
+        {"counts": "released", "shares": 0.4, "groups": {}},
+    ],
+)
+def test_a_mega_analysis_without_stated_groups_can_be_designed_for_others_too(changes):
+    glm = _glm()
+    values = glm.study.model_dump(mode="json", exclude_none=True)
+    if "shares" in changes:  # by site, so that hospitals to come need one too
+        changes = {**changes, "shares": dict.fromkeys(glm.study.sites, 0.4)}
+    values["analysis"] |= {**changes, "anyway": True}
+    assumed = Assumed(Study.model_validate(values), glm.extent, GLM_SIZES, 100)
+    errors = [expect(each.plan)[0].value for each in (assumed, assumed.with_persons(2.0))]
+    more = assumed.with_hospitals(2)
+    assert more is not None
+    assert errors[0] > max(errors[1], expect(more.plan)[0].value)
 
 
 @pytest.mark.parametrize("which", ["epsilon", "persons", "hospitals"])

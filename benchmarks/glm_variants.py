@@ -1,0 +1,196 @@
+"""``python -m benchmarks.glm_variants [RUNS [PERSONSxOUTCOMESxSITES ε]]``: `glm` off its main road.
+
+Groups that are counted, sites that drop out, means of outcomes, and maps of smooth images, on the
+unkind persons of `glm_data`, with releases of the exact law of noise (one colluding site,
+δ = 1e-5), one process. Errors are in public standard deviations; a forecast is the plan's, which
+knows of no drop-out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from benchmarks.glm import Tally
+from benchmarks.glm_data import People, make_people
+from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
+from consortium.algorithms.base import Result
+from consortium.algorithms.glm.forecast import forecast
+from consortium.algorithms.glm.plan import GlmPlan
+
+CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
+EPSILON = 4.0
+_EDGE = 12  # voxels, of the square that smooth images are of
+_SMOOTH = 1.2  # voxels, standard deviation of the kernel
+_COLUMNS = (
+    "variant",
+    "RMSE",
+    "coverage",
+    "false positives",
+    "false discoveries",
+    "stated / RMSE",
+    "forecast / RMSE",
+)
+Variant = Callable[[People, int], tuple[Trial, tuple[frozenset[int], ...]]]
+_ALL: tuple[frozenset[int], ...] = ()
+
+
+def _named(trial: Trial) -> Trial:
+    names = tuple(f"s{n}" for n in range(len(trial.shape.subjects)))
+    return replace(trial, shape=replace(trial.shape, sites=names))
+
+
+def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    del sites
+    return make_trial(people), _ALL
+
+
+def _counted(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    parts = {f"s{n}": float(people.group[people.site == n].mean()) for n in range(sites)}
+    expected = {name: min(max(part, 0.02), 0.98) for name, part in parts.items()}
+    trial = make_trial(people, counts="released", shares=expected, groups={})
+    return _named(trial), _ALL
+
+
+def _halves(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    del sites
+    return make_trial(people, counts="released", shares=0.5, groups={}), _ALL
+
+
+def _lost(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    """One site answers neither round."""
+    gone = frozenset({sites // 2})
+    return make_trial(people), (gone, gone)
+
+
+def _lost_later(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    """One site answers the covariates' round only."""
+    return make_trial(people), (frozenset(), frozenset({sites // 2}))
+
+
+def _lost_at_first(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+    """One site is back for the outcomes' round only."""
+    return make_trial(people), (frozenset({sites // 2}), frozenset())
+
+
+VARIANTS: dict[str, Variant] = {
+    "groups stated": _stated,
+    "groups counted, parts expected rightly": _counted,
+    "groups counted, a half expected": _halves,
+    "a site lost in both rounds": _lost,
+    "a site lost after the first": _lost_later,
+    "a site back for the second": _lost_at_first,
+}
+
+
+def _noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
+    found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
+    low, high = result.arrays[f"{prefix}low"], result.arrays[f"{prefix}high"]
+    null, told = truth == 0, found["q"] <= 0.05
+    tally.add(
+        square=float(np.mean((found["effect"] - truth) ** 2)),
+        stated=float(np.mean(found["error"] ** 2)),
+        covered=float(np.mean((low <= truth) & (truth <= high))),
+        false=float(np.mean(found["p"][null] < 0.05)) if null.any() else np.nan,
+        falsely=float((told & null).sum() / max(1, told.sum())),
+    )
+
+
+def _row(name: str, tally: Tally) -> str:
+    error = tally.root("square")
+    known = "forecast" in tally.found
+    false = np.array(tally.found["false"])
+    cells = [
+        name,
+        f"{error:.3f}",
+        f"{tally.mean('covered'):.3f}",
+        f"{np.nanmean(false):.3f}" if np.isfinite(false).any() else "–",
+        f"{tally.mean('falsely'):.3f}" if np.isfinite(false).any() else "–",
+        f"{tally.root('stated') / error:.3f}",
+        f"{tally.root('forecast') / error:.3f}" if known else "–",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Variant) -> Tally:
+    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    for number in range(runs):
+        generator = np.random.default_rng((number, 11, *cell))
+        people = make_people(*cell, generator)
+        trial, missing = make(people, cell[2])
+        result = run_trial(trial, noise, generator, missing)
+        plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+        _noted(tally, result, people.truth / people.deviation)
+        tally.add(forecast=forecast(plan).error ** 2)
+    return tally
+
+
+def _means(cell: tuple[int, int, int], runs: int, epsilon: float, size: int) -> Tally:
+    """Means of as many neighbouring outcomes, whose effects are those of single ones."""
+    tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
+    parts = np.array_split(np.arange(entries), max(entries // size, 1))
+    names = {f"g{n}": [f"brain{v + 1}" for v in part] for n, part in enumerate(parts)}
+    for number in range(runs):
+        generator = np.random.default_rng((number, 12, *cell))
+        people = make_people(*cell, generator)
+        result = run_trial(make_trial(people, averages=names), noise, generator)
+        truth = people.truth / people.deviation
+        each = np.array([truth[part].mean() for part in parts])
+        _noted(tally, result, each, "average_")
+    return tally
+
+
+def _smooth(values: Array) -> Array:
+    square = values.reshape(_EDGE, _EDGE, -1)
+    smoothed = gaussian_filter(square, (_SMOOTH, _SMOOTH, 0), mode="wrap")
+    return np.asarray(smoothed.reshape(_EDGE**2, -1))
+
+
+def _maps(cell: tuple[int, int, int], runs: int, epsilon: float) -> Tally:
+    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them."""
+    persons, _, sites = cell
+    tally, noise, entries = Tally(), noise_of(epsilon, sites), _EDGE**2
+    truth = np.zeros((_EDGE, _EDGE))
+    truth[: _EDGE // 2, : _EDGE // 2 - 1] = 0.5
+    for number in range(runs):
+        generator = np.random.default_rng((number, 13, *cell))
+        people = make_people(persons, entries, sites, generator, effect=0.0)
+        scale = _smooth(generator.standard_normal((entries, 200))).std()
+        own = _smooth(generator.standard_normal((entries, persons))) / scale
+        offsets = 0.6 * _smooth(generator.standard_normal((entries, sites))) / scale
+        outcomes = own + offsets[:, people.site] + people.slopes @ people.covariates
+        outcomes += np.outer(truth.ravel(), people.group)
+        people = replace(people, outcomes=outcomes, truth=truth.ravel())
+        result = run_trial(make_trial(people), noise, generator)
+        _noted(tally, result, people.truth / people.deviation)
+    return tally
+
+
+def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> None:
+    """Print a table in Markdown for every cell, a row as soon as it is known."""
+    for cell in cells:
+        persons, entries, sites = cell
+        print(
+            f"\n{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
+            f"{runs} runs\n"
+        )
+        print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
+        for name, make in VARIANTS.items():
+            print(_row(name, _variant(cell, runs, epsilon, make)), flush=True)
+        for size in (5, 10):
+            tally = _means(cell, runs, epsilon, size)
+            print(_row(f"means of {size} outcomes", tally), flush=True)
+    print(_row(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    chosen: tuple[tuple[int, int, int], ...] = CELLS
+    if len(sys.argv) > 2:
+        one, two, three = (int(part) for part in sys.argv[2].split("x"))
+        chosen = ((one, two, three),)
+    main(count, chosen, float(sys.argv[3]) if len(sys.argv) > 3 else EPSILON)

@@ -1,0 +1,98 @@
+"""Where a contrast is centred in each site: by stated groups, or by counts that were released."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.glm.choice import Groups, capped_weights
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.group_counts import estimate_proportions
+from consortium.privacy.block_bounds import BlocksBound
+
+_LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still finds numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Centring:
+    """Groups as the later rounds take them.
+
+    Parameters
+    ----------
+    groups : Groups
+    weights : array, length S
+        a_s.
+    doubts : array, length S
+        Variance of Σ t̃ of a site: 0 where groups are stated.
+    """
+
+    groups: Groups
+    weights: Array
+    doubts: Array
+
+    def among(self, persons: Array) -> Centring:
+        """The same for those who are there, 0 persons standing for a site that is not."""
+        there = np.where(persons > 0, self.doubts, 0.0)
+        return replace(self, groups=replace(self.groups, persons=persons), doubts=there)
+
+    @property
+    def information(self) -> tuple[float, float]:
+        """N_a and N_u, never below what is left where counts show nobody of one group."""
+        least = _LEAST_SPREAD * float(self.groups.persons.sum())
+        found, squares = self.groups.information(self.weights)
+        return max(found, least), max(squares, least)
+
+    @property
+    def offsets(self) -> float:
+        """Σ a_s² v_s: what sites' own locations add to a sum, in units of their variance."""
+        return float(self.weights**2 @ self.doubts)
+
+
+def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
+    """Say what becomes of the groups' numbers of persons, if there are groups."""
+    if plan.columns.slope:
+        return ()
+    column = plan.columns.group.label.partition("=")[0]
+    told = (
+        f"How many persons of each level of '{column}' every site has is public: it stands in the "
+        "study, and the promise does not cover it."
+    )
+    if plan.parameters.counted:
+        noise = plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
+        told = (
+            f"How many persons of '{_group(plan)}' every site has is told with noise of about "
+            f"{noise:.2g} persons; the promise covers it."
+        )
+    return (told,)
+
+
+def _group(plan: GlmPlan) -> str:
+    """The level that is counted, or its column where levels have no names."""
+    entry = plan.columns.group
+    return entry.compared[0] or entry.label
+
+
+def stated_centring(plan: GlmPlan) -> Centring:
+    """By the groups that the study states, or expects."""
+    return Centring(plan.groups, plan.choice.weights, np.zeros(len(plan.groups.persons)))
+
+
+def counted_centring(
+    plan: GlmPlan, stage: PlannedRelease, release: Release, persons: Array
+) -> Centring:
+    """By released counts, ``persons`` being those of the sites that counted, 0 for the others."""
+    bound = stage.bound
+    assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
+    total = float(persons.sum())
+    halves = bound.split(release.values * total)["counts"]
+    noise = bound.deviations(release.deviation * total)["counts"]
+    found, doubts = estimate_proportions(
+        halves + persons / 2, persons, plan.groups.proportions, noise
+    )
+    everybody = plan.groups.persons
+    missing = np.where(persons > 0, doubts, np.square(everybody) / 4)
+    weights = capped_weights(found, plan.choice.contrast_reach)
+    return Centring(replace(plan.groups, proportions=found), weights, missing)
