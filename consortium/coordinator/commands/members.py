@@ -1,0 +1,106 @@
+"""Founding a consortium, and who is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consortium.coordinator.commands.program import MEMBERS, KeysFolder, RosterFile, app, out
+from consortium.errors import StudyError
+
+
+@app.command(rich_help_panel=MEMBERS)
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")],
+    exchange: Annotated[
+        Path | None, typer.Option(help="A directory for the messages, which is made.")
+    ] = None,
+) -> None:
+    """Make a consortium: its keys and an empty roster."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity
+    from consortium.membership.roster_file import found_roster, save_roster
+
+    make_folder(folder)
+    identity = create_identity(folder, secrets.token_bytes(64))
+    roster = folder / "roster.yaml"
+    save_roster(roster, found_roster(identity.public), identity.key)
+    if exchange is not None:
+        make_folder(exchange)
+        out.print(f"Messages shall lie in {exchange}; let every party read and add there.")
+    out.print(f"The keys are in {folder}, and the roster is {roster}.")
+    out.print("Tell every site this key of the consortium:")
+    out.print(identity.public.hex())
+
+
+@app.command(rich_help_panel=MEMBERS)
+def admit(
+    requests: Annotated[list[Path], typer.Argument(help="Files that 'site-agent join' wrote.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+    lost_key: Annotated[
+        bool, typer.Option(help="Accept a new key that the site's old one did not sign.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="The fingerprints were compared; don't ask.")
+    ] = False,
+) -> None:
+    """Put sites on the roster, once their fingerprints were compared by telephone."""
+    from consortium.membership.admission import admit as take_up
+    from consortium.membership.admission import read_request
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import fingerprint, read_roster, save_roster
+
+    members, key = read_roster(roster), load_identity(keys).key
+    members.check_owner(key)
+    for path in requests:
+        request = read_request(path)
+        out.print(f"{request.site}: {fingerprint(request.key)}")
+        if not (yes or typer.confirm("Did the site read out this fingerprint?")):
+            raise StudyError(f"{request.site} was not admitted; ask it for its fingerprint.")
+        members = take_up(members, request, lost_key=lost_key)
+    save_roster(roster, members, key)
+    out.print(f"The roster has {len(members.sites)} sites, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def remove(
+    site: Annotated[str, typer.Argument(help="Name of the site.")],
+    roster: RosterFile,
+    keys: KeysFolder,
+) -> None:
+    """Take a site off the roster; studies that name it must be signed anew without it."""
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster, save_roster
+
+    members = read_roster(roster).without_site(site)
+    save_roster(roster, members, load_identity(keys).key)
+    out.print(f"{site} is off the roster, serial number {members.serial}.")
+
+
+@app.command(rich_help_panel=MEMBERS)
+def rotate(
+    roster: RosterFile,
+    keys: KeysFolder,
+    new: Annotated[Path, typer.Option(help="New folder for the new keys.")],
+) -> None:
+    """Give the consortium new keys, vouched for by the old ones."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity, load_identity
+    from consortium.membership.roster_file import read_roster, save_roster
+
+    members, old = read_roster(roster), load_identity(keys).key
+    members.check_owner(old)
+    make_folder(new)
+    identity = create_identity(new, secrets.token_bytes(64))
+    save_roster(roster, members.handed_over(old, identity.public), identity.key)
+    out.print(
+        f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
+        "every site the roster."
+    )

@@ -1,0 +1,60 @@
+"""The program that commands are added to, and what several of them take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from consortium.command_line import Terminal, program
+from consortium.errors import StudyError
+
+if TYPE_CHECKING:
+    from consortium.report.privacy_report import PrivacyReport
+
+out = Terminal()
+app = program(
+    "Studies over several hospitals whose data stay where they are. A consortium begins with "
+    "init and admit; a study goes through new-study, plan, sign, run and report.",
+    out,
+)
+# Headings of the help.
+MEMBERS, STUDIES, RESULTS, TRIALS = "Members", "A study", "Its run and result", "Trying out"
+StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
+RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
+KeysFolder = Annotated[Path, typer.Option(help="Folder with the consortium's keys, of 'init'.")]
+ExchangePlace = Annotated[
+    str, typer.Option(help="What the sites share: a directory, s3://… or sftp://…")
+]
+Credentials = Annotated[
+    Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
+]
+OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
+
+
+def tell_result(report: PrivacyReport, folder: Path) -> None:
+    """Print a run's summary and where its outputs lie."""
+    from consortium.report.statement import summary
+
+    out.print(f"Output: {folder} (open report.html)")
+    out.print(summary(report))
+
+
+def site_sizes(text: str, sites: int) -> tuple[int, ...]:
+    """Read a number for every site.
+
+    Raises
+    ------
+    StudyError
+        If there are not as many, or one is no number.
+    """
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise StudyError(f"--subjects {text!r} is not a list of numbers; write 40,60.") from error
+    if len(numbers) == 1:
+        numbers *= sites
+    if len(numbers) != sites or min(numbers) < 1:
+        raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
+    return numbers

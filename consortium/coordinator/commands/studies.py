@@ -1,0 +1,262 @@
+"""Bringing a study about: written, planned, signed, run or served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from consortium.command_line import AsJson
+from consortium.coordinator.commands.program import (
+    STUDIES,
+    Credentials,
+    ExchangePlace,
+    KeysFolder,
+    OutFolder,
+    RosterFile,
+    StudyFile,
+    app,
+    out,
+    site_sizes,
+    tell_result,
+)
+from consortium.errors import StudyError
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from consortium.study.plan import Plan
+
+
+@app.command(name="new-study", rich_help_panel=STUDIES)
+def new_study_command(
+    study: Annotated[Path, typer.Argument(help="Study file to write; it must not be there yet.")],
+    algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or histogram.")] = "group_ica",
+    roster: Annotated[
+        Path | None, typer.Option(help="Roster file: its sites take part unless --sites says.")
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Folder with the consortium's keys: sign the study, too.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its short name; by default the file's.")] = None,
+    title: Annotated[str | None, typer.Option(help="A line for people.")] = None,
+    sites: Annotated[str | None, typer.Option(help="Names of the sites, with commas.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Largest ε of a run; else 4.")] = None,
+    delta: Annotated[str | None, typer.Option(help="δ that belongs to it; else 1e-5.")] = None,
+    colluding_sites: Annotated[
+        str | None, typer.Option(help="Sites that may side with the coordinator; else 1.")
+    ] = None,
+    dropouts: Annotated[
+        str | None, typer.Option(help="Sites that may fail to answer a round; else 0.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="BIDS task of the images; else rest.")] = None,
+    components: Annotated[
+        str | None, typer.Option(help="Most networks that are looked for; else 10.")
+    ] = None,
+    outcomes: Annotated[
+        str | None, typer.Option(help="glm: columns that are compared, as region[1-20].")
+    ] = None,
+    deviation: Annotated[
+        str | None, typer.Option(help="glm: their usual standard deviation among persons.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="histogram: what is looked at; glm: where the groups stand.")
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="glm: the two groups, with a comma; else control,patient.")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="glm: persons of each group at a site, with a comma.")
+    ] = None,
+    limits: Annotated[
+        str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
+    ] = None,
+    subjects: Annotated[
+        str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
+    ] = None,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject, for --subjects.", min=2)] = 100,
+) -> None:
+    """Write a commented study file; what the options don't say is asked at a terminal."""
+    from consortium.coordinator.console_tables import show_plan
+    from consortium.coordinator.new_study import new_study
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster
+    from consortium.membership.signed_study import sign_study
+
+    given = {
+        "name": name or study.stem,
+        "title": title,
+        "sites": sites,
+        "epsilon": epsilon,
+        "delta": delta,
+        "colluding_sites": colluding_sites,
+        "dropouts": dropouts,
+        "task": task,
+        "components": components,
+        "outcomes": outcomes,
+        "deviation": deviation,
+        "column": column,
+        "levels": levels,
+        "groups": groups,
+        "limits": limits,
+    }
+    if keys is not None and roster is None:
+        raise StudyError("--keys signs for a roster's sites; give --roster, too.")
+    members = None if roster is None else read_roster(roster)
+    identity = None if keys is None else load_identity(keys)
+    if members is not None and sites is None:
+        given["sites"] = ",".join(members.sites)
+    new_study(study, algorithm, given, out.ask)
+    out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
+    if subjects is not None:
+        show_plan(_plan(study, subjects, volumes), out.console)
+    if members is not None and identity is not None:
+        sign_study(study, members, identity.key)
+        out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
+
+
+@app.command(rich_help_panel=STUDIES)
+def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
+    """Sign a study for its sites: this file, this mask, these keys."""
+    from consortium.membership.keys import load_identity
+    from consortium.membership.roster_file import read_roster
+    from consortium.membership.signed_study import sign_study, signature_path
+
+    members, key = read_roster(roster), load_identity(keys).key
+    members.check_owner(key)  # before a good signature is overwritten
+    signed = sign_study(study, members, key)
+    sites = ", ".join(signed.study.sites)
+    out.print(
+        f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "
+        f"and the roster to {sites}."
+    )
+
+
+@app.command(rich_help_panel=STUDIES)
+def plan(
+    study: StudyFile,
+    subjects: Annotated[
+        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
+    ],
+    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Work out what a study would cost and release, before any data is read."""
+    from consortium.coordinator.console_tables import plan_numbers, show_plan
+
+    made = _plan(study, subjects, volumes)
+    if as_json:
+        out.print_json(plan_numbers(made))
+    else:
+        show_plan(made, out.console)
+
+
+@app.command(name="design", rich_help_panel=STUDIES)
+def design_command(
+    studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
+    subjects: Annotated[
+        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
+    ],
+    folder: OutFolder,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
+    years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
+) -> None:
+    """Write what a study would reach, and studies near it, and do to every hospital's ledger."""
+    from consortium.coordinator.design import Assumed
+    from consortium.coordinator.design_page import design_studies
+    from consortium.space.study_space import study_space
+    from consortium.study.reader import load_study
+
+    assumed = []
+    for path in studies:
+        study = load_study(path)
+        sizes = site_sizes(subjects, len(study.sites))
+        assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
+    page, designs = design_studies(folder, assumed, runs, years)
+    for each in designs:
+        for sentence in each.sentences:
+            out.print(f"{each.assumed.study.study}: {sentence}")
+    out.print(f"The page is {page}, and its numbers are in {page.with_suffix('.json').name}.")
+
+
+@app.command(rich_help_panel=STUDIES)
+def run(
+    study: StudyFile,
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    folder: OutFolder,
+    credentials: Credentials = None,
+) -> None:
+    """Carry a study out; after a crash the same command goes on where it stopped."""
+    from consortium.coordinator.run import RunFiles, run_study
+    from consortium.engine.clock import Clock
+
+    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    tell_result(run_study(files, Clock(), out.console), folder)
+
+
+@app.command(name="deploy", rich_help_panel=STUDIES)
+def deploy_command(
+    study: StudyFile,
+    cron: Annotated[str, typer.Option(help="When a run is due, such as '0 20 * * fri'.")],
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    folder: OutFolder,
+    credentials: Credentials = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of --cron.")] = "UTC",
+    dry_run: Annotated[
+        bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
+    ] = False,
+    on_demand: Annotated[
+        bool,
+        typer.Option("--on-demand", help="Open runs that somebody orders on the server, too."),
+    ] = False,
+) -> None:
+    """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
+    from consortium.coordinator.deploy import DueRuns, deploy
+    from consortium.coordinator.run import RunFiles
+    from consortium.coordinator.schedule import home, new_schedule, not_covered
+    from consortium.engine.clock import Clock
+    from flows.deployment import check_schedule
+
+    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    record = new_schedule(files, cron, timezone)
+    check_schedule(record.cron, record.timezone)
+    if not dry_run:
+        due = DueRuns(home(), _today, Clock(), out.console)
+        deploy(record, due, on_demand=on_demand)
+        return
+    reasons = not_covered(record, _today())
+    out.print("\n".join(reasons) or "Every site's approval covers the next run.")
+    if reasons:
+        raise SystemExit(1)
+
+
+@app.command(rich_help_panel=STUDIES)
+def schema() -> None:
+    """Print the JSON schema of the study file."""
+    from consortium.study.reader import study_schema
+
+    out.print_json(study_schema())
+
+
+def _today() -> date:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date()
+
+
+def _plan(study: Path, subjects: str, volumes: int) -> Plan:
+    from consortium.space.study_space import study_space
+    from consortium.study.plan import make_plan
+    from consortium.study.reader import load_study
+
+    parsed = load_study(study)
+    sizes = site_sizes(subjects, len(parsed.sites))
+    samples = tuple(size * volumes for size in sizes)
+    extent = study_space(parsed, study.parent).extent
+    return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
