@@ -8,17 +8,18 @@ messages already there, and goes on where it stopped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.algorithms.base import Result, Shape
+from consortium.engine.absence import not_started, shortage
 from consortium.engine.clock import Clock
 from consortium.engine.closing import Closing, most_closing, own_platform
 from consortium.engine.ending import end_notice
 from consortium.engine.kept_round import Kept
-from consortium.engine.mailbox import Mailbox, Wanted, foreign
+from consortium.engine.mailbox import Mailbox, Wanted
 from consortium.engine.names import (
     ANNOUNCEMENT,
     END,
@@ -31,6 +32,7 @@ from consortium.engine.names import (
 )
 from consortium.engine.queries import MOST_QUERY, SiteNote, decode_note, encode_query, query_context
 from consortium.engine.releases import Releases
+from consortium.engine.round_messages import RoundMessages
 from consortium.engine.run_context import RunContext, read_start, start_notice
 from consortium.engine.session import Round, Session
 from consortium.engine.transcript import TRANSCRIPT, Transcript
@@ -39,12 +41,10 @@ from consortium.errors import (
     ConsortiumError,
     ExchangeError,
     ProtocolError,
-    SiteError,
     StudyError,
-    ThresholdError,
 )
 from consortium.exchange.base import Exchange
-from consortium.secagg import OVERHEAD, Hub, RoundSum
+from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
@@ -84,7 +84,6 @@ class Centre:
         wait_file = WaitFile(folder, clock.wall)
         self._mail = Mailbox(context, identity, exchange, clock, wait_file, log)
         self._log = log
-        self._late: set[str] = set()  # sites that missed the last round
         self._announced = context.announcement
         self._records: list[bytes] = []  # of the rounds so far
 
@@ -114,6 +113,7 @@ class Centre:
         self._hub = self._make_hub()
         self.releases = Releases(self.context, self._hub.session, self._mail, self._sizes)
         sizes = self._sizes
+        self._messages = RoundMessages(self.context, self._mail, self._hub, sizes)
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
         plan = make_plan(self.context.study, self._shape())
         self._mail.put(self._names.setup("keys"), self._hub.keys())
@@ -137,12 +137,13 @@ class Centre:
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
         timing = study.timing
-        missing = self._collect(
-            "present", places, MOST_NOTICE, self._accept, timing.join, loading=timing.ready
+        present = Wanted.within(
+            timing.join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
         )
+        missing = self._mail.collect(present)
         there = tuple(site for site in study.sites if site not in missing)
         if len(there) < study.fewest:
-            raise self._absence(missing)
+            raise not_started(self._mail, missing)
         if missing:
             self._log(f"starting without {', '.join(missing)}")
         self._mail.post(name, START, 0, start_notice(there))
@@ -163,33 +164,10 @@ class Centre:
     def _gather(self, kind: str, limit: int, receive: Callable[[bytes], str]) -> None:
         seconds = self.context.study.timing.join
         places = {site: self._names.setup(kind, site) for site in self.context.study.sites}
-        missing = self._collect(f"set-up ({kind})", places, limit, receive, seconds)
+        wanted = Wanted.within(seconds, f"set-up ({kind})", places, limit, receive)
+        missing = self._mail.collect(wanted)
         if missing:
-            raise self._shortage(missing, f"no sound '{kind}' message", seconds)
-
-    def _absence(self, missing: Sequence[str]) -> SiteError:
-        """Name the sites for want of which a run does not start; nobody was asked anything yet."""
-        timing, loading = self.context.study.timing, self._mail.loading
-        slow = [s for s in missing if s in loading and s not in self._mail.refused]
-        if not slow or timing.ready <= timing.join:
-            return self._shortage(missing, "not there", timing.join)
-        rest = [site for site in missing if site not in slow]
-        others = f"{self._shortage(rest, 'not there', timing.join)} " if rest else ""
-        return SiteError(
-            f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
-            "and nothing is charged, so raise timing.ready, or run the study again when "
-            "'site-agent status' says there that it is ready."
-        )
-
-    def _shortage(self, sites: Sequence[str], what: str, seconds: float) -> SiteError:
-        """Name the sites for want of which the run ends; of those that refused, say why."""
-        reasons = [self._mail.refused[site] for site in sites if site in self._mail.refused]
-        silent = [site for site in sites if site not in self._mail.refused]
-        remedy = "ask the site's people"
-        if silent:
-            reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")
-            remedy = "start the site's agent"
-        return SiteError(f"{'; '.join(reasons)}; {remedy} and run the study again.")
+            raise shortage(self._mail, missing, f"no sound '{kind}' message", seconds)
 
     def _shape(self) -> Shape:
         notes: dict[str, SiteNote] = {}
@@ -256,10 +234,10 @@ class Centre:
             clear=mechanism.public,
         )
         if masked:
-            self._request(number)
+            self._messages.request(number, stage)
         else:
-            self._contributions(number, self.releases.survivors(number, stage))
-        total = self._sum(number) if masked else self._hub.sum(number)
+            self._messages.contributions(number, stage, self.releases.survivors(number, stage))
+        total = self._messages.sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.context.study.sites
@@ -289,94 +267,6 @@ class Centre:
             body = self._mail.own(name, stored, QUERY, session.number)
         return query_context(session.plan, session.number, body)
 
-    def _contributions(self, number: int, posted: Sequence[str] | None = None) -> None:
-        """Wait for contributions; of those ``posted`` as survivors before a crash only."""
-        study, seconds = self.context.study, self.context.study.timing.answer
-        places = self._places(number, "contribution")
-        if posted is not None:
-            places = {site: places[site] for site in posted}
-        stage = self._open_session.stage
-        limit = self._sizes.contribution(stage.message_bytes, stage.heard)
-        late = {site: min(seconds, study.timing.late) for site in self._late}
-        self._collect(
-            f"round {number} (contribution)",
-            places,
-            limit,
-            self._hub.receive_contribution,
-            seconds,
-            late=late,
-        )
-        missing = [s for s in study.sites if s not in self._hub.contributed(number)]
-        if len(missing) > study.privacy.dropouts:
-            raise self._shortage(missing, f"no sound answer to round {number}", seconds)
-        if missing:
-            self._log(f"round {number}: going on without {', '.join(missing)}")
-        self._late = set(missing)
-
-    def _request(self, number: int) -> None:
-        """Close the round's contributions and post whose arrived."""
-        name = self._names.round(number, "unmask")
-        stage = self._open_session.stage
-        limit = self._sizes.request(stage.message_bytes, stage.heard)
-        stored = self._mail.get(name, limit)
-        if stored is not None:  # posted before a crash: the lists must stay as they are
-            try:
-                self._hub.restore(number, stored)
-            except ProtocolError as error:
-                raise foreign(name, error) from error
-        self._contributions(number)
-        self._mail.put(name, self._hub.request(number))
-
-    def _sum(self, number: int) -> RoundSum:
-        """Open the sum with as few answers as will do; with all of them if shares are wrong."""
-        survivors = self._hub.contributed(number)
-        self._unmasking(number, survivors, self.context.roster.answers)
-        try:
-            return self._hub.sum(number)
-        except ThresholdError as error:
-            self._log(str(error))
-        self._unmasking(number, survivors, len(survivors))
-        return self._hub.sum(number)
-
-    def _unmasking(self, number: int, survivors: Sequence[str], enough: int) -> None:
-        answered = self._hub.answered(number)
-        places = self._places(number, "unmasking")
-        due = {site: places[site] for site in survivors if site not in answered}
-        missing = self._collect(
-            f"round {number} (unmasking)",
-            due,
-            self._sizes.unmasking,
-            self._hub.receive_unmasking,
-            self.context.study.timing.answer,
-            enough=enough - len(answered),
-        )
-        needed = self.context.roster.answers
-        if len(survivors) - len(missing) < needed:
-            self._hub.abandon(number)
-            raise ThresholdError(
-                f"{', '.join(missing)}: gone while round {number} was being summed, and "
-                f"{needed} sites are needed to open it; the round is given up."
-            )
-
-    def _collect(
-        self,
-        step: str,
-        places: Mapping[str, str],
-        limit: int,
-        receive: Callable[[bytes], str],
-        seconds: float,
-        *,
-        enough: int | None = None,
-        late: Mapping[str, float] | None = None,
-        loading: float = 0.0,
-    ) -> Sequence[str]:
-        patience = dict.fromkeys(places, seconds) | dict(late or {})
-        count = len(places) if enough is None else enough
-        return self._mail.collect(Wanted(step, places, limit, patience, receive, count, loading))
-
-    def _places(self, number: int, kind: str) -> dict[str, str]:
-        return {s: self._names.round(number, kind, s) for s in self.context.study.sites}
-
     # -- end ------------------------------------------------------------------------------
 
     def finish(self) -> Result:
@@ -405,14 +295,15 @@ class Centre:
         if not study.checkers:
             return
         late = min(study.timing.answer, study.timing.late)
-        missing = self._collect(
+        wanted = Wanted.within(
+            study.timing.answer,
             "attestations",
             {site: self._names.attestation(site) for site in study.sites},
             most_closing(len(self._records)),
             self.releases.receive_attestation,
-            study.timing.answer,
-            late=dict.fromkeys(self._late, late),
+            late=dict.fromkeys(self._messages.late, late),
         )
+        missing = self._mail.collect(wanted)
         if missing:
             self._log(f"no attestation of {', '.join(missing)}; the result stands without them")
 

@@ -52,6 +52,24 @@ class Wanted:
     enough: int
     loading: float = 0.0
 
+    @classmethod
+    def within(
+        cls,
+        seconds: float,
+        step: str,
+        places: Mapping[str, str],
+        limit: int,
+        receive: Callable[[bytes], str],
+        *,
+        enough: int | None = None,
+        late: Mapping[str, float] | None = None,
+        loading: float = 0.0,
+    ) -> Wanted:
+        """Await every site, or as many as are enough, for so long; those that were late, less."""
+        patience = dict.fromkeys(places, seconds) | dict(late or {})
+        count = len(places) if enough is None else enough
+        return cls(step, places, limit, patience, receive, count, loading)
+
 
 @dataclass
 class Mailbox:

@@ -12,7 +12,7 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.verify import Checkup
-from consortium.engine.centre import Centre
+from consortium.engine.round_messages import RoundMessages
 from consortium.secagg import Party
 from consortium.secagg.envelope import claimed
 from consortium.secagg.messages import BROADCAST, Broadcast, decode, encode
@@ -114,13 +114,13 @@ def hearer_left_out_of_the_round(stage: Stage) -> bool:
 
     def change(patch: pytest.MonkeyPatch, place: DemoFolders) -> None:
         _north_is_told_otherwise(patch, place)
-        true = Centre._places
+        true = RoundMessages.places
 
-        def places(centre: Centre, number: int, kind: str) -> dict[str, str]:
-            found = true(centre, number, kind)
+        def places(messages: RoundMessages, number: int, kind: str) -> dict[str, str]:
+            found = true(messages, number, kind)
             return {s: p for s, p in found.items() if (s, number) != ("north", 2)}
 
-        patch.setattr(Centre, "_places", places)
+        patch.setattr(RoundMessages, "places", places)
 
     return _told(stage, change, missing=1)[0] == "0"
 

@@ -1,0 +1,110 @@
+"""The messages of one round: who answered in time, and the sum that their answers open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from consortium.engine.absence import shortage
+from consortium.engine.mailbox import Mailbox, Wanted, foreign
+from consortium.engine.names import Names
+from consortium.engine.run_context import RunContext
+from consortium.errors import ProtocolError, ThresholdError
+from consortium.secagg import Hub, RoundSum
+from consortium.secagg.messages import Limits
+from consortium.study.plan import Stage
+
+
+class RoundMessages:
+    """What the centre collects in a round, and posts between two answers.
+
+    Parameters
+    ----------
+    context : RunContext
+        Of the sites that the run started with.
+    mail : Mailbox
+    hub : Hub
+        Takes the answers.
+    sizes : Limits
+        Bytes of the largest message of each kind.
+    """
+
+    def __init__(self, context: RunContext, mail: Mailbox, hub: Hub, sizes: Limits) -> None:
+        self._context, self._mail, self._hub, self._sizes = context, mail, hub, sizes
+        self._names = Names(context.run)
+        self.late: set[str] = set()
+        """Sites that missed the last round."""
+
+    def places(self, number: int, kind: str) -> dict[str, str]:
+        """Name on the exchange of each site's message of a kind."""
+        return {s: self._names.round(number, kind, s) for s in self._context.study.sites}
+
+    def contributions(self, number: int, stage: Stage, posted: Sequence[str] | None = None) -> None:
+        """Wait for contributions; of those ``posted`` as survivors before a crash only."""
+        study, seconds = self._context.study, self._context.study.timing.answer
+        places = self.places(number, "contribution")
+        if posted is not None:
+            places = {site: places[site] for site in posted}
+        limit = self._sizes.contribution(stage.message_bytes, stage.heard)
+        late = {site: min(seconds, study.timing.late) for site in self.late}
+        self._mail.collect(
+            Wanted.within(
+                seconds,
+                f"round {number} (contribution)",
+                places,
+                limit,
+                self._hub.receive_contribution,
+                late=late,
+            )
+        )
+        missing = [s for s in study.sites if s not in self._hub.contributed(number)]
+        if len(missing) > study.privacy.dropouts:
+            raise shortage(self._mail, missing, f"no sound answer to round {number}", seconds)
+        if missing:
+            self._mail.log(f"round {number}: going on without {', '.join(missing)}")
+        self.late = set(missing)
+
+    def request(self, number: int, stage: Stage) -> None:
+        """Close the round's contributions and post whose arrived."""
+        name = self._names.round(number, "unmask")
+        limit = self._sizes.request(stage.message_bytes, stage.heard)
+        stored = self._mail.get(name, limit)
+        if stored is not None:  # posted before a crash: the lists must stay as they are
+            try:
+                self._hub.restore(number, stored)
+            except ProtocolError as error:
+                raise foreign(name, error) from error
+        self.contributions(number, stage)
+        self._mail.put(name, self._hub.request(number))
+
+    def sum(self, number: int) -> RoundSum:
+        """Open the sum with as few answers as will do; with all of them if shares are wrong."""
+        survivors = self._hub.contributed(number)
+        self._unmasking(number, survivors, self._context.roster.answers)
+        try:
+            return self._hub.sum(number)
+        except ThresholdError as error:
+            self._mail.log(str(error))
+        self._unmasking(number, survivors, len(survivors))
+        return self._hub.sum(number)
+
+    def _unmasking(self, number: int, survivors: Sequence[str], enough: int) -> None:
+        answered = self._hub.answered(number)
+        places = self.places(number, "unmasking")
+        due = {site: places[site] for site in survivors if site not in answered}
+        missing = self._mail.collect(
+            Wanted.within(
+                self._context.study.timing.answer,
+                f"round {number} (unmasking)",
+                due,
+                self._sizes.unmasking,
+                self._hub.receive_unmasking,
+                enough=enough - len(answered),
+            )
+        )
+        needed = self._context.roster.answers
+        if len(survivors) - len(missing) < needed:
+            self._hub.abandon(number)
+            raise ThresholdError(
+                f"{', '.join(missing)}: gone while round {number} was being summed, and "
+                f"{needed} sites are needed to open it; the round is given up."
+            )
