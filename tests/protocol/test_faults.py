@@ -53,8 +53,14 @@ def check(column: str, at: Write, root: Path, scheme: str = "cape") -> list[str]
     return ends
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("party", [CENTRE, "east"])
+@pytest.mark.parametrize(
+    ("party", "column"),
+    [  # of every other fault one party's; the other's in `make long`
+        pytest.param(party, column, marks=[pytest.mark.long] if number % 2 == which else [])
+        for number, column in enumerate(COLUMNS)
+        for which, party in enumerate([CENTRE, "east"])
+    ],
+)
 def test_some_steps_under_every_fault(party: str, column: str, tmp_path: Path) -> None:
     chosen = some(party, column)
     assert chosen
@@ -63,13 +69,15 @@ def test_some_steps_under_every_fault(party: str, column: str, tmp_path: Path) -
     assert SAME in ends or column in ("lost", "vanished")
 
 
-@pytest.mark.parametrize("column", ["killed", "vanished", "disk full"])
+@pytest.mark.parametrize(
+    "column", ["killed", "vanished", pytest.param("disk full", marks=pytest.mark.long)]
+)
 def test_a_scheme_without_masks(column: str, tmp_path: Path) -> None:
     contributions = [at for at in rows("south", column, "local") if "/contribution" in at.what]
     check(column, contributions[0], tmp_path, "local")
 
 
-@pytest.mark.parametrize("column", ["killed", "disk full"])
+@pytest.mark.parametrize("column", ["killed", pytest.param("disk full", marks=pytest.mark.long)])
 def test_attestations_are_the_same_or_missing(column: str, tmp_path: Path) -> None:
     attested = [at for at in rows("east", column, "secure-sum") if "/attestation/" in at.what]
     check(column, attested[0], tmp_path, "secure-sum")

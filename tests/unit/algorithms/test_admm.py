@@ -37,7 +37,10 @@ def pooled(table, parameters):
     return np.append(found[:3], parameters.constant * found[3])
 
 
-@pytest.mark.parametrize("graph", ["ring", "star", "path", "complete"])
+@pytest.mark.parametrize(
+    "graph",
+    ["star", "path", *(pytest.param(g, marks=pytest.mark.long) for g in ("ring", "complete"))],
+)
 def test_without_noise_the_sites_agree_on_the_pooled_regression(graph):
     parameters = ADMM.Parameters(
         target="y",

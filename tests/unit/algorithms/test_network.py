@@ -19,6 +19,7 @@ from tests.support.cases import drive, make_feature_sites, make_feature_study, s
 
 NETWORK = REGISTRY["network"]
 COUNTS = (700, 400, 600, 300)
+LONG = pytest.mark.long
 
 
 def rings(classes, seed=0, count=2000):
@@ -41,9 +42,11 @@ def accuracy(result, table, classes, kinds):
     return np.mean(told == kinds)
 
 
-@pytest.mark.parametrize("classes", [1, 3])
-@pytest.mark.parametrize("scheme", ["none", "cape"])
-def test_what_no_line_can_tell_is_learnt(classes, scheme):
+@pytest.mark.parametrize(
+    ("scheme", "classes"),
+    [("none", 3), ("cape", 1), *(pytest.param(*c, marks=LONG) for c in (("none", 1), ("cape", 3)))],
+)
+def test_what_no_line_can_tell_is_learnt(scheme, classes):
     table, views, _ = rings(classes)
     analysis = {"target": "kind", "hidden": [12, 8], "rounds": 100, "bound": 0.5}
     study = make_feature_study("network", views, analysis, scheme=scheme, epsilon=20.0)

@@ -273,7 +273,14 @@ def _office(place: DemoFolders) -> DueRuns:
     return DueRuns(place.root / "home", today, local.ticks.clock(), Console(quiet=True))
 
 
-@pytest.mark.parametrize("lie", ["foreign code", "planted in its flow", "planted in the study's"])
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "foreign code",
+        "planted in its flow",
+        pytest.param("planted in the study's", marks=pytest.mark.long),
+    ],
+)
 def test_the_coordinators_service_runs_its_own_study_and_nothing_else(
     lie: str, tmp_path: Path, server: Server, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,7 +135,7 @@ def forty() -> tuple[Wire, list[int]]:
     return Wire(FORTY).set_up(), list(range(1, FORTY.rounds + 1))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     absent=st.lists(st.sampled_from(FORTY.sites), max_size=2, unique=True), cut=st.integers(0, 2)
 )
