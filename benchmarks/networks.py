@@ -162,7 +162,7 @@ def null(runs: int = 100) -> None:
     show("No network: runs that find one", ["persons", "runs", "ε = 4", "ε = 100"], rows)
 
 
-def errors(runs: int = 24) -> None:
+def errors(runs: int = 100) -> None:
     """Standard errors of voxels beside the spread over repeated releases."""
     people = plain_people(PLAIN)
     pool, rows = Pool(people, 0), []

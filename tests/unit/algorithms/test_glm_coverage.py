@@ -37,7 +37,7 @@ def test_every_coefficient_and_every_mean_is_known_as_well_as_is_said():
     away, means = [], []
     for people, result in runs_of(contrasts="all", averages=MEANS):
         rows = np.array([row[2:] for row in result.tables["coefficients"].rows])
-        errors = np.array([row[3:] for row in result.tables["coefficients-errors"].rows])
+        errors = np.array([row[5:] for row in result.tables["coefficients-errors"].rows])
         chance, noise = np.diag(errors[:, :4]), np.diag(errors[:, 4:])
         truth = np.column_stack([people.truth, people.slopes]) / people.deviation[:, None]
         away.append(np.abs(rows[:, 1:] - truth) / np.sqrt(rows[:, :1] * chance + noise))
