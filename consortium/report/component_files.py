@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.files.atomic import write_json
-from consortium.report.bids import about_image, about_study, map_stem, mask_stem, write_image
+from consortium.report.bids import about_image, about_study, map_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import ComponentMaps, Finished
+from consortium.report.mask_file import write_mask
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
 
@@ -33,12 +34,10 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
         return []
     study, grid, components = run.study, run.components.grid, run.components.components
     place = folder / f"tpl-{study.data.space}"
-    maps, mask = place / "func" / map_stem(study, grid), place / "anat" / mask_stem(study, grid)
+    maps = place / "func" / map_stem(study, grid)
     about = _about_maps(study, run.components) | about_study(study, run.result.numbers)
-    ones = np.ones(grid.features, dtype=np.uint8)
     images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
         (maps, "components", components.maps.astype(np.float32), about),
-        (mask, "mask", ones, _about_mask(study, grid)),
     ]
     noise, floor = run.components.noise, run.components.floor
     if noise is not None and floor is not None:
@@ -47,7 +46,8 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
         images.append((maps, "noise", floor, told))
     for stem, suffix, _, sidecar in images:
         write_json(stem.with_name(f"{stem.name}_{suffix}.json"), sidecar)
-    return [write_image(stem, suffix, grid, values) for stem, suffix, values, _ in images]
+    files = [write_image(stem, suffix, grid, values) for stem, suffix, values, _ in images]
+    return [files[0], write_mask(folder, study, grid), *files[1:]]
 
 
 def _about_maps(study: Study, maps: ComponentMaps) -> dict[str, Any]:
@@ -87,15 +87,4 @@ def _about_noise(
         "MedianNoiseBeforeScaling": noise,
         "MapsSmoothing": study.data.maps_smoothing,
         "MapsSmoothingUnits": "mm FWHM, after the release",
-    }
-
-
-def _about_mask(study: Study, grid: Grid) -> dict[str, Any]:
-    source = "the MNI152 template's brain" if study.data.mask == "template" else "the study's mask"
-    return {
-        "Description": f"Voxels of the study's grid, from {source}; the same at every site.",
-        "Type": "Brain",
-        **about_image(study, grid),
-        "Voxels": grid.features,
-        "GridDigest": grid.digest,
     }

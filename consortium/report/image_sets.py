@@ -13,13 +13,14 @@ from consortium.files.atomic import write_json
 from consortium.report.bids import about_image, about_study, label, map_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
+from consortium.report.mask_file import write_mask
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 
 
 def write_image_sets(folder: Path, run: Finished) -> list[Path]:
-    """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``.
+    """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``; and masks.
 
     Returns
     -------
@@ -51,7 +52,8 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
         # A file of one map has three dimensions.
         values = values[:, 0] if values.shape[1] == 1 else values
         written.append(write_image(stem, images.suffix, grid, values))
-    return written
+    grids = {grid.digest: grid for grid in (grid_of(space, i) for i in run.result.images.values())}
+    return [*written, *(write_mask(folder, study, grid) for grid in grids.values())]
 
 
 def grid_of(space: Space, images: ImageSet) -> Grid:

@@ -37,7 +37,7 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
         found=(False,),
         accuracy=(Finding(0.9, state="not told"),),
     )
-    (path,) = written(tmp_path, grid, t=one)
+    path, mask = written(tmp_path, grid, t=one)
     assert path.name.endswith(
         "_res-4_contrast-age_stat-t_desc-threehospitalsaverage_statmap.nii.gz"
     )
@@ -47,12 +47,14 @@ def test_a_set_of_one_map_is_one_image_with_its_entities_and_what_is_known_of_it
     about = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
     assert about["Found"] == [False]
     assert about["Accuracy"] == ["not told"]
+    assert mask.name.endswith("_res-4_desc-threehospitalsaverage_mask.nii.gz")
+    np.testing.assert_array_equal(np.asarray(nib.load(mask).dataobj, dtype=bool), grid.mask)
 
 
 def test_more_maps_are_the_volumes_of_one_image(tmp_path):
     grid = box_grid()
     two = ImageSet(np.ones((grid.features, 2)), "Maps.", ("a", "b"), suffix="components")
-    (path,) = written(tmp_path, grid, maps=two)
+    path, _ = written(tmp_path, grid, maps=two)
     assert nib.load(path).shape == (*grid.shape, 2)
     assert written(tmp_path / "none", grid) == []
     assert not (tmp_path / "none").exists()
@@ -66,7 +68,7 @@ def test_two_sets_that_would_be_one_file_are_refused_before_any_is_written(tmp_p
         written(tmp_path, grid, first=first, second=same)
     assert not list(tmp_path.iterdir())
     others = {"suffix": replace(same, suffix="components"), "stat": replace(same, entities={})}
-    assert len(written(tmp_path, grid, first=first, **others)) == 3
+    assert len(written(tmp_path, grid, first=first, **others)) == 4  # and one mask
 
 
 @pytest.fixture(scope="module")
