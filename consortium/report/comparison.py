@@ -126,7 +126,7 @@ def match_components(first: Outcome, second: Outcome) -> tuple[list[Pair], Array
     grid, ours = _voxels(first.maps)
     image, values = read_image(second.maps, "component image")
     theirs = sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
-    rows, columns = _found(first, len(ours)), _found(second, len(theirs))
+    rows, columns = found_components(first, len(ours)), found_components(second, len(theirs))
     found = np.array([[correlation(ours[r], theirs[c]) for c in columns] for r in rows])
     found = found.reshape(len(rows), len(columns))
     pairs = [
@@ -157,7 +157,8 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
     return Grid(mask, np.asarray(image.affine, dtype=np.float64)), maps[mask].T
 
 
-def _found(outcome: Outcome, many: int) -> list[int]:
+def found_components(outcome: Outcome, many: int) -> list[int]:
+    """Which of ``many`` maps were found, from 0; all if the sidecar does not say it."""
     told = outcome.about.get("Found")
     flags = told if isinstance(told, list) and len(told) == many else [True] * many
     return [k for k in range(many) if flags[k]]

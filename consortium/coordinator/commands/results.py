@@ -96,6 +96,19 @@ def compare_command(
 
 
 @app.command(rich_help_panel=RESULTS)
+def templates(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run with component maps.")],
+    file: Annotated[Path, typer.Argument(help="New NIfTI file beside the next study's file.")],
+) -> None:
+    """Write the components that were found as templates of a next study; it costs no privacy."""
+    from consortium.report.as_templates import write_templates
+
+    kept = write_templates(folder, file)
+    out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")
+    out.print(f"Name it in the study: analysis.templates: {file.name}")
+
+
+@app.command(rich_help_panel=RESULTS)
 def verify(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
     exchange: Annotated[

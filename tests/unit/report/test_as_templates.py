@@ -1,0 +1,67 @@
+"""What a run found, as the templates of a next study."""
+
+from __future__ import annotations
+
+import json
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from consortium.errors import DataError, OutputError
+from consortium.report.as_templates import write_templates
+from consortium.report.outputs import write_outputs
+from consortium.space.grid import template_grid
+from consortium.space.templates import read_templates
+from tests.support.report_samples import blob, finished_maps, sample_study
+
+PLACES = ((0.0, -52.0, 28.0), (-8.0, -88.0, 0.0), (40.0, 20.0, 30.0))
+GRID = template_grid(10.0)
+
+
+@pytest.fixture
+def out(tmp_path):
+    noise = np.random.default_rng(0).standard_normal((GRID.features, len(PLACES)))
+    maps = np.stack([30.0 * blob(GRID, place, 16.0) for place in PLACES], axis=1) + noise
+    write_outputs(tmp_path / "out", finished_maps(sample_study(), GRID, maps), pages=False)
+    return tmp_path / "out"
+
+
+def say_found(out, flags):
+    (about,) = out.glob("tpl-*/func/*_components.json")
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"Found": flags}))
+    (maps,) = out.glob("tpl-*/func/*_components.nii.gz")
+    return np.asarray(nib.load(maps).dataobj)
+
+
+def test_the_next_study_reads_those_that_were_found(out, tmp_path):
+    maps = say_found(out, [True, False, True])
+    assert write_templates(out, tmp_path / "next.nii.gz") == (1, 3)
+    told = read_templates(tmp_path / "next.nii.gz", GRID)
+    assert told.values == pytest.approx(maps[GRID.mask][:, [0, 2]], rel=1e-5)
+
+
+def test_nothing_found_is_nothing_to_start_from(out, tmp_path):
+    say_found(out, [False] * 3)
+    with pytest.raises(DataError, match="found no component"):
+        write_templates(out, tmp_path / "next.nii.gz")
+    assert not (tmp_path / "next.nii.gz").exists()
+
+
+def test_a_file_that_is_there_is_kept_and_another_kind_refused(out, tmp_path):
+    taken = tmp_path / "next.nii.gz"
+    taken.write_text("somebody's")
+    with pytest.raises(DataError, match="is there already"):
+        write_templates(out, taken)
+    assert taken.read_text() == "somebody's"
+    with pytest.raises(DataError, match=r"end in \.nii\.gz"):
+        write_templates(out, tmp_path / "next.txt")
+
+
+def test_a_folder_without_maps_or_result_is_named(out, tmp_path):
+    for path in out.glob("tpl-*/func/*_components.nii.gz"):
+        path.unlink()
+    with pytest.raises(DataError, match="holds no component maps"):
+        write_templates(out, tmp_path / "next.nii.gz")
+    with pytest.raises(OutputError):
+        write_templates(tmp_path / "nowhere", tmp_path / "next.nii.gz")
