@@ -130,6 +130,24 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     out.print(f"{persons} persons are prepared; the agent finds them in {folder / 'cache'}.")
 
 
+@app.command(rich_help_panel=STUDIES)
+def networks(
+    study: StudyFile,
+    target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
+    roster: RosterFile,
+    templates: Annotated[
+        Path | None, typer.Option(help="4-D NIfTI of maps in place of the study's templates.")
+    ] = None,
+    folder: Folder = Path(),
+) -> None:
+    """Write each person's own networks as BIDS derivatives that stay here; nothing is sent."""
+    from site_agent.networks import write_networks
+
+    with out.console.status("0 of all persons") as shown:
+        persons = write_networks(folder, study, roster, target, templates, shown.update)
+    out.print(f"Networks of {persons} persons are in {target}; keep it as you keep the scans.")
+
+
 @app.command(name="approve", rich_help_panel=STUDIES)
 def approve_command(
     study: StudyFile,

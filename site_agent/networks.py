@@ -1,0 +1,172 @@
+"""Each person's own networks, in the hospital's own folder: nothing of them is ever sent.
+
+Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from consortium import __version__
+from consortium.algorithms.base import Array, Templates
+from consortium.errors import DataError, StudyError
+from consortium.files.atomic import write_json, write_text
+from consortium.kernels.dual_regression import courses, person_maps
+from consortium.kernels.projectors import GlobalSignal, reduce_series
+from consortium.membership.keys import load_identity
+from consortium.privacy.clipping import column_norms
+from consortium.report.bids import about_image, label, resolution_label, write_image
+from consortium.report.dataset import BIDS_VERSION, GENERATOR
+from consortium.space.study_space import Space, study_space
+from consortium.space.templates import read_templates
+from consortium.study.spec import Study
+from site_agent.approval.approval import read_for
+from site_agent.config import SiteConfig
+from site_agent.data.people import left_out_here
+from site_agent.images.series import SiteDataset
+from site_agent.layout import CACHE
+
+_NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
+_README = """\
+# Networks of single persons
+
+Maps, courses and connectivity of each person by dual regression on the templates of study {study}.
+They belong to this hospital; no study sends any of them. Keep the folder as the scans are kept.
+"""
+
+
+def write_networks(
+    folder: Path,
+    study: Path,
+    roster: Path,
+    target: Path,
+    templates: Path | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> int:
+    """Write the networks of every person whom a study would take.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    study, roster : Path
+        As for approval.
+    target : Path
+        A folder that is empty, or not there yet.
+    templates : Path, optional
+        4-D NIfTI in place of the study's templates.
+    tell : callable
+        Hears of each person that is done.
+
+    Returns
+    -------
+    int
+        Persons.
+
+    Raises
+    ------
+    ConsortiumError
+        If the study, its templates or an image can't be used, or the folder is not fit.
+    """
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    _check_target(target, config)
+    signed = read_for(folder, config.name, identity.public, study, roster)
+    asked = signed.study
+    if asked.features:
+        raise StudyError(f"{study} is about feature vectors; networks need series of images.")
+    space = study_space(asked, signed.folder)
+    known = read_templates(templates, space.grid, space.regions) if templates else space.templates
+    if known is None:
+        raise StudyError(
+            f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
+            "network."
+        )
+    values = _independent(known, templates or study)
+    dataset = SiteDataset(
+        *(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE),
+        without=left_out_here(config.left_out),
+    )
+    many = values.shape[1]
+    short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
+    if short:
+        raise DataError(
+            f"{short[0]} has no more volumes than there are templates ({many}); give "
+            "fewer templates, or leave the person out."
+        )
+    names = [f"sub-{label(person)}" for person in dataset.people]
+    if len(set(names)) < len(names):
+        raise DataError("Two labels of persons differ in signs alone that BIDS has no place for.")
+    _start(target, asked)
+    for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
+        _write_person(target, name, asked, space, block, values)
+        tell(f"{number} of {len(names)}")
+    return len(names)
+
+
+def _check_target(target: Path, config: SiteConfig) -> None:
+    place = target.resolve()
+    if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
+        raise DataError(f"{target} lies on the exchange, which others read; name another folder.")
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise DataError(f"{target} is not empty; name a folder that is not there yet.")
+
+
+def _independent(templates: Templates, file: Path) -> Array:
+    values = np.asarray(templates.values, dtype=np.float64)
+    values = values / column_norms(values)
+    if np.linalg.matrix_rank(values) < values.shape[1]:
+        raise DataError(f"Templates of {file} depend on each other; remove what is there twice.")
+    return np.asarray(values)
+
+
+def _start(target: Path, study: Study) -> None:
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = {
+        "Name": f"Networks of single persons, by the templates of {study.study}",
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
+    }
+    write_json(target / "dataset_description.json", about)
+    write_text(target / "README.md", _README.format(study=study.study))
+    write_text(target / ".bidsignore", "".join(f"sub-*/func/*_{x}.*\n" for x in _NOT_IN_BIDS))
+
+
+def _write_person(
+    target: Path, person: str, study: Study, space: Space, block: Array, templates: Array
+) -> None:
+    signal = getattr(study.analysis, "global_signal", "keep")
+    series = reduce_series(block, None, cast("GlobalSignal", signal))
+    maps = person_maps(series, templates) * np.sqrt(len(templates))
+    shared = courses(series, templates)
+    resolution = resolution_label(space.grid)
+    parts = (person, f"task-{study.data.task}", f"space-{study.data.space}")
+    front = "_".join((*parts, f"res-{resolution}") if resolution else parts)
+    stem = target / person / "func" / f"{front}_desc-{label(study.study)}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"network{k}" for k in range(1, templates.shape[1] + 1)]
+    about: dict[str, Any] = {
+        "Description": "The person's map of each network by dual regression, one volume each; its "
+        "root mean square is 1.",
+        "Units": "arbitrary",
+        **about_image(study, space.grid),
+        "Networks": names,
+    }
+    write_json(stem.with_name(f"{stem.name}_components.json"), about)
+    write_image(stem, "components", space.grid, np.asarray(space.paint(maps), dtype=np.float32))
+    _write_table(stem.with_name(f"{stem.name}_timeseries.tsv"), names, shared.T)
+    _write_table(stem.with_name(f"{stem.name}_relmat.tsv"), names, shared @ shared.T)
+
+
+def _write_table(path: Path, names: list[str], rows: Array) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([f"{value:.6g}" for value in row] for row in rows)
+    write_text(path, text.getvalue())
