@@ -34,9 +34,9 @@ def extent() -> Extent:
     return Extent(len(where.coordinates), 0, (), where)
 
 
-def plan(people: People, epsilon: float, **analysis: Any) -> Plan:
+def plan(people: People, epsilon: float, scheme: str = "cape", **analysis: Any) -> Plan:
     """The plan of a study over these hospitals, one of which may collude."""
-    privacy = {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1}
+    privacy = {"epsilon": epsilon, "delta": 1e-5, "colluding_sites": 1, "scheme": scheme}
     study = Study.model_validate(
         {
             "study": "networks",

@@ -1,8 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
-Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates`` and ``rounds`` (of
-`template_networks` and `ica`). The release is simulated: the mechanism's noise is added to the mean
-of all persons' projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
+Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates``, ``rounds`` and
+``peers``. The release is simulated: the mechanism's noise is added to the mean of all persons'
+projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
 """
 
 from __future__ import annotations
@@ -205,6 +205,13 @@ def rounds() -> None:
     network_rounds.rounds()
 
 
+def peers() -> None:
+    """Other ways to the networks of the same persons."""
+    from benchmarks import network_peers  # as above
+
+    network_peers.peers()
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
@@ -213,6 +220,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "errors": errors,
     "templates": templates,
     "rounds": rounds,
+    "peers": peers,
 }
 
 

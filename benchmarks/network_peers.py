@@ -1,0 +1,66 @@
+"""The same hard persons' networks by group ICA, other noise, capeDJICA and nilearn's CanICA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from nilearn.decomposition import CanICA
+
+from benchmarks.network_people import EDGE, hard_people
+from benchmarks.network_pool import HARD, Pool, answer, key, matched, plan
+from benchmarks.network_rounds import run_study, sites_of
+from benchmarks.timing import show
+from consortium.algorithms.base import Array
+from consortium.simulation.array_data import ArrayData
+from consortium.space.grid import template_grid
+
+EPSILON, SIZE, SEEDS = 8.0, 20, 2
+
+
+def peers() -> None:
+    """Correlation with the true networks, 400 persons in eight hospitals."""
+    people = hard_people(HARD)
+    pool, found = Pool(people, 0), {}
+    for name, scheme in (
+        ("group_ica", "cape"),
+        ("group_ica, every site alone hides its own", "local"),
+    ):
+        made = plan(people, EPSILON, scheme, components=SIZE)
+        mean = pool.mean(key(made))
+        found[name] = [answer(mean, made, seed).arrays["maps"] for seed in range(SEEDS)]
+    sites = sites_of(people, 0)
+    found["ica"] = [
+        run_study(sites, EPSILON, seed, components=SIZE).arrays["mixing"] for seed in range(SEEDS)
+    ]
+    found["CanICA of all persons, no privacy"] = [canica(sites)]
+    found["CanICA of the largest hospital"] = [canica(sites[:1])]
+    rows = []
+    for name, maps in found.items():
+        scores = np.array([matched(each, people.maps) for each in maps])
+        above = np.mean(np.sum(scores >= 0.7, axis=1))
+        rows.append([name, f"{np.median(scores):.2f}", f"{scores.mean():.2f}", f"{above:.1f}"])
+    show(
+        f"400 hard persons, 20 networks, ε = {EPSILON:g} where there is one",
+        ["", "median", "mean", "≥ .7"],
+        rows,
+    )
+
+
+def canica(sites: Sequence[ArrayData]) -> Array:
+    """Maps by nilearn's group ICA, D x R."""
+    grid = template_grid(EDGE)
+    images = [grid.image(block) for site in sites for block in site.blocks()]
+    model = CanICA(
+        n_components=SIZE,
+        mask=grid.image(np.ones(grid.features, dtype=np.uint8)),
+        smoothing_fwhm=None,
+        detrend=False,
+        random_state=0,
+        memory_level=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scans that are standardized already
+        model.fit(images)
+    return np.asarray(model.components_.T)
