@@ -18,6 +18,7 @@ exclude_patterns = ["generators", "sg_execution_times.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_copy_source = False
+html_show_search_summary = False  # a page that is opened as a file may not read others
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
@@ -40,9 +41,10 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "within_subsection_order": "FileNameSortKey",
+    "show_signature": False,
 }
 
-SECTIONS = ["tutorial", "guides", "analyses", "gallery", "reference", "explanation", "replication"]
+SECTIONS = ["guides", "analyses", "gallery", "reference", "explanation", "replication"]
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((\.\./[^)#\s]*)\)")
 
 
@@ -57,8 +59,8 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         return
     source[0] = _LINK.sub(lambda link: _link(page, *link.group(0, 1, 2)), source[0])
     if name == "index":
-        sections = [s if s == "tutorial" else f"{s}/index" for s in SECTIONS]
-        source[0] += _contents("", sections)
+        sections = [f"{name.capitalize()} <{name}/index>" for name in SECTIONS]
+        source[0] += _contents("", ["Tutorial <tutorial>", *sections])
     elif page.stem == "index":
         source[0] += _contents(":glob:\n", ["*"])
 

@@ -14,8 +14,8 @@ from matplotlib import pyplot as plt
 import consortium as cc
 
 # %%
-# One release of made-up scans: 60 persons on a tiny grid, whose series are noise. So nothing can be
-# found, which the result says; it costs ε nevertheless.
+# One release of made-up scans: 60 persons on a tiny grid, whose series are noise. There is nothing
+# to be found, and the result says so; it costs ε nevertheless.
 rng, affine = np.random.default_rng(0), np.diag([20.0, 20.0, 20.0, 1.0])
 mask = nib.Nifti1Image(np.ones((3, 3, 2), dtype=np.float32), affine)
 imgs = [nib.Nifti1Image(rng.normal(size=(3, 3, 2, 20)), affine) for _ in range(60)]
