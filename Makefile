@@ -44,6 +44,7 @@ bench: $(READY)
 
 # Every warning is an error: a dead link, a page that nothing leads to, an example that fails.
 docs: $(READY)
+	rm -rf build/site build/doctrees docs/gallery
 	PATH="$$PWD/$(BIN):$$PATH" OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
 	@echo "Open build/site/index.html"
 
@@ -67,4 +68,4 @@ lock:
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/requirements.lock
 
 clean:
-	rm -rf .venv build
+	rm -rf .venv build docs/gallery

@@ -13,7 +13,7 @@ project = "cape-consortium"
 copyright = "the cape-consortium contributors"  # noqa: A001 - Sphinx's name for it
 version = release = __version__
 extensions = ["myst_parser", "sphinx_gallery.gen_gallery", "sphinxcontrib.mermaid"]
-exclude_patterns = ["generators", "sg_execution_times.rst"]
+exclude_patterns = ["generators"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
@@ -42,6 +42,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "within_subsection_order": "FileNameSortKey",
     "show_signature": False,
+    "write_computation_times": False,  # that page fetches scripts from elsewhere
 }
 
 SECTIONS = ["guides", "analyses", "gallery", "reference", "explanation", "replication"]
