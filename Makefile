@@ -1,6 +1,7 @@
 # make demo   four hospitals on this machine, three studies end to end; output in build/demo
 # make full-brain   the same on 70,000 voxels; output in build/full-brain
 # make test   linter, type checker, layer contract, tests
+# make docs   the documentation as a site, with its gallery; build/site/index.html
 # make release   wheel, source and bill of materials in dist
 # Both build their own environment in .venv from requirements.lock.
 PYTHON ?= python3
@@ -9,7 +10,7 @@ READY := .venv/.ready
 # Many processes start: each would compile all that it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo full-brain test lint long bench lock release clean
+.PHONY: demo full-brain test lint long bench docs lock release clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
@@ -41,6 +42,12 @@ long: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# Every warning is an error: a dead link, a page that nothing leads to, an example that fails.
+docs: $(READY)
+	rm -rf build/site build/doctrees docs/gallery
+	PATH="$$PWD/$(BIN):$$PATH" OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/site
+	@echo "Open build/site/index.html"
+
 # What the wheel needs at the versions that were tested, and the same as a CycloneDX document.
 release: $(READY)
 	rm -rf dist
@@ -57,8 +64,8 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 lock:
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra s3 --extra sftp --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra s3 --extra sftp --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/requirements.lock
 
 clean:
-	rm -rf .venv build
+	rm -rf .venv build docs/gallery
