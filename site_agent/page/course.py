@@ -135,8 +135,13 @@ def course(
         The policy's.
     now : datetime
     """
-    points = [(_when(at), mu) for at, mu in ledger.course(account.unit)]
-    told = sorted((at, mu) for at, mu in points if at is not None)
+    told: list[tuple[datetime, float]] = []
+    for at, mu in ledger.course(account.unit):
+        when = _when(at)
+        if when is not None:
+            told.append((when, mu))
+        elif told:  # of a time that nobody can read, and a loss all the same
+            told[-1] = told[-1][0], mu
     left = [row for row in rows if row.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)

@@ -155,15 +155,15 @@ def test_damaged_lines_of_the_log_stop_nobody(tmp_path: Path) -> None:
 
 def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    (scan,) = (place.dataset("north")).rglob("sub-01*bold.nii.gz")
+    scan = min(place.dataset("north").rglob("*bold.nii.gz"))
     scan.write_bytes(b"damaged")
     local = LocalConsortium(place)
     with pytest.raises(Exception, match="north"):
         conduct(local.centre())
-    assert "sub-01" in local.said("north")
+    assert "sub-0" in local.said("north")
     words = _words(write_page(place.site("north"), NOW))
     assert "small-0001 goes on without this site: an image or table of its data set" in words
-    assert "sub-01" not in words
+    assert "sub-0" not in words
 
 
 def test_an_altered_ledger_has_no_page(tmp_path: Path) -> None:
