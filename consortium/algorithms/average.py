@@ -14,11 +14,13 @@ import numpy as np
 from pydantic import Field
 from scipy.special import ndtri
 
+from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
     MOST_ROWS,
     Array,
     Captions,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -81,6 +83,22 @@ class Average:
         """One release with the whole budget."""
         bound = Bound(parameters.bound)
         return (PlannedRelease("average", "mean_volume", shape.features, bound, 1, 1.0),)
+
+    def expect(self, parameters: AverageParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Standard error of an entry, from noise alone to what chance can add at the most.
+
+        Persons whose norm is the bound and whose mean is zero have the largest chance.
+        """
+        (planned,) = self.releases(parameters, shape)
+        units, entries = sum(shape.units), shape.features
+        noise = deviation_of(planned, shape)
+        error = math.hypot(noise, parameters.bound / math.sqrt(units * entries))
+        floor = float(-ndtri((1 - parameters.confidence) / (2 * entries))) * error
+        ranged = "from noise alone to all that chance can add"
+        return (
+            Expectation("standard error", error, noise, error, rises=False, ranged=ranged),
+            Expectation("least mean that is seen", floor, rises=False),
+        )
 
     def run(self, parameters: AverageParameters, shape: Shape) -> Run:
         """Ask once and return the answer as a map (D x 1)."""
