@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -26,7 +27,6 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import Array, Expects, Result
 from consortium.algorithms.cca.forecast import LINK
-from consortium.algorithms.findings import Finding
 from consortium.coordinator.design import Assumed, expect
 from consortium.study.spec import Study
 
@@ -48,14 +48,15 @@ class Trial:
     people : callable
         Makes sites from a cell and a generator.
     told : callable
-        The number of a result that the first expectation foretells; NaN where none was told.
+        Of a result: errors of its numbers, whose truth is zero, or whether the link was found;
+        nothing where nothing was told.
     """
 
     algorithm: str
     analysis: Mapping[str, Any]
     views: tuple[tuple[str, int], ...]
     people: Callable[[Cell, np.random.Generator], list[Blocks]]
-    told: Callable[[Result], float]
+    told: Callable[[Result], Array]
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def _average_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
     return [Persons((0.1 * table).astype(np.float32), (("x", 30),)) for table in tables]
 
 
-def _average_error(result: Result) -> float:
-    return robust_deviation(result.arrays["mean"])
+def _average_error(result: Result) -> Array:
+    return result.arrays["mean"].ravel()
 
 
 def _linear_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
@@ -100,11 +101,8 @@ def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> list[
     return [Persons(regression.table(own, none, model, rng), regression.VIEWS) for own in tables]
 
 
-def _coefficient_error(result: Result) -> float:
-    findings = regression.findings(result)
-    if not all(each.told for each in findings):
-        return math.nan
-    return robust_deviation(np.array([each.value for each in findings]))
+def _coefficient_error(result: Result) -> Array:
+    return np.array([each.value for each in regression.findings(result) if each.told])
 
 
 def _linked_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
@@ -112,9 +110,8 @@ def _linked_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
     return [Persons(cca.table(own, LINK), cca.VIEWS) for own in tables]
 
 
-def _is_found(result: Result) -> float:
-    first: Finding = cca.findings(result)[0]
-    return float(first.state == "found")
+def _is_found(result: Result) -> Array:
+    return np.array([cca.findings(result)[0].state == "found"], dtype=np.float64)
 
 
 _ASKED = {"target": "y", "bound": regression.BOUND}
@@ -137,7 +134,7 @@ ANALYSES: Mapping[str, Trial] = {
 def row(name: str, epsilon: float, persons: int, repetitions: int) -> Row:
     """Foretell one cell and measure it."""
     trial, cell = ANALYSES[name], Cell("no effect", epsilon, persons)
-    told: list[float] = []
+    told: list[Array] = []
     first = None
     for seed in range(repetitions):
         rng = np.random.default_rng([persons, int(100 * epsilon), seed])
@@ -146,13 +143,21 @@ def row(name: str, epsilon: float, persons: int, repetitions: int) -> Row:
             first = expect(_assumed(trial, cell, sites).plan)[0]
         told.append(trial.told(answer(trial.algorithm, trial.analysis, sites, epsilon, rng)))
     assert first is not None
-    found = np.array(told)[np.isfinite(told)]
-    share = len(found) / repetitions
-    chance = first.name.startswith("chance")
-    measured = float(np.mean(found) if chance else np.median(found)) if len(found) else math.nan
-    spread = 1.0 if chance else math.sqrt(math.pi / 2)
-    doubt = spread * float(np.std(found)) / math.sqrt(max(len(found), 1))
+    all_told = np.concatenate(told)
+    measured, doubt = _measured(all_told, chance=first.name.startswith("chance"))
+    share = sum(map(bool, map(len, told))) / repetitions
     return Row(name, first.name, epsilon, persons, first.value, measured, doubt, share)
+
+
+def _measured(told: Array, *, chance: bool) -> tuple[float, float]:
+    """A share, or the deviation of most errors, with its own standard error."""
+    if not len(told):
+        return math.nan, math.nan
+    if chance:
+        share = float(told.mean())
+        return share, math.sqrt(share * (1 - share) / len(told))
+    level = robust_deviation(told)
+    return level, 1.17 * level / math.sqrt(len(told))
 
 
 def _assumed(trial: Trial, cell: Cell, sites: list[Blocks]) -> Assumed:
@@ -179,19 +184,23 @@ def main() -> None:
     """Print one table in Markdown, and draw it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forecasts")
     parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     assert all(isinstance(REGISTRY[each.algorithm], Expects) for each in ANALYSES.values())
     print("| analysis | what | ε | persons | foretold | measured | off | told |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    rows = []
-    for name, epsilon, persons in product(ANALYSES, EPSILONS, PERSONS):
-        found = row(name, epsilon, persons, given.repetitions)
-        rows.append(found)
+    with ProcessPoolExecutor(given.processes) as pool:
+        futures = [
+            pool.submit(row, *cell, given.repetitions)
+            for cell in product(ANALYSES, EPSILONS, PERSONS)
+        ]
+        rows = [future.result() for future in futures]
+    for found in rows:
         off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
         print(
-            f"| {name} | {found.what} | {epsilon:g} | {persons:,} | {found.foretold:.3g} | "
-            f"{found.measured:.3g} ± {found.doubt:.2g} | {off} | {found.told:.2f} |",
+            f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "
+            f"{found.foretold:.3g} | {found.measured:.3g} ± {found.doubt:.2g} | {off} | {found.told:.2f} |",
             flush=True,
         )
     if given.figure:

@@ -38,6 +38,9 @@ from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 
+_USUAL = 0.8
+"""Assumed squared norm of a person over the bound's square."""
+
 
 class AverageParameters(FrozenModel):
     """Parameters of `average`."""
@@ -87,16 +90,18 @@ class Average:
     def expect(self, parameters: AverageParameters, shape: Shape) -> tuple[Expectation, ...]:
         """Standard error of an entry, from noise alone to what chance can add at the most.
 
-        Persons whose norm is the bound and whose mean is zero have the largest chance.
+        Persons whose norm is the bound and whose mean is zero have the largest chance, which is
+        what a result tells; a usual one's squared norm is assumed to be four fifths of that.
         """
         (planned,) = self.releases(parameters, shape)
         units, entries = sum(shape.units), shape.features
         noise = deviation_of(planned, shape)
-        error = math.hypot(noise, parameters.bound / math.sqrt(units * entries))
-        floor = float(-ndtri((1 - parameters.confidence) / (2 * entries))) * error
+        chance = parameters.bound / math.sqrt(units * entries)
+        error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
+        floor = float(-ndtri((1 - parameters.confidence) / (2 * entries))) * most
         ranged = "from noise alone to all that chance can add"
         return (
-            Expectation("standard error", error, noise, error, rises=False, ranged=ranged),
+            Expectation("standard error", error, noise, most, rises=False, ranged=ranged),
             Expectation("least mean that is seen", floor, rises=False),
         )
 

@@ -21,7 +21,7 @@ TARGET = 0.3
 """Assumed deviation of a target that lies within -1 and 1."""
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
-_DRAWS = 24
+_DRAWS = 48
 
 
 def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
@@ -36,9 +36,11 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
         release = drawn(planned, shape, values, generator)
         fit = least_squares(read_moment(release, parameters, shape))
         factor = model_of(parameters, fit, fit.explained(parameters.confidence)).factor
-        errors.append(robust_deviation(factor * fit.coefficients[: shape.features - 1]))
+        errors.append(factor * fit.coefficients[: shape.features - 1])
         open_ends += not tell(parameters, fit).coefficients[0].told
-    low, value, high = (float(each) for each in np.quantile(errors, (0.25, 0.5, 0.75)))
+    value = robust_deviation(np.concatenate(errors))
+    low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
+    low, high = min(low, value), max(high, value)
     ranged = "half of all studies"
     return (
         Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
