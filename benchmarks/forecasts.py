@@ -183,6 +183,7 @@ def _assumed(trial: Trial, cell: Cell, sites: list[Blocks]) -> Assumed:
 def main() -> None:
     """Print one table in Markdown, and draw it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forecasts")
+    parser.add_argument("analyses", nargs="*", metavar="ANALYSIS", help=", ".join(ANALYSES))
     parser.add_argument("--repetitions", type=int, default=60)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--figure", type=Path)
@@ -193,25 +194,31 @@ def main() -> None:
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [
             pool.submit(row, *cell, given.repetitions)
-            for cell in product(ANALYSES, EPSILONS, PERSONS)
+            for cell in product(given.analyses or ANALYSES, EPSILONS, PERSONS)
         ]
-        rows = [future.result() for future in futures]
-    for found in rows:
-        off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
-        print(
-            f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "
-            f"{found.foretold:.3g} | {found.measured:.3g} ± {found.doubt:.2g} | {off} | {found.told:.2f} |",
-            flush=True,
-        )
+        rows = [_shown(future.result()) for future in futures]
     if given.figure:
         draw(rows, given.figure)
+
+
+def _shown(found: Row) -> Row:
+    """Print a row once it is there."""
+    off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
+    print(
+        f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "
+        f"{found.foretold:.3g} | {found.measured:.3g} ± {found.doubt:.2g} | {off} | "
+        f"{found.told:.2f} |",
+        flush=True,
+    )
+    return found
 
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw measured over foretold, one panel an analysis, with the tenth on either side."""
     figure = Figure(figsize=(11, 3.2), dpi=110, layout="constrained")
-    places = figure.subplots(1, len(ANALYSES))
-    for place, name in zip(places, ANALYSES, strict=True):
+    names = dict.fromkeys(each.name for each in rows)
+    places = figure.subplots(1, len(names), squeeze=False)[0]
+    for place, name in zip(places, names, strict=True):
         own = [each for each in rows if each.name == name and each.told >= 0.5]
         line: Array = np.array(sorted(each.foretold for each in own))
         place.plot(line, line, color="#4b5a69", linewidth=1)
