@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.honesty import cca, regression
 from benchmarks.honesty.cells import Cell
@@ -236,8 +237,10 @@ def draw(rows: list[Row], path: Path) -> None:
         if own and not own[0].what.startswith("chance"):
             place.set_xscale("log")
             place.set_yscale("log")
+            place.xaxis.set_minor_formatter(NullFormatter())
+            place.yaxis.set_minor_formatter(NullFormatter())
         place.set_title(name, fontsize=9)
-        place.set_xlabel(f"foretold {own[0].what if own else ''}", fontsize=7)
+        place.set_xlabel(f"foretold {own[0].what if own else ''}", fontsize=6)
         place.set_ylabel("measured", fontsize=7)
         place.tick_params(labelsize=6)
         place.grid(alpha=0.3)
