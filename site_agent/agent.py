@@ -45,12 +45,14 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading, in_thread
+from site_agent.page.keeper import PageKeeper
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Request, check
 from site_agent.run.ahead import Ahead
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation, public_reason
 from site_agent.run.site import Site
+from site_agent.run.told import Told
 
 _LOOK_EVERY = 0.25  # s
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -70,7 +72,9 @@ class Agent:
     log : callable
         Receives lines for the site's own log.
     drive : Drive
-        Has data loaded beside the agent's other work.
+        Has data loaded, and the page written, beside the agent's other work.
+    page : bool
+        Whether the site's page is written whenever its state changes, whatever ``site.yaml`` says.
     """
 
     folder: Path
@@ -78,6 +82,7 @@ class Agent:
     now: Callable[[], datetime]
     log: Callable[[str], None]
     drive: Drive = in_thread
+    page: bool = False
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -86,6 +91,7 @@ class Agent:
         self.policy = Policy.load(self.folder)
         identity = load_identity(self.folder)
         ledger, exchange = Ledger(config.ledger), config.open_exchange()
+        self._told = Told(self.folder, self._time)
         self.site = Site(
             config.name,
             identity,
@@ -95,14 +101,16 @@ class Agent:
             LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(self.folder)),
             MessageStore(self.folder / STORE),
             exchange,
-            lambda: self.now().isoformat(timespec="seconds"),
+            self._time,
             self.log,
+            self._tell,
         )
         self._runs: dict[str, Participation | None] = {}
         self._logged: set[str] = set()
         self._ahead = Ahead(config.dataset, self._open, self.drive, self.clock, self.log)
         self._wait_file = WaitFile(self.folder, self.clock.wall)
-        self._begun = False
+        self._page = PageKeeper(self.folder, self.clock, self.now, self._log_once, self.drive)
+        self._begun, self._prepared = False, False
         self._looked = 0.0
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
@@ -120,14 +128,18 @@ class Agent:
         ConsortiumError
             With ``once``: what ended this site's part before its time.
         """
-        with only_one(self.folder, "agent"):
-            self._check_halt()
-            if not once:
-                self.log(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
-            while True:
-                self._await_work(idle)
-                if once and self._over():
-                    return
+        try:
+            with only_one(self.folder, "agent"):
+                self._check_halt()
+                if not once:
+                    self._tell(f"the agent of {self.config.name} is at work; Ctrl-C stops it")
+                while True:
+                    self._await_work(idle)
+                    if once and self._over():
+                        return
+        finally:
+            if self._page.begun:  # and says that the agent is not at work any more
+                self._page.write()
 
     def _await_work(self, idle: float) -> None:
         start = self.clock.now()
@@ -135,8 +147,10 @@ class Agent:
         for _ in self.clock.polls(idle, self.site.exchange.pace):
             if self.round_trip():
                 self._wait_file.clear()
+                self._keep_page()
                 return
             self._show_wait(self.clock.now() - start)
+            self._keep_page()
         raise SiteError(
             f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
             "centre, or look at its state with 'consortium status'."
@@ -144,9 +158,10 @@ class Agent:
 
     def _show_wait(self, waited: float) -> None:
         """Write down what each run waits for, and say so once the centre is overdue."""
-        for run, participation in self._runs.items():
-            if participation is None or participation.ended is not None:
-                continue
+        under_way = {r: p for r, p in self._runs.items() if p is not None and p.ended is None}
+        if not under_way:
+            self._show_ahead(waited)
+        for run, participation in under_way.items():
             timing = participation.timing
             ready = timing.ready if participation.starts else 0.0  # others may be loading
             left = timing.join + ready + 2 * timing.answer - waited
@@ -155,10 +170,26 @@ class Agent:
                 continue
             self._wait_file.show(run, waited, left, {"centre": participation.awaited})
             if left < 0:
-                self._log_once(
+                self._tell_once(
                     f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
                     "study goes on."
                 )
+
+    def _show_ahead(self, waited: float) -> None:
+        """Write down how far data are that are loaded before any run."""
+        study, words = self._ahead.study, self._ahead.words
+        if words:
+            self._wait_file.show(study, waited, 0.0, {"this site": words})
+        elif self._prepared:
+            self._wait_file.clear()
+        self._prepared = bool(words)
+
+    def _keep_page(self) -> None:
+        """Write the site's page anew, if it is wanted and anything on it changed."""
+        if self.config.page or self.page:
+            runs = [p for p in self._runs.values() if p is not None]
+            answered = sum(len(p.rounds.sent) for p in runs if p.rounds is not None)
+            self._page.look((self._told.many, answered, self._wait_file.shown))
 
     def _begin(self) -> None:
         """Check the ledger against the exchange, and tell what was approved here; once."""
@@ -214,7 +245,7 @@ class Agent:
         self._ahead.look(self._may_begin)
         opens = self.policy.opens_at(self.now())
         if opens is not None:
-            self._log_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
+            self._tell_once(f"policy.yaml: field 'hours': nothing is answered before {opens}.")
             return False
         done = False
         for run in self._announced():
@@ -226,7 +257,7 @@ class Agent:
                 if participation.ended is not None:
                     self._guarded(run, partial(self._note_end, run))
                     outcome = participation.ended.outcome
-                    self.log(f"{run} has ended: {outcome}; {participation.cost}")
+                    self._tell(f"{run} has ended: {outcome}; {participation.cost}")
         return done
 
     def _check_halt(self) -> None:
@@ -276,6 +307,7 @@ class Agent:
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:
         self._log_once(f"{run}: {error}")
+        self._keep(f"{run} goes on without this site: {public_reason(error)}")
         self.failures.append(error)
         self._runs[run] = None
         self._refuse(run, error)
@@ -313,7 +345,7 @@ class Agent:
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self._log_once(f"{run} is not approved here; it is left alone.")
+        self._tell_once(f"{run} is not approved here; it is left alone.")
         self._runs[run] = None
         return False
 
@@ -410,6 +442,25 @@ class Agent:
         if line not in self._logged:
             self._logged.add(line)
             self.log(line)
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._logged:
+            self._logged.add(line)
+            self._tell(line)
+
+    def _tell(self, line: str) -> None:
+        """Log a line that names no person, and keep it for the site's page."""
+        self.log(line)
+        self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        try:
+            self._told.keep(line)
+        except ConsortiumError as error:  # a run does not end for want of a line on a page
+            self._log_once(str(error))
+
+    def _time(self) -> str:
+        return self.now().isoformat(timespec="seconds")
 
 
 def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:

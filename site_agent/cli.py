@@ -218,6 +218,9 @@ def start(
     idle: Annotated[
         float, typer.Option(help="With --once: give up after so many seconds without work.")
     ] = 3600.0,
+    page: Annotated[
+        bool, typer.Option("--page", help="Write the site's page anew whenever its state changes.")
+    ] = False,
 ) -> None:
     """Take part in approved studies as they are announced."""
     from functools import partial
@@ -225,7 +228,7 @@ def start(
     from consortium.engine.clock import Clock
     from site_agent.agent import Agent
 
-    agent = Agent(folder, Clock(), _now, _log)
+    agent = Agent(folder, Clock(), _now, _log, page=page)
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
         from flows.site import attend  # the owner runs a Prefect of their own
@@ -254,9 +257,6 @@ def show_ledger(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all lines and the hash chain as JSON.")
     ] = False,
-    page: Annotated[
-        Path | None, typer.Option(help="Write a page for the ethics board to this file.")
-    ] = None,
     verify: Annotated[
         Path | None, typer.Option(help="Check a file that --json printed, of any site.")
     ] = None,
@@ -270,8 +270,9 @@ def show_ledger(
     from consortium.formatting import count
     from consortium.membership.keys import load_identity
     from site_agent.config import SiteConfig
+    from site_agent.ledger.export import export_json
     from site_agent.ledger.ledger import Ledger
-    from site_agent.ledger.summary import print_accounts, verify_file, write_books
+    from site_agent.ledger.summary import print_accounts, verify_file
     from site_agent.policy.policy import Policy
 
     if verify is not None:
@@ -285,13 +286,24 @@ def show_ledger(
         head = open_anchor(folder, config, load_identity(folder)).accept()
         where = "its head is on the exchange" if head.seq else "the first round will leave its head"
         out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
-    elif as_json or page is not None:
-        identity = load_identity(folder)
-        write_books(ledger, policy, config, identity, page, datetime.now(UTC))
-        if page is not None:
-            out.print(f"{page} is written.")
+    elif as_json:
+        at, key = datetime.now(UTC).isoformat(timespec="seconds"), load_identity(folder).key
+        sys.stdout.write(export_json(ledger, site=config.name, at=at, key=key).decode() + "\n")
     else:
         print_accounts(ledger, policy, out.console)
+
+
+@app.command(rich_help_panel=DAILY)
+def page(
+    folder: Folder = Path(),
+    to: Annotated[
+        Path | None, typer.Option(help="Write it to this file instead of site.html.")
+    ] = None,
+) -> None:
+    """Write the site's page: what the agent does, what is approved, and what was spent."""
+    from site_agent.page.page import write_page
+
+    out.print(f"{write_page(folder, _now(), to)} is written; open it in any browser.")
 
 
 @app.command(rich_help_panel=DAILY)

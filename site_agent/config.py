@@ -63,6 +63,11 @@ class SiteConfig(FrozenModel):
         default_factory=dict,
         description="Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}.",
     )
+    page: bool = Field(
+        default=False,
+        description="Whether the agent writes the site's page, site.html, anew whenever its state "
+        "changes, as 'start --page' does; 'site-agent page' writes it once.",
+    )
     prefect: bool = Field(
         default=False,
         description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",

@@ -22,7 +22,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
     """Run a study of any parameters."""
     link = LINK if cell.effect else 0.0
-    sites = [Persons(_table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
+    sites = [Persons(table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
     asked = {"pairs": 2, "bounds": {"x": 1.0, "y": 1.0}, **analysis}
     private = findings(answer("cca", asked, sites, cell.epsilon, rng))
     truth = (link, 0.0)
@@ -46,7 +46,7 @@ def findings(result: Result) -> list[Finding]:
     return [row[1] for row in result.tables["pairs"].rows if isinstance(row[1], Finding)]
 
 
-def _table(own: Array, link: float) -> Array:
+def table(own: Array, link: float) -> Array:
     """Persons of one site: the first entries of both views have the link."""
     values = own.copy()
     values[FIRST] = link * own[0] + np.sqrt(1.0 - link**2) * own[FIRST]

@@ -25,7 +25,7 @@ def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) 
     truth = np.zeros(ENTRIES)
     if cell.effect:
         truth[:2] = EFFECTS[model], -EFFECTS[model]
-    sites = [Persons(_table(own, truth, model, rng), VIEWS) for own in _backgrounds(cell, rng)]
+    sites = [Persons(table(own, truth, model, rng), VIEWS) for own in _backgrounds(cell, rng)]
     asked = {"target": "y", "bound": BOUND, "model": model, **analysis}
     private = findings(answer("regression", asked, sites, cell.epsilon, rng))
     pooled = findings(answer("regression", asked, sites, None, rng))
@@ -48,7 +48,7 @@ def _backgrounds(cell: Cell, rng: np.random.Generator) -> list[Array]:
     return background(cell, ENTRIES + 1, rng)
 
 
-def _table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
+def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
     """Persons of one site: entries within -1 and 1, and the target after them."""
     x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
     if model == "linear":

@@ -14,11 +14,13 @@ import numpy as np
 from pydantic import Field
 from scipy.special import ndtri
 
+from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
     MOST_ROWS,
     Array,
     Captions,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -35,6 +37,9 @@ from consortium.formatting import count
 from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
+
+_USUAL = 0.8
+"""Assumed squared norm of a person over the bound's square."""
 
 
 class AverageParameters(FrozenModel):
@@ -81,6 +86,24 @@ class Average:
         """One release with the whole budget."""
         bound = Bound(parameters.bound)
         return (PlannedRelease("average", "mean_volume", shape.features, bound, 1, 1.0),)
+
+    def expect(self, parameters: AverageParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Standard error of an entry, from noise alone to what chance can add at the most.
+
+        Persons whose norm is the bound and whose mean is zero have the largest chance, which is
+        what a result tells; a usual one's squared norm is assumed to be four fifths of that.
+        """
+        (planned,) = self.releases(parameters, shape)
+        units, entries = sum(shape.units), shape.features
+        noise = deviation_of(planned, shape)
+        chance = parameters.bound / math.sqrt(units * entries)
+        error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
+        floor = float(-ndtri((1 - parameters.confidence) / (2 * entries))) * most
+        ranged = "from noise alone to all that chance can add"
+        return (
+            Expectation("standard error", error, noise, most, rises=False, ranged=ranged),
+            Expectation("least mean that is seen", floor, rises=False),
+        )
 
     def run(self, parameters: AverageParameters, shape: Shape) -> Run:
         """Ask once and return the answer as a map (D x 1)."""

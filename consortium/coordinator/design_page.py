@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Expectation, Foretells
+from consortium.algorithms.base import Expectation, Expects, Foretells
 from consortium.coordinator.design import (
     Account,
     Assumed,
@@ -172,6 +172,7 @@ def _shown(found: Design) -> dict[str, Any]:
         "analysis": algorithm.title,
         "persons": sum(found.assumed.subjects),
         "epsilon": found.plan.epsilon,
+        "forecast": isinstance(algorithm, Expects),
         "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
         "sentences": found.sentences,
         "picture": draw_curves(found),
@@ -197,6 +198,7 @@ def _study(found: Design) -> dict[str, Any]:
         "epsilon": found.plan.epsilon,
         "delta": study.privacy.delta,
         "unit": study.privacy.unit,
+        "forecast": isinstance(REGISTRY[study.algorithm], Expects),
         "expected": _expected(found.expected),
         "curves": {
             name: [{"at": point.at, "expected": _expected(point.expected)} for point in points]

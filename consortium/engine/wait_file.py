@@ -59,6 +59,11 @@ class WaitFile:
         """Have somebody hear of every wait that is written down."""
         self._listeners.append(told)
 
+    @property
+    def shown(self) -> Waiting | None:
+        """The wait that is written down now."""
+        return self._shown
+
     def show(
         self,
         step: str,

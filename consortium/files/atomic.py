@@ -40,7 +40,7 @@ def beside(folder: Path, name: str) -> Path:
     return path
 
 
-def write_bytes(path: Path, data: bytes) -> Path:
+def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     """Write a file so that a crash leaves the old one or the new one, never half of it.
 
     Parameters
@@ -48,6 +48,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
     path : Path
         The file; its folders are made.
     data : bytes
+    mode : int
+        Who may read it, before the umask; 0o600 for the owner alone.
 
     Returns
     -------
@@ -63,7 +65,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with draft.open("wb") as file:
+            draft.unlink(missing_ok=True)  # an earlier one may be open to others
+            with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # or a power cut could leave the new name with no bytes

@@ -10,8 +10,12 @@ the energy foretold is off by 0.01 or less where it is above 0.7.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 MAPS, FALL, SHARED = 100, 0.95, 0.4
 _MOST_COLUMNS = 32
@@ -44,6 +48,13 @@ def expected_energies(
         _energy(size, columns, deviation * float(np.sqrt(count)), count)
         for count in range(1, most + 1)
     )
+
+
+def expected_strengths(features: int, components: int) -> Array:
+    """Variances of the leading directions of the same model, beyond the white part's."""
+    count = min(max(MAPS, 2 * components), features)
+    whole = FALL ** np.arange(count)
+    return np.asarray(SHARED * whole / whole.sum())[:components]
 
 
 def _energy(features: int, columns: int, deviation: float, products: int) -> float:

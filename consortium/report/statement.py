@@ -48,7 +48,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         return [_no_protection()]
     return [
         *([_simulated()] if report.sampler.startswith(SEEDED) else []),
-        _protected(report),
+        Clause("What is protected", protected(report.unit)),
         _against(report),
         _strength(report),
         _test(report),
@@ -75,19 +75,18 @@ def _simulated() -> Clause:
     )
 
 
-def _protected(report: PrivacyReport) -> Clause:
-    if report.unit == "subject":
-        return Clause(
-            "What is protected",
+def protected(unit: str) -> str:
+    """Say what a study of a unit protects."""
+    if unit == "subject":
+        return (
             "Each person, with all their scans. What the study shows would have been almost as "
             "likely if any one person's scans had been any other's. How many persons each site "
-            "contributed is public.",
+            "contributed is public."
         )
-    return Clause(
-        "What is protected",
+    return (
         "Each single volume of a scan, not a whole person. What the study shows would have been "
         "almost as likely if any one volume had been any other. How many volumes each site "
-        "contributed is public.",
+        "contributed is public."
     )
 
 
@@ -132,17 +131,21 @@ def _spent(promised: Guarantee, coalition: Guarantee) -> str:
 
 
 def _test(report: PrivacyReport) -> Clause:
-    unit = "person's scans fill" if report.unit == "subject" else "volume fills"
     coalition, outsider = report.guarantees.coalition.mu, report.guarantees.outsider.mu
+    return Clause("What that means", meaning(report.unit, coalition, outsider))
+
+
+def meaning(unit: str, coalition: float, outsider: float) -> str:
+    """Say what losses μ mean: how well a test of one person, or volume, can do."""
+    one = "person's scans fill" if unit == "subject" else "volume fills"
     blind = percent(FALSE_ALARMS)
-    return Clause(
-        "What that means",
+    return (
         f"Suppose that somebody knows all data of the study but one place, and wants to find out "
-        f"whether a given {unit} it. A test that says so wrongly in {blind} of cases says so "
+        f"whether a given {one} it. A test that says so wrongly in {blind} of cases says so "
         f"rightly in at most {percent(detection_power(coalition))} of cases for the coalition and "
         f"{percent(detection_power(outsider))} for an outsider; blind guessing gets {blind}. "
         f"A bet at even odds is won in at most {percent(best_guess(coalition))} of cases by the "
-        f"coalition and {percent(best_guess(outsider))} by an outsider; a coin wins 50 %.",
+        f"coalition and {percent(best_guess(outsider))} by an outsider; a coin wins 50 %."
     )
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from consortium.formatting import count, number, percent, power_of_ten
 
 
-def plain_environment(package: str) -> Environment:
-    """Build the environment of a package's templates.
+def plain_environment(*packages: str) -> Environment:
+    """Build the environment of the templates of packages, the first one's before the others'.
 
     Everything is escaped, a missing value is an error, and numbers are written as people do.
     """
     environment = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

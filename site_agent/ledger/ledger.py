@@ -24,7 +24,7 @@ from consortium.errors import LedgerError
 from site_agent.ledger.entries import EMPTY, Charge, Entry, Head, follow, standing
 from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import Limits, check_charge, counted
+from site_agent.ledger.limits import Limits, Sums, check_charge, counted
 from site_agent.ledger.person_sums import PersonSums
 
 __all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
@@ -102,6 +102,19 @@ class Ledger:
         """μ of the same for the most charged of all persons, over all data sets."""
         with self._writing() as file:
             return file.sums.total("", unit, file.sums.everybody)
+
+    def course(self, unit: str) -> list[tuple[str, float]]:
+        """When each run's last line was written, and μ of whoever had been charged most by then.
+
+        The most charged person may be another one each time; nothing tells who.
+        """
+        with self._writing() as file:
+            sums, found, lines = Sums(file.members), [], list(file.read())
+            for place, line in enumerate(lines, start=1):
+                sums.add(line)
+                if place == len(lines) or lines[place].charge.run != line.charge.run:
+                    found.append((line.at, sums.total("", unit, sums.everybody)))
+        return found
 
     def outsider_total(self, unit: str, labels: Sequence[str] | None = None) -> float:
         """μ of the same against somebody who sees only what the studies released.

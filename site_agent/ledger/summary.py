@@ -1,20 +1,15 @@
-"""What studies have cost here, in the terminal, as JSON, or as a page."""
+"""What studies have cost here, in the terminal, and what somebody's exported ledger shows."""
 
 from __future__ import annotations
 
-import sys
-from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from consortium.errors import LedgerError
-from consortium.membership.keys import Identity
-from site_agent.config import SiteConfig
-from site_agent.ledger.export import export_json, verify_export
+from site_agent.ledger.export import verify_export
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.page import write_page
 from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Policy
 
@@ -34,23 +29,6 @@ def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
             "would use it up.",
             soft_wrap=True,
         )
-
-
-def write_books(
-    ledger: Ledger,
-    policy: Policy,
-    config: SiteConfig,
-    identity: Identity,
-    page: Path | None,
-    now: datetime,
-) -> None:
-    """Write the ledger as a page, or as signed JSON to the standard output."""
-    if page is None:
-        at, key = now.isoformat(timespec="seconds"), identity.key
-        text = export_json(ledger, site=config.name, at=at, key=key)
-        sys.stdout.write(text.decode() + "\n")
-        return
-    write_page(page, ledger, policy, site=config.name, day=now.date())
 
 
 def verify_file(path: Path) -> str:

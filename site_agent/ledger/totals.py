@@ -53,6 +53,7 @@ class StudyRow:
     answered: int
     statistics: tuple[str, ...]
     cost: Amount
+    outsider: Amount
     first: str
     last: str
 
@@ -107,6 +108,7 @@ def _row(
         answered=sum(line.event == "spend" for line in lines),
         statistics=tuple(dict.fromkeys(line.charge.statistic for line in reserved)),
         cost=_amount(compose(line.charge.mu for line in reserved), policy),
+        outsider=_amount(compose(line.charge.outsider for line in reserved), policy),
         first=lines[0].at,
         last=lines[-1].at,
     )

@@ -48,6 +48,17 @@ class Ahead:
         self._loading: Loading | None = None
         self._next, self._told = -_LOOK_EVERY, 0.0
 
+    @property
+    def words(self) -> str:
+        """How far the data are that are being loaded; empty if none are."""
+        loading = self._loading
+        return "" if loading is None or loading.over else loading.words
+
+    @property
+    def study(self) -> str:
+        """Which study's data were loaded last, or are."""
+        return self._study
+
     def look(self, approved: Callable[[], Sequence[Approval]]) -> None:
         """Begin with the next study that is approved and not ready; tell how far one has come.
 

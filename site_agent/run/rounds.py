@@ -182,7 +182,7 @@ class Rounds:
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )
-        self._site.log(
+        self._site.tell(
             f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
             "on"
         )

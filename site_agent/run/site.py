@@ -33,6 +33,8 @@ class Site:
         The time, for the ledger's readers.
     log : callable
         Receives a line of progress.
+    tell : callable
+        The same for a line that names no person, which the site's page shows, too.
     """
 
     name: str
@@ -45,3 +47,4 @@ class Site:
     exchange: Exchange
     now: Callable[[], str]
     log: Callable[[str], None]
+    tell: Callable[[str], None]

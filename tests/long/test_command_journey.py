@@ -126,9 +126,8 @@ def _look_back(place: DemoFolders) -> None:
     assert "of 20 spent at δ = 1e-05" in said.out
     lines = json.loads(enter("site-agent", "ledger", "--json", *folder).out)
     assert "small-0001" in json.dumps(lines)
-    page = place.root / "ledger.html"
-    assert enter("site-agent", "ledger", "--page", page, *folder).code == 0
-    assert "small" in page.read_text()
+    assert enter("site-agent", "page", *folder).code == 0
+    assert "small" in (place.site("east") / "site.html").read_text()
     said = enter("site-agent", "doctor", *folder, "--study", files.study)
     assert said.code == 0, said
     assert "fail " not in said.out

@@ -19,6 +19,7 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -27,6 +28,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
+from consortium.algorithms.cca.forecast import expect
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
@@ -81,6 +83,10 @@ class Cca:
     def releases(self, parameters: CcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Mean and spread; a PCA for each view to reduce; the stacked moment."""
         return CcaPlan(parameters, shape).releases
+
+    def expect(self, parameters: CcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Expected error, if persons are as `forecast` assumes."""
+        return expect(parameters, shape)
 
     def run(self, parameters: CcaParameters, shape: Shape) -> Run:
         """Find centre and radii, reduce what is to be reduced, and solve."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from consortium.algorithms.base import (
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -28,6 +29,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.group_ica.plan import arguments_of, cutoff_planned
 from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
+from consortium.algorithms.pca.forecast import expect
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
     as_group,
@@ -71,6 +73,10 @@ class Pca:
     def releases(self, parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget, or as many as there are iterations."""
         return plan_releases(parameters, shape)
+
+    def expect(self, parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Expected error, if persons are as `forecast` assumes."""
+        return expect(parameters, shape)
 
     def run(self, parameters: PcaParameters, shape: Shape) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""

@@ -13,8 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import (
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Takes,
+)
 from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.regression.forecast import expect
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
@@ -62,6 +72,10 @@ class Regression:
     def remarks(self, parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
         """Tell that sites' means become public."""
         return (SITE_MEANS,) if constants(parameters, shape) > 1 else ()
+
+    def expect(self, parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Expected error, if persons are as `forecast` assumes."""
+        return expect(parameters, shape)
 
     def run(self, parameters: RegressionParameters, shape: Shape) -> Run:
         """Ask for the moment and solve the regression."""

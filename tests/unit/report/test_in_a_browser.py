@@ -16,6 +16,7 @@ from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
 from tests.support.browser import browser, find_browser
 from tests.support.report_samples import blob, finished_maps, sample_study
+from tests.support.site_pages import hostile_page
 
 pytestmark = [
     pytest.mark.long,
@@ -43,6 +44,7 @@ def folder(tmp_path_factory):
     folder = written(tmp_path_factory.mktemp("three"), 3, 10.0)
     both = read_outcome(folder)
     write_comparison(folder, both, both)
+    shutil.copy(hostile_page(tmp_path_factory.mktemp("site")), folder)
     return folder
 
 
@@ -73,7 +75,7 @@ def ready(tab, folder, fragment="component-1"):
     tab.wait(f"document.body.dataset.shown === '{fragment}'")
 
 
-@pytest.mark.parametrize("name", ["report.html", "viewer.html", "comparison.html"])
+@pytest.mark.parametrize("name", ["report.html", "viewer.html", "comparison.html", "site.html"])
 def test_no_page_has_a_barrier(tab, folder, axe, name):
     tab.open(folder / name)
     if name == "viewer.html":

@@ -1,22 +1,15 @@
-"""The page for the ethics board: its numbers are the ledger's, and nothing in it is live."""
+"""What a ledger's lines come to, by account, by study and over time."""
 
 from __future__ import annotations
 
-import html
 import math
-import re
-import sqlite3
 from dataclasses import replace
-from datetime import date
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from consortium.errors import LedgerError, OutputError
 from consortium.privacy.gdp import epsilon_of, mu_of
 from site_agent.ledger.ledger import Charge, Ledger
-from site_agent.ledger.page import write_page
 from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
@@ -41,11 +34,6 @@ def ledger(tmp_path: Path) -> Ledger:
         replace(other, dataset="/eeg", unit="timepoint", round=2, mu=0.3), up_to(9.0), "now"
     )
     return ledger
-
-
-def _page(ledger: Ledger, path: Path) -> str:
-    write_page(path, ledger, POLICY, site="east", day=date(2026, 11, 21))
-    return path.read_text(encoding="utf-8")
 
 
 def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
@@ -79,49 +67,25 @@ def test_a_study_has_one_row_a_consortium(ledger: Ledger) -> None:
     assert (second.centre, second.unit, third.unit) == ("ab" * 32, "subject", "timepoint")
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
-def test_the_page_holds_every_line_and_nothing_live(ledger: Ledger, tmp_path: Path) -> None:
-    text = _page(ledger, tmp_path / "page" / "ledger.html")
-    tags = _Tags()
-    tags.feed(text)
-    names = {tag for tag, _ in tags.found}
-    assert not names & {"script", "img", "iframe", "link", "object", "form"}
-    assert not any(
-        key.startswith("on") or key in ("src", "href") for _, a in tags.found for key in a
-    )
-    assert EVIL not in text
-    assert text.count(html.escape(EVIL)) >= 5
-    for entry in ledger.entries():
-        assert entry.digest[:12] in text
-    assert ledger.head().digest in text
-    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.unescape(text)))
-    assert "ε\xa0=\xa020" in text.replace("&nbsp;", "\xa0")
-    for words in ("each person with all their scans", "each single volume", "rounds paid for"):
-        assert words in plain
+def test_the_course_ends_where_the_account_stands(ledger: Ledger) -> None:
+    told = ledger.course("subject")
+    assert told[0][0] == "2026-11-02"  # the end of the first run
+    assert told[0][1] == pytest.approx(1.0)
+    assert told[-1][1] == ledger.most_charged("subject") == pytest.approx(2.6)
+    assert ledger.course("timepoint")[-1][1] == ledger.most_charged("timepoint")
 
 
-def test_an_empty_ledger_has_a_page(tmp_path: Path) -> None:
-    text = _page(Ledger(tmp_path / "l.sqlite"), tmp_path / "ledger.html")
-    assert "Nothing was spent." in text
-    assert "No study has asked anything yet." in text
+def test_the_course_is_of_whoever_was_charged_most_at_the_time(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite")
+    for number, people in enumerate((["01"], ["02", "03"], ["02"], ["01"]), start=1):
+        charge = replace(CHARGE, run=f"r-{number}", persons=ledger.enroll(people))
+        ledger.reserve(charge, up_to(9.0), f"2026-11-{number:02}")
+    found = [mu for _, mu in ledger.course("subject")]
+    assert found == pytest.approx([0.6, 0.6, 0.6 * math.sqrt(2), 0.6 * math.sqrt(2)])
 
 
-def test_an_altered_ledger_has_none(ledger: Ledger, tmp_path: Path) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("UPDATE entries SET mu = 0 WHERE seq = 1")
-    with pytest.raises(LedgerError, match="line 1 was altered"):
-        _page(ledger, tmp_path / "ledger.html")
-    assert not (tmp_path / "ledger.html").exists()
-
-
-def test_a_place_that_can_not_be_written_is_told(ledger: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="can't be written"):
-        _page(ledger, tmp_path / "l.sqlite" / "ledger.html")
+def test_what_was_never_sent_leaves_the_course(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite")
+    ledger.reserve(CHARGE, up_to(9.0), "2026-11-01")
+    ledger.take_back(CHARGE, "2026-11-02")
+    assert ledger.course("subject") == [("2026-11-02", 0.0)]

@@ -1,0 +1,35 @@
+"""What a release will be like, from a plan's public numbers and what persons are assumed to be.
+
+An analysis that has no formula for its error is done again by its own code, on moments that persons
+would have if they were as is assumed, with fresh noise of the planned size and fresh chance.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consortium.algorithms.base import Array, PlannedRelease, Release, Shape
+
+_NORMAL = 0.6744897501960817  # the median of |x| for a standard normal x
+
+
+def deviation_of(planned: PlannedRelease, shape: Shape) -> float:
+    """Standard deviation of the noise in an entry of one round of a release."""
+    once = shape.noise * planned.bound.sensitivity(sum(shape.units))
+    return once * math.sqrt(planned.rounds / planned.share)
+
+
+def drawn(
+    planned: PlannedRelease, shape: Shape, values: Array, generator: np.random.Generator
+) -> Release:
+    """Return a release of these values with fresh noise, of all sites."""
+    level = deviation_of(planned, shape)
+    noisy = values + level * generator.standard_normal(len(values))
+    return Release(noisy, level, tuple(range(len(shape.units))))
+
+
+def robust_deviation(errors: Array) -> float:
+    """Standard deviation of most errors: the median of their sizes, as of a normal law."""
+    return float(np.median(np.abs(errors))) / _NORMAL

@@ -1,0 +1,93 @@
+"""What a canonical correlation analysis is expected to find, from public numbers alone.
+
+Assumed: entries of a view are as large as each other and not correlated, but for one direction of
+every view, which have a correlation of 0.5; a view's radius is the headroom times what is usual.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.assumed import drawn
+from consortium.algorithms.base import Array, Expectation, Shape
+from consortium.algorithms.cca.parameters import CcaParameters
+from consortium.algorithms.cca.plan import CcaPlan
+from consortium.algorithms.cca.result import Scaled, cca_result
+from consortium.algorithms.findings import Finding
+from consortium.kernels.canonical import pairs_of
+from consortium.kernels.moments import pack_symmetric
+
+LINK = 0.5
+"""Assumed correlation of one direction of every two views."""
+_DRAWS, _USUAL = 24, 60
+"""Studies that are drawn, up to so many entries in all; fewer of more."""
+
+
+def expect(parameters: CcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """Chance that the link is found, and the error of its correlation when it is."""
+    plan = CcaPlan(parameters, shape)
+    draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
+    first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
+    told = np.array([each.value for each in first if each.state == "found"])
+    power = len(told) / draws
+    unsure = np.sqrt(max(power * (1 - power), 0.25 / draws) / draws)
+    chance = Expectation(
+        f"chance that a correlation of {LINK:g} is found",
+        power,
+        max(power - unsure, 0.0),
+        min(power + unsure, 1.0),
+        ranged="what so few draws leave open",
+    )
+    error = float(np.sqrt(np.mean(np.square(told - LINK)))) if len(told) else LINK
+    name = f"error of a correlation of {LINK:g}" + ("" if len(told) else ", which is not found")
+    return chance, Expectation(name, error, rises=False)
+
+
+def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
+    """The first pair of a study with fresh persons and fresh noise."""
+    planned, sizes = plan.releases[-1], dict(plan.shape.views)
+    release = drawn(planned, plan.shape, pack_symmetric(_moment(plan, generator)), generator)
+    views = [
+        Scaled(name, 1.0, size, np.eye(size, kept) if kept < size else None)
+        for (name, size), kept in zip(sizes.items(), plan.sizes.values(), strict=True)
+    ]
+    result = cca_result(release, views, np.zeros(plan.shape.features), plan)
+    (pair, *_) = (row[1] for row in result.tables["pairs"].rows)
+    return pair if isinstance(pair, Finding) else Finding(state="not told")
+
+
+def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
+    """Moment of the persons of a study, as they are stacked, with their chance."""
+    parts, persons = plan.parts(range(len(plan.shape.units))), sum(plan.shape.units)
+    covariance = _covariance(plan)
+    size = len(covariance)
+    root = np.linalg.cholesky(covariance) / np.sqrt(persons)
+    chance = _wishart_root(size, persons, generator)
+    moment = np.zeros((plan.stacked, plan.stacked))
+    moment[:size, :size] = root @ chance @ chance.T @ root.T
+    at = np.arange(size, plan.stacked)
+    moment[at, at] = plan.parameters.constant**2 * parts[: plan.places]
+    means = root @ generator.standard_normal((size, plan.places))
+    mixed = plan.parameters.constant * means * np.sqrt(parts[: plan.places])
+    moment[:size, at], moment[at, :size] = mixed, mixed.T
+    return moment
+
+
+def _covariance(plan: CcaPlan) -> Array:
+    sizes = list(plan.sizes.values())
+    usual = plan.shares / plan.parameters.headroom**2 / sizes
+    firsts = np.cumsum([0, *sizes[:-1]])
+    covariance = np.diag(np.repeat(usual, sizes))
+    for u, v in pairs_of(len(sizes)):
+        linked = LINK * np.sqrt(usual[u] * usual[v])
+        covariance[firsts[u], firsts[v]] = covariance[firsts[v], firsts[u]] = linked
+    return covariance
+
+
+def _wishart_root(size: int, persons: int, generator: np.random.Generator) -> Array:
+    """Root of a Wishart matrix of so many persons: Bartlett's."""
+    if persons <= size:
+        return generator.standard_normal((size, persons))
+    lower = np.tril(generator.standard_normal((size, size)), -1)
+    lower[np.diag_indices(size)] = np.sqrt(generator.chisquare(persons - np.arange(size)))
+    return lower

@@ -1,0 +1,45 @@
+"""How much of the leading directions a PCA is expected to show, from public numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.base import Expectation, Shape
+from consortium.algorithms.group_ica.forecast import expect as expect_directions
+from consortium.algorithms.pca.parameters import PcaParameters
+from consortium.algorithms.pca.plan import (
+    as_group,
+    chosen_solver,
+    left_for_directions,
+    plan_releases,
+    planned_iterations,
+)
+from consortium.kernels.power_plan import expected_energies, expected_strengths
+from consortium.kernels.replay import SymmetricNoise
+
+_NAME = "part of the leading directions' energy"
+
+
+def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """Energy of the released directions over that of the leading ones, for a brain's spectrum.
+
+    Of a second moment: each direction agrees with the truth as far as noise of the planned size
+    lets an eigenvector of its strength. Solver subspace has the forecast of group ICA.
+    """
+    solver, size = chosen_solver(parameters, shape), parameters.components
+    if solver == "subspace":
+        return expect_directions(as_group(parameters), left_for_directions(shape))
+    planned = plan_releases(parameters, shape)[0]
+    noise = Expectation("noise in a released number", deviation_of(planned, shape), rises=False)
+    if solver == "power":
+        rounds = planned_iterations(parameters, shape)
+        once = deviation_of(replace(planned, rounds=1), shape)
+        energy = expected_energies(shape.features, size, once, rounds)[rounds - 1]
+        return Expectation(_NAME, energy), noise
+    strengths = expected_strengths(shape.features, size)
+    overlaps = np.nan_to_num(SymmetricNoise(shape.features, noise.value).overlaps(strengths))
+    share = float(overlaps @ strengths / strengths.sum())
+    return Expectation(_NAME, max(share, size / shape.features)), noise

@@ -1,0 +1,65 @@
+"""How sure a regression's coefficients are expected to be, from public numbers alone.
+
+Assumed: entries that explain are as large as each other, and together fill half of the bound's
+square; nothing explains the target, whose own deviation is 0.3, or one of labels -1 and 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.assumed import deviation_of, drawn, robust_deviation
+from consortium.algorithms.base import Array, Expectation, Shape
+from consortium.algorithms.regression.models import model_of
+from consortium.algorithms.regression.parameters import RegressionParameters
+from consortium.algorithms.regression.plan import parts_of, plan_releases, release_weights
+from consortium.algorithms.regression.result import read_moment, tell
+from consortium.kernels.moments import pack_symmetric
+from consortium.kernels.noisy_least_squares import least_squares
+
+TARGET = 0.3
+"""Assumed deviation of a target that lies within -1 and 1."""
+FILLED = 0.5
+"""Assumed part of the bound's square that a person's entries fill."""
+_DRAWS = 48
+
+
+def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """Error of a coefficient, and how many draws of the noise leave a coefficient's interval open.
+
+    The range is that of half of the draws.
+    """
+    (planned,), errors, open_ends = plan_releases(parameters, shape), [], 0
+    for seed in range(_DRAWS):
+        generator = np.random.default_rng(seed)
+        values = pack_symmetric(_moment(parameters, shape, generator))
+        release = drawn(planned, shape, values, generator)
+        fit = least_squares(read_moment(release, parameters, shape))
+        factor = model_of(parameters, fit, fit.explained(parameters.confidence)).factor
+        errors.append(factor * fit.coefficients[: shape.features - 1])
+        open_ends += not tell(parameters, fit).coefficients[0].told
+    value = robust_deviation(np.concatenate(errors))
+    low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
+    low, high = min(low, value), max(high, value)
+    ranged = "half of all studies"
+    return (
+        Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
+        Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
+        Expectation("noise in an entry of the moment", deviation_of(planned, shape), rises=False),
+    )
+
+
+def _moment(
+    parameters: RegressionParameters, shape: Shape, generator: np.random.Generator
+) -> Array:
+    """Assumed E[z zᵀ], with what chance among persons leaves of the products with the target."""
+    weights, explaining = release_weights(parameters, shape), shape.features - 1
+    parts = parts_of(parameters, shape, range(len(shape.units)))
+    parts = parts[: len(weights) - 1 - explaining]
+    variance = FILLED * parameters.bound**2 / explaining
+    target = 1.0 if parameters.model == "logistic" else TARGET**2
+    diagonal = np.concatenate([np.full(explaining, variance), parts, [target]])
+    moment = np.diag(np.square(weights) * diagonal)
+    chance = np.sqrt(diagonal[:-1] * target / sum(shape.units)) * weights[:-1] * weights[-1]
+    moment[:-1, -1] = moment[-1, :-1] = chance * generator.standard_normal(len(chance))
+    return moment

@@ -1,0 +1,156 @@
+"""The ledger over time, and where it goes: for whoever was charged most.
+
+Squares of μ add up. So a pace is a square of μ a day, and what is approved and has not run yet adds
+its own squares, as if every run charged the same persons, which is the most it can come to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from matplotlib.dates import date2num
+from matplotlib.figure import Figure
+
+from consortium.formatting import count, number
+from consortium.privacy.gdp import compose, epsilon_of
+from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
+from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.limits import counted
+from site_agent.ledger.totals import Account
+from site_agent.page.state import Row
+
+_PACE_FROM = timedelta(days=30)
+_FARTHEST = timedelta(days=3652)
+_INK, _LIMIT, _AHEAD = "#0b5c6b", "#b3272d", "#8a5a00"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One account over time.
+
+    Parameters
+    ----------
+    account : Account
+    points : tuple of (datetime, float)
+        When each run ended here, and μ then.
+    ahead : float
+        μ if every run that is approved takes place.
+    runs : int
+        How many of these there are.
+    delta : float
+        δ at which ε is told.
+    now : datetime
+    """
+
+    account: Account
+    points: tuple[tuple[datetime, float], ...]
+    ahead: float
+    runs: int
+    delta: float
+    now: datetime
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is to come, in words."""
+        return tuple(filter(None, (self._approved(), self._pace())))
+
+    def _approved(self) -> str:
+        if not self.runs:
+            return "No approved run of this unit is left to come."
+        limit, epsilon = self.account.allowed.epsilon, epsilon_of(self.ahead, self.delta)
+        text = (
+            f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
+            f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
+            f"persons each time, it would come to ε = {number(epsilon)}"
+        )
+        if self.ahead > self.account.allowed.mu:
+            return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
+        return f"{text} of {number(limit)}."
+
+    def _pace(self) -> str:
+        """When the limit is reached if studies go on as they did; empty if too little is known."""
+        if len(self.points) < 2 or self.now - self.points[0][0] < _PACE_FROM:
+            return ""
+        spent, allowed = self.account.spent.mu, self.account.allowed.mu
+        if spent >= allowed:
+            return "The limit is reached."
+        past = self.now - self.points[0][0]
+        factor = (allowed**2 - spent**2) / spent**2 if spent else math.inf
+        if factor * past.days > _FARTHEST.days:
+            return "At the pace since the first run, the limit is not reached within ten years."
+        full = self.now + factor * past
+        return f"At the pace since the first run, the limit is reached in {full:%B %Y}."
+
+    def draw(self) -> Picture | None:
+        """Draw ε over time with its limit; nothing before the first run."""
+        if not self.points:
+            return None
+        figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
+        axes = figure.subplots()
+        last = self.now + max((self.now - self.points[0][0]) / 4, timedelta(days=7))
+        *days, today, last_day = date2num([*(at for at, _ in self.points), self.now, last])
+        levels = [epsilon_of(mu, self.delta) for _, mu in self.points]
+        axes.step([*days, today], [*levels, levels[-1]], where="post", color=_INK, label="spent")
+        axes.plot(days, levels, "o", color=_INK, markersize=4)
+        if self.runs:
+            ahead = [levels[-1], epsilon_of(self.ahead, self.delta)]
+            label = f"with {count(self.runs, 'approved run')} to come"
+            axes.plot([today, last_day], ahead, "--s", color=_AHEAD, markersize=4, label=label)
+        axes.xaxis_date()
+        limit = self.account.allowed.epsilon
+        axes.axhline(limit, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
+        axes.set_ylim(0, None)
+        axes.set_ylabel("ε", fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.3)
+        figure.legend(fontsize=7, loc="outside upper left", ncols=3, frameon=False)
+        return to_picture(figure, self._said(levels))
+
+    def _said(self, levels: Sequence[float]) -> str:
+        """The picture in words."""
+        first, last = self.points[0][0], self.points[-1][0]
+        text = (
+            f"ε of whoever was charged most: {number(levels[0])} after the run that ended on "
+            f"{first:%Y-%m-%d}, {number(levels[-1])} after that of {last:%Y-%m-%d}; the limit is "
+            f"{number(self.account.allowed.epsilon)}."
+        )
+        return f"{text} {self._approved()}" if self.runs else text
+
+
+def course(
+    ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
+) -> Course:
+    """Follow an account from its first run to what is approved.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    account : Account
+    rows : iterable of Row
+        What is approved.
+    delta : float
+        The policy's.
+    now : datetime
+    """
+    told: list[tuple[datetime, float]] = []
+    for at, mu in ledger.course(account.unit):
+        when = _when(at)
+        if when is not None:
+            told.append((when, mu))
+        elif told:  # of a time that nobody can read, and a loss all the same
+            told[-1] = told[-1][0], mu
+    left = [row for row in rows if row.unit in counted(account.unit) and row.left]
+    ahead = compose([account.spent.mu, *(row.price for row in left)])
+    runs = sum(row.left for row in left)
+    return Course(account, tuple(told), ahead, runs, delta, now)
+
+
+def _when(at: str) -> datetime | None:
+    """Time of a line; None if it can't be told, as in a ledger that somebody wrote by hand."""
+    try:
+        return datetime.fromisoformat(at).astimezone()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,67 @@
+"""The last lines of the log that name no person, kept on disk for the site's own page."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from consortium.files.atomic import DAMAGED, write_bytes
+from consortium.files.work import work_folder
+
+_TOLD = "told.json"
+_KEPT = 40
+
+
+class Line(NamedTuple):
+    """A line of the log, and when it was written."""
+
+    at: str
+    text: str
+
+
+class Told:
+    """Keeps the last lines in the site's folder.
+
+    Who calls `keep` vouches that the line tells of studies, runs and rounds only: no label, no
+    file of the data set.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    now : callable
+        The time, for people.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], str]) -> None:
+        self._folder, self._now = folder, now
+        self._lines = deque(read_told(folder), maxlen=_KEPT)
+        self.many = 0
+
+    def keep(self, text: str) -> None:
+        """Add a line.
+
+        Raises
+        ------
+        OutputError
+            If the folder can't be written.
+        """
+        self._lines.append(Line(self._now(), text))
+        self.many += 1
+        write_bytes(_path(self._folder), json.dumps(list(self._lines)).encode())
+
+
+def read_told(folder: Path) -> list[Line]:
+    """Return the last lines, oldest first; none if they are damaged, as nothing depends on them."""
+    try:
+        found = json.loads(_path(folder).read_text("utf-8"))
+        return [Line(str(at), str(text)) for at, text in found]
+    except DAMAGED:
+        return []
+
+
+def _path(folder: Path) -> Path:
+    return work_folder(folder) / _TOLD
