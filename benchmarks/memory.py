@@ -1,8 +1,8 @@
 """``python -m benchmarks.memory [PERSONS]``: a round over prepared blocks that are on disk.
 
 Blocks of made-up persons lie in a site's cache, and a round's statistic streams over them, on one
-worker and on two. Every case has a process of its own, whose largest resident memory is its own
-too; ratios are of one run, the cases taken in turn. Then the cost of a person, part by part.
+worker and on two. Ratios are of one run, the engines taken in turn; memory is that of a process
+which does one round. Then the cost of a person, part by part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import multiprocessing
 import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -80,37 +79,48 @@ def prepare(folder: Path, persons: int) -> None:
         cache.store(block_key(subject, data.data, data.space.target), block.astype(np.float32))
 
 
-def case(folder: Path, persons: int, engine: str, query: str) -> tuple[float, float, float, bytes]:
-    """Seconds of the first round and of the best later one, largest memory in MB, the answer."""
+def memory(folder: Path, persons: int, engine: str, query: str) -> tuple[float, float]:
+    """Largest resident memory in MB of a round, of the agent's process and of its largest worker."""
     one_thread()
     data = dataset(folder, persons, ENGINES[engine]())
-    algorithm, asked = QUERIES[query]
-    local, times = REGISTRY[algorithm].statistics[asked.statistic], []
-    for _ in range(3):
-        start = time.perf_counter()
-        answer = local(data, asked, BOUND)
-        times.append(time.perf_counter() - start)
+    answer(data, query)
     data.engine.close()
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return times[0], min(times[1:]), own / 1024, answer.tobytes()
+    for child in multiprocessing.active_children():
+        child.join()
+    both = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    own, worker = (resource.getrusage(who).ru_maxrss / 1024 for who in both)
+    return own, worker
 
 
-def rounds(folder: Path, persons: int) -> None:
-    """One table for every statistic and engine."""
+def answer(data: SiteDataset, query: str) -> bytes:
+    """A site's statistic."""
+    algorithm, asked = QUERIES[query]
+    return REGISTRY[algorithm].statistics[asked.statistic](data, asked, BOUND).tobytes()
+
+
+def rounds(folder: Path, persons: int, repeats: int = 3) -> None:
+    """A line for every statistic and engine; the best of several rounds, engines in turn."""
+    one_thread()
+    sites = {name: dataset(folder, persons, start()) for name, start in ENGINES.items()}
     rows, context = [], multiprocessing.get_context("spawn")
     for query in QUERIES:
-        found = {}
-        for engine in ENGINES:
+        answers = {answer(data, query) for data in sites.values()}  # digests are compared once
+        assert len(answers) == 1
+        times: dict[str, list[float]] = {name: [] for name in sites}
+        for _ in range(repeats):
+            for name, data in sites.items():
+                times[name].append(best(partial(answer, data, query), 1))
+        for name in sites:
+            alone = min(times["1 thread" if "thread" in name else "1 process"])
+            warm = min(times[name])
+            speed = f"{alone / warm:.2f}" if name.startswith("2") else ""
             with ProcessPoolExecutor(1, context) as pool:
-                found[engine] = pool.submit(case, folder, persons, engine, query).result()
-        (first, *others) = found.values()
-        assert all(other[3] == first[3] for other in others)
-        for engine, (cold, warm, memory, _) in found.items():
-            alone = found["1 thread" if "thread" in engine else "1 process"][1]
-            speed = f"{alone / warm:.2f}" if engine.startswith("2") else ""
+                own, worker = pool.submit(memory, folder, persons, name, query).result()
             each = f"{1e3 * warm / persons:.2f}"
-            rows.append([query, engine, f"{cold:.1f}", f"{warm:.1f}", each, speed, f"{memory:.0f}"])
-    columns = ["statistic", "engine", "first s", "later s", "ms a person", "over 1", "agent's MB"]
+            rows.append([query, name, f"{warm:.1f}", each, speed, f"{own:.0f}", f"{worker:.0f}"])
+    for data in sites.values():
+        data.engine.close()
+    columns = ["statistic", "engine", "s", "ms a person", "over 1", "agent MB", "worker MB"]
     title = f"{persons} persons x {VOLUMES} volumes x {REGIONS} regions, in chunks of {CHUNK}"
     show(f"{title}; all answers equal to the last bit", columns, rows)
 
