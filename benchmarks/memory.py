@@ -80,7 +80,7 @@ def prepare(folder: Path, persons: int) -> None:
 
 
 def memory(folder: Path, persons: int, engine: str, query: str) -> tuple[float, float]:
-    """Largest resident memory in MB of a round, of the agent's process and of its largest worker."""
+    """Largest resident memory in MB of a round: the agent's, and that of its largest worker."""
     one_thread()
     data = dataset(folder, persons, ENGINES[engine]())
     answer(data, query)

@@ -21,7 +21,7 @@ _PATIENCE = 60.0  # s to connect, and between two looks whether any processors a
 class RayCluster:
     """Workers of a cluster; fits `Workers`.
 
-    Ray itself gives a dead worker's calls to others, three times.
+    Ray itself gives a dead worker's calls to others, once.
 
     Parameters
     ----------
@@ -36,7 +36,14 @@ class RayCluster:
         self._process = context.Process(target=_serve, args=(theirs, address), daemon=True)
         self._process.start()
         theirs.close()
-        self.count = max(1, int(self._received()))
+        if not self._pipe.poll(_PATIENCE):
+            self.close()
+            raise LostError(f"nobody answers at {address}")
+        try:
+            self.count = max(1, int(self._received()))
+        except LostError:
+            self.close()
+            raise
 
     def submit(self, kind: str, call: bytes) -> object:
         """Have a call answered."""
@@ -84,7 +91,7 @@ def _serve(pipe: Connection, address: str) -> None:
     except Exception as error:  # of many kinds
         pipe.send((None, _words(error)))
         return
-    begin = ray.remote(num_cpus=1, max_retries=3)(answer).remote
+    begin = ray.remote(num_cpus=1, max_retries=1)(answer).remote
     begun: dict[int, Any] = {}
     while True:
         number, *call = pipe.recv()

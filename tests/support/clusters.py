@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,17 +31,22 @@ def dask_cluster(folder: Path, port: int | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def ray_cluster(folder: Path) -> Iterator[str]:
+def ray_cluster() -> Iterator[str]:
     """Run a Ray node with two processors; yields its address."""
     port = free_port()
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # short: names of sockets have a hundred letters
     node = [
         *("-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus", "2"),
         *("--node-ip-address", "127.0.0.1", "--port", str(port), "--include-dashboard", "false"),
         *("--temp-dir", str(folder), "--object-store-memory", "100000000"),
         *("--disable-usage-stats",),
     ]
-    with _running(node):
-        yield f"127.0.0.1:{port}"
+    try:
+        with _running(node):
+            _await_port(port)
+            yield f"127.0.0.1:{port}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port() -> int:
@@ -61,6 +68,19 @@ def _running(words: list[str]) -> Iterator[None]:
                 os.killpg(process.pid, sign)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
+
+
+def _await_port(port: int) -> None:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _await_dask(address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from functools import partial
 
@@ -12,13 +13,15 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
-from consortium.algorithms.over_persons import CHUNK
-from consortium.errors import DataError, EngineError
+from consortium.algorithms.over_persons import CHUNK, sum_over_persons
+from consortium.errors import ConfigurationError, DataError, EngineError, SiteError
 from consortium.privacy.bounds import Bound
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
+from site_agent.config import SiteConfig
 from site_agent.engines import remote
 from site_agent.engines.base import one_thread
+from site_agent.engines.open import open_engine
 from site_agent.engines.processes import Processes
 from site_agent.engines.remote import RemoteEngine
 from site_agent.engines.threads import Threads
@@ -153,7 +156,7 @@ def test_a_ray_cluster_sums_alike_and_survives_a_worker(bids, tmp_path):
     from site_agent.engines.ray import RayCluster
 
     one_thread()
-    with ray_cluster(tmp_path / "ray") as address:
+    with ray_cluster() as address:
         engine = RemoteEngine("ray", partial(RayCluster, address))
         _check_cluster(engine, bids, tmp_path)
     with pytest.raises(EngineError, match="engine ray"):
@@ -184,3 +187,20 @@ def test_a_cluster_that_is_not_there_is_told_in_a_sentence():
     with pytest.raises(EngineError, match=r"can't be used now .* it is tried again"):
         list(engine.map(square, [1]))
     assert time.monotonic() - begin < 30
+
+
+def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
+    config = SiteConfig.create("east", tmp_path, "mail").model_copy(
+        update={"engine": "dask", "engine_address": "tcp://here:1"}
+    )
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "site_agent.engines.dask", raising=False)
+    with pytest.raises(ConfigurationError, match=r"install cape-consortium\[dask\]"):
+        open_engine(config)
+
+
+def test_a_part_that_is_no_sum_is_refused(bids, tmp_path):
+    data = SiteDataset(bids, DataSection(), Space(tiny_grid()), "subject", tmp_path, Threads(1))
+    for made in (np.zeros(3), np.zeros(2, np.float32), np.array([1.0, np.nan]), None):
+        with pytest.raises(SiteError, match=r"not .* finite numbers"):
+            sum_over_persons(data, lambda _blocks, made=made: made, (2,))
