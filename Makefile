@@ -64,7 +64,7 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 lock:
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra s3 --extra sftp --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/requirements.lock
 
 clean:

@@ -144,6 +144,12 @@ class SiteError(ConsortiumError):
     code = "site"
 
 
+class EngineError(ConsortiumError):
+    """What a site computes on does not answer; nothing is charged, and it is tried again."""
+
+    code = "engine"
+
+
 class OutputError(ConsortiumError):
     """The output folder can't be used."""
 

@@ -20,6 +20,7 @@ from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
     ConsortiumError,
     CopyError,
+    EngineError,
     ExchangeError,
     ProtocolError,
     SignatureError,
@@ -38,6 +39,7 @@ from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, left_out_here
 from site_agent.data.survey import Skipped, Without, in_turn, nobody, over_the_limit
+from site_agent.engines.open import open_engine
 from site_agent.enrolment.request import earlier_key
 from site_agent.layout import CACHE, ENDED, LEFT_OUT, STORE
 from site_agent.ledger.anchor import LedgerAnchor
@@ -105,6 +107,7 @@ class Agent:
             self.log,
             self._tell,
         )
+        self._engine = open_engine(config)
         self._runs: dict[str, Participation | None] = {}
         self._logged: set[str] = set()
         self._ahead = Ahead(config.dataset, self._open, self.drive, self.clock, self.log)
@@ -294,6 +297,10 @@ class Agent:
         except (ProtocolError, ExchangeError) as error:
             self._log_once(f"{run}: {error}")
             return False
+        except EngineError as error:  # taken up anew, from what is stored
+            self._log_once(f"{run}: {error}")
+            self._runs.pop(run, None)
+            return False
         except CopyError as error:
             self.site.store.halt(str(error))
             self._give_up(run, error)
@@ -379,7 +386,7 @@ class Agent:
         study, config = approval.study, self.config
         space, cache = study_space(study, approval.folder), self.folder / CACHE
         hook = in_turn(left_out_here(config.left_out), without)
-        return open_dataset(config.dataset, study, space, cache, config.workers, hook)
+        return open_dataset(config.dataset, study, space, cache, self._engine, hook)
 
     def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[Skipped]:
         """Who is left out of a run; settled once, since the run's own charges count later."""

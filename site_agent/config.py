@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
@@ -51,7 +51,20 @@ class SiteConfig(FrozenModel):
         default=1,
         ge=1,
         le=256,
-        description="Subjects that are loaded at the same time; each needs memory for its scan.",
+        description="Persons whose scans are prepared, or parts of sixteen persons whose sums are "
+        "computed, at the same time: with engine threads or processes, the machine's cores, as far "
+        "as there is memory for so many scans.",
+    )
+    engine: Literal["threads", "processes", "dask", "ray"] = Field(
+        default="threads",
+        description="What the agent prepares and computes on: threads or processes of this "
+        "machine, or the hospital's own Dask or Ray cluster, which shares the site's disks. Sums "
+        "are equal to the last bit on all of them.",
+    )
+    engine_address: str | None = Field(
+        default=None,
+        description="Of the cluster, for engine dask (tls://host:8786 of its scheduler) or ray "
+        "(host:6379, or auto on a node of it). Without TLS the network must be private.",
     )
     task_runner: str = Field(
         default="threads",
@@ -72,6 +85,15 @@ class SiteConfig(FrozenModel):
         default=False,
         description="Run as a flow on this site's own Prefect (PREFECT_API_URL of its owner).",
     )
+
+    @model_validator(mode="after")
+    def _cluster_has_an_address(self) -> Self:
+        cluster = self.engine in ("dask", "ray")
+        if cluster and self.engine_address is None:
+            raise ValueError(f"engine_address: engine {self.engine} needs its cluster's address")
+        if not cluster and self.engine_address is not None:
+            raise ValueError(f"engine_address: engine {self.engine} has none; name dask or ray")
+        return self
 
     @classmethod
     def create(

@@ -7,7 +7,8 @@ bounded by what is public, the clipping bound, so that it costs no release.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -33,9 +34,10 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.findings import Finding, ImageSet
+from consortium.algorithms.over_persons import sum_over_persons
 from consortium.formatting import count
 from consortium.frozen_model import FrozenModel
-from consortium.privacy.bounds import Bound
+from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns, clip_vector
 
 _USUAL = 0.8
@@ -59,13 +61,18 @@ class AverageParameters(FrozenModel):
 def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over the site's units of their clipped (mean) volume, length D."""
     del query
-    total = np.zeros(data.features)
-    for block in data.blocks():
-        if data.unit == "subject":
-            total += clip_vector(block.mean(axis=1, dtype=np.float64), bound.norm)
+    part = partial(_sum_volumes, data.features, data.unit, bound.norm)
+    return sum_over_persons(data, part, (data.features,)) / data.units
+
+
+def _sum_volumes(features: int, unit: Unit, norm: float, blocks: Iterable[Array]) -> Array:
+    total = np.zeros(features)
+    for block in blocks:
+        if unit == "subject":
+            total += clip_vector(block.mean(axis=1, dtype=np.float64), norm)
         else:
-            total += clip_columns(block, bound.norm).sum(axis=1, dtype=np.float64)
-    return total / data.units
+            total += clip_columns(block, norm).sum(axis=1, dtype=np.float64)
+    return total
 
 
 class Average:

@@ -32,6 +32,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, in_turn, over_the_limit
+from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.oddities import oddities
 from site_agent.images.series import SiteDataset
@@ -182,7 +183,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     ledger = Ledger(config.ledger)
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
-    data = open_dataset(config.dataset, asked, space, folder / CACHE, config.workers, without)
+    engine = open_engine(config)
+    data = open_dataset(config.dataset, asked, space, folder / CACHE, engine, without)
     survey, problems = data.survey, _load(data)
     plan = None
     if survey.lengths:
@@ -339,7 +341,7 @@ def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
 def _load(data: SiteDataset | FeatureDataset) -> list[str]:
     """Load every person's series, as the first round would; returns what went wrong."""
     try:
-        for _ in track(data.blocks(), "Loading", total=len(data.survey.lengths), transient=True):
+        for _ in track(data.load(), "Loading", total=len(data.survey.lengths), transient=True):
             pass
     except DataError as error:
         return [str(error)]

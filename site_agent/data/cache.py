@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,10 @@ class BlockCache:
         self.folder = folder
         self._sound: dict[str, _Stamp] = {}  # blocks whose digest was compared already
 
+    def __reduce__(self) -> tuple[Callable[[Path], BlockCache], tuple[Path]]:
+        """Become, in another process, the one cache that it has for the folder."""
+        return _cache_of_process, (self.folder,)
+
     def get(self, key: str, shape: tuple[int, int], make: Callable[[], Block]) -> Block:
         """Return a block of a known shape, made and stored first if it isn't there or is damaged.
 
@@ -73,7 +78,7 @@ class BlockCache:
             msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
             raise DataError(msg + "leave the data set alone while a study runs, and start again.")
         self.store(key, block)
-        return block
+        return np.asfortranarray(block)
 
     def find(self, key: str, shape: tuple[int, int]) -> Block | None:
         """Return a stored block of a known shape, or None if there is no sound one."""
@@ -129,6 +134,11 @@ class BlockCache:
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise
+
+
+@cache
+def _cache_of_process(folder: Path) -> BlockCache:
+    return BlockCache(folder)
 
 
 def block_key(subject: Subject, data: DataSection, target: Target) -> str:

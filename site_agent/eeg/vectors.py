@@ -19,13 +19,14 @@ from site_agent.data.survey import Skipped
 from site_agent.eeg.epochs import WINDOW, cut_epochs
 from site_agent.eeg.files import find_recordings, read_recording
 from site_agent.eeg.recording import Signals
+from site_agent.engines.base import Engine
 
 FAINTEST = 1e-6
 """µV²/Hz that power is raised to before its logarithm; no amplifier is as quiet."""
 
 
 def read_recordings(
-    folder: Path, view: EegView, data: DataSection, cache: Path
+    folder: Path, view: EegView, data: DataSection, cache: Path, engine: Engine
 ) -> tuple[dict[str, Vector], list[Skipped]]:
     """Read a view's vectors from a data set's EEG recordings.
 
@@ -42,6 +43,8 @@ def read_recordings(
         The study's; it chooses among a person's recordings.
     cache : Path
         The site's folder for what was worked out; a file that is touched is read again.
+    engine : Engine
+        What recordings are read on.
 
     Returns
     -------
@@ -60,8 +63,9 @@ def read_recordings(
     reader = _Reader(folder, view, BlockCache(cache))
     vectors: dict[str, Vector] = {}
     skipped: list[Skipped] = []
-    for label, paths in find_recordings(folder, view.task, data).items():
-        outcome = reader.person(label, paths)
+    everybody = find_recordings(folder, view.task, data)
+    outcomes = engine.map(reader.person, everybody.items())
+    for label, outcome in zip(everybody, outcomes, strict=True):
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         else:
@@ -109,9 +113,9 @@ class _Reader:
         self.view = view
         self.cache = cache
 
-    def person(self, label: str, paths: tuple[Path, ...]) -> Vector | Skipped:
-        """One person's vector, or why there is none."""
-        view = self.view
+    def person(self, found: tuple[str, tuple[Path, ...]]) -> Vector | Skipped:
+        """One person's vector, or why there is none, given label and recordings."""
+        (label, paths), view = found, self.view
         if not paths:
             lack = f"{self.folder}: sub-{label} has no EEG of task-{view.task}."
             return Skipped(label, "no-view", lack)

@@ -19,8 +19,10 @@ from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from site_agent.data.scaling import Vector, finish
 from site_agent.data.survey import Skipped, Subject
+from site_agent.engines.base import Engine
 from site_agent.images.contrasts import read_contrasts
 from site_agent.images.nifti import open_series, repetition_time
+from site_agent.images.person_blocks import PersonBlocks
 from site_agent.images.series import SiteDataset
 
 Courses = NDArray[np.floating[Any]]
@@ -28,7 +30,12 @@ Outcome = Vector | Skipped
 
 
 def measure_images(
-    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path
+    source: Path,
+    study: Study,
+    space: Space,
+    view: ViewSpace[FmriView],
+    cache: Path,
+    engine: Engine,
 ) -> tuple[dict[str, Vector], list[Skipped]]:
     """Work out a view's vectors from a data set's images.
 
@@ -44,6 +51,8 @@ def measure_images(
         Of one of its fMRI views.
     cache : Path
         The site's folder for preprocessed blocks.
+    engine : Engine
+        What images are prepared and measured on.
 
     Returns
     -------
@@ -61,12 +70,13 @@ def measure_images(
     if settings.measure == "image":
         vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
         return _finished(vectors, skipped, settings, source)
-    data = SiteDataset(source, study.data, space, "subject", cache)
+    data = SiteDataset(source, study.data, space, "subject", cache, engine)
     unmix = _unmixing(view) if view.components is not None else None
     survey, skipped = data.survey, list(data.survey.skipped)
     vectors = {}
-    for subject, length in zip(survey.subjects, survey.lengths, strict=True):
-        outcome = _measured(data, subject, length, settings, unmix)
+    work = partial(_measured, settings, unmix)
+    everybody = (data.person(number) for number in range(len(survey.subjects)))
+    for subject, outcome in zip(survey.subjects, engine.map(work, everybody), strict=True):
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         else:
@@ -105,16 +115,11 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
     return np.asarray(spectrum @ weights[inside] / volumes**2)
 
 
-def _measured(
-    data: SiteDataset,
-    subject: Subject,
-    length: int,
-    view: FmriView,
-    unmix: NDArray[np.float64] | None,
-) -> Outcome:
+def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonBlocks) -> Outcome:
     """Root of a measure's mean over a person's runs, which are not joined: each has its mean."""
+    (subject,) = person.subjects
     try:
-        lengths = [int(open_series(run.bold, data.grid).shape[3]) for run in subject.runs]
+        lengths = [int(open_series(run.bold, person.target.grid).shape[3]) for run in subject.runs]
         measures: list[Callable[[Courses], Vector]] = [amplitude] * len(lengths)
         if view.measure == "alff":
             steps = [repetition_time(run.bold) for run in subject.runs]
@@ -122,7 +127,7 @@ def _measured(
             lacking = _out_of_band(subject, lengths, steps, view.band)
             if lacking is not None:
                 return lacking
-        block = data.block(subject, length)
+        (block,) = person.blocks()
         courses: Courses = block if unmix is None else unmix @ block
         pieces = np.split(courses, np.cumsum(lengths)[:-1], axis=1)
         energies = [measure(piece) for measure, piece in zip(measures, pieces, strict=True)]

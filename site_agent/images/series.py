@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
+from consortium.algorithms.over_persons import Part, chunks
 from consortium.errors import DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space
-from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
-from site_agent.data.cache import BlockCache, block_key
-from site_agent.data.parallel import map_ahead
+from site_agent.data.cache import BlockCache
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import Skipped, Subject, Survey, Without, in_turn, nobody
+from site_agent.engines.base import Engine
+from site_agent.engines.threads import Threads
 from site_agent.images.nifti import open_series
-from site_agent.images.preprocess import preprocess
+from site_agent.images.person_blocks import PersonBlocks, prepared, reduced_by, summed
 
 Block = NDArray[np.float32]
 
@@ -45,8 +46,8 @@ class SiteDataset:
         The study's unit of privacy.
     cache : Path
         The site's folder for preprocessed blocks.
-    workers : int
-        Subjects that are loaded at the same time, and held.
+    engine : Engine
+        What blocks are prepared and summed on.
     without : callable
         Which of those whom the study takes are left out, and why.
     """
@@ -58,7 +59,7 @@ class SiteDataset:
         space: Space,
         unit: Unit,
         cache: Path,
-        workers: int = 1,
+        engine: Engine | None = None,
         without: Without = nobody,
     ) -> None:
         self.source = source
@@ -67,7 +68,7 @@ class SiteDataset:
         self.grid = space.grid
         self.unit = unit
         self.cache = BlockCache(cache)
-        self.workers = workers
+        self.engine = engine or Threads()
         self.without = in_turn(chosen_by(source, data), without)
         self._last: tuple[NDArray[Any], Block] | None = None
 
@@ -148,27 +149,38 @@ class SiteDataset:
 
         D x T_m of what is analysed, or V x T_m of the voxels of full-resolution maps.
 
-        No more than the block that was yielded last is held here, or as many as there are
-        workers.
+        No more than the block that was yielded last is held here.
 
         Raises
         ------
         DataError
             If an image or table can't be used; the message names the file.
         """
-        target = self.space.maps_target if resolution == "maps" else self.space.target
-        people = zip(self.sound.subjects, self.sound.lengths, strict=True)
-        yield from map_ahead(lambda one: self._block(*one, target), people, self.workers)
+        yield from self._people(resolution).blocks()
 
-    def block(self, subject: Subject, length: int) -> Block:
-        """One subject's D x T_m array.
+    def partial_sums(
+        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the sums of fixed chunks of persons, in order, computed on the engine.
 
         Raises
         ------
         DataError
             As `blocks`.
+        EngineError
+            If the engine can't be used.
         """
-        return self._block(subject, length, self.space.target)
+        people = self._people(resolution)
+        work = (
+            (people[chunk], None if beside is None else beside[chunk])
+            for chunk in chunks(len(self.lengths))
+        )
+        return self.engine.map(partial(summed, part), work)
+
+    def person(self, number: int) -> PersonBlocks:
+        """One subject of the survey, whose block is prepared when it is asked for."""
+        subject, length = self.survey.subjects[number], self.survey.lengths[number]
+        return PersonBlocks((subject,), (length,), self.data, self.space.target, self.cache)
 
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors.
@@ -190,7 +202,7 @@ class SiteDataset:
         """
         yield "headers"
         persons = len(self.sound.subjects)
-        ahead = map_ahead(self.prepare, range(persons), self.workers)
+        ahead = self.engine.map(prepared, map(self._one, range(persons)))
         yield f"1 of {persons}"
         for done, _ in enumerate(ahead, start=1):
             yield f"{min(done + 1, persons)} of {persons}"
@@ -203,10 +215,7 @@ class SiteDataset:
         DataError
             As `blocks`.
         """
-        subject, length = self.sound.subjects[number], self.sound.lengths[number]
-        self._block(subject, length, self.space.target)
-        if self.space.fine is not None:
-            self._block(subject, length, self.space.maps_target)
+        prepared(self._one(number))
 
     def reduced(self, basis: NDArray[Any]) -> Block:
         """Return ``basis.T @ X`` for all subjects side by side; the last one is kept.
@@ -228,16 +237,25 @@ class SiteDataset:
     def _reduce(self, basis: Block) -> Block:
         reduced = np.empty((basis.shape[1], sum(self.lengths)), dtype=np.float32)
         start = 0
-        for block in self.blocks():
-            stop = start + block.shape[1]
-            np.matmul(basis.T, block, out=reduced[:, start:stop])
+        people = self._people("features")
+        work = (people[chunk] for chunk in chunks(len(self.lengths)))
+        for found in self.engine.map(partial(reduced_by, basis), work):
+            stop = start + found.shape[1]
+            reduced[:, start:stop] = found
             start = stop
         reduced.flags.writeable = False
         return reduced
 
-    def _block(self, subject: Subject, length: int, target: Target) -> Block:
-        key, shape = block_key(subject, self.data, target), (target.features, length)
-        return self.cache.get(key, shape, lambda: preprocess(subject, self.data, target))
+    def _people(self, resolution: Resolution) -> PersonBlocks:
+        target = self.space.maps_target if resolution == "maps" else self.space.target
+        everybody = self.sound.subjects, self.sound.lengths
+        return PersonBlocks(*everybody, self.data, target, self.cache)
+
+    def _one(self, number: int) -> tuple[PersonBlocks, ...]:
+        """All that is prepared of one person."""
+        kinds: tuple[Resolution, ...] = ("features", "maps")
+        found = kinds if self.space.fine is not None else kinds[:1]
+        return tuple(self._people(each)[number : number + 1] for each in found)
 
     def _measure(self, subject: Subject) -> int | Skipped:
         """Count a subject's volumes, or say why they can't be used."""

@@ -22,37 +22,44 @@ from consortium.views.table import TableView
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import Skipped, Survey, Without, in_turn, nobody
 from site_agent.data.tsv import read_table
+from site_agent.engines.base import Engine
+from site_agent.engines.threads import Threads
 
 Vectors = Mapping[str, NDArray[np.float64]]
 Found = tuple[Vectors, list[Skipped]]
 
 
 def _read_columns(
-    source: Path, study: Study, space: Space, view: ViewSpace[TableView], cache: Path
+    source: Path,
+    study: Study,
+    space: Space,
+    view: ViewSpace[TableView],
+    cache: Path,
+    engine: Engine,
 ) -> Found:
-    del study, space, cache
+    del study, space, cache, engine
     vectors, lacking = read_table(source, view.view)
     return vectors, [Skipped(person, "no-view", detail) for person, detail in lacking.items()]
 
 
 def _read_images(
-    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path
+    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path, engine: Engine
 ) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
-    return measure_images(source, study, space, view, cache)
+    return measure_images(source, study, space, view, cache, engine)
 
 
 def _read_recordings(
-    source: Path, study: Study, space: Space, view: ViewSpace[EegView], cache: Path
+    source: Path, study: Study, space: Space, view: ViewSpace[EegView], cache: Path, engine: Engine
 ) -> Found:
     del space
     from site_agent.eeg.vectors import read_recordings  # MNE
 
-    return read_recordings(source, view.view, study.data, cache)
+    return read_recordings(source, view.view, study.data, cache, engine)
 
 
-Reader = Callable[[Path, Study, Space, AnyViewSpace, Path], Found]
+Reader = Callable[[Path, Study, Space, AnyViewSpace, Path, Engine], Found]
 READERS: Mapping[str, Reader] = {
     "table": _read_columns,
     "fmri": _read_images,
@@ -60,9 +67,9 @@ READERS: Mapping[str, Reader] = {
 }
 """How a site reads each kind of view, by the view's ``source``.
 
-Given are the site's data set, the study with its space, the view, and the site's folder for what
-was worked out; returned, a vector for each person who has one, by label without ``sub-``, and
-everybody else with the reason.
+Given are the site's data set, the study with its space, the view, the site's folder for what was
+worked out, and what it computes on; returned, a vector for each person who has one, by label
+without ``sub-``, and everybody else with the reason.
 """
 
 
@@ -93,8 +100,8 @@ class FeatureDataset:
         The study's.
     cache : Path
         The site's folder for preprocessed images.
-    workers : int
-        Persons whose images are prepared at once.
+    engine : Engine
+        What images are prepared on.
     without : callable
         Which of those whom the study takes are left out, and why.
     """
@@ -107,14 +114,14 @@ class FeatureDataset:
         study: Study,
         space: Space,
         cache: Path,
-        workers: int = 1,
+        engine: Engine | None = None,
         without: Without = nobody,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
-        self.workers = workers
+        self.engine = engine or Threads()
         self.without = in_turn(chosen_by(source, study.data), without)
         self._views: dict[str, _Read] = {}
 
@@ -255,6 +262,8 @@ class FeatureDataset:
         """Read a view, once."""
         if view.name not in self._views:
             reader = READERS[view.view.source]
-            found, lacking = reader(self.source, self.study, self.space, view, self.cache)
+            found, lacking = reader(
+                self.source, self.study, self.space, view, self.cache, self.engine
+            )
             self._views[view.name] = _Read(view.name, found, {s.label: s for s in lacking})
         return self._views[view.name]

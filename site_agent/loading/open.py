@@ -7,6 +7,7 @@ from pathlib import Path
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from site_agent.data.survey import Without, nobody
+from site_agent.engines.base import Engine
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 
@@ -16,13 +17,13 @@ def open_dataset(
     study: Study,
     space: Space,
     cache: Path,
-    workers: int = 1,
+    engine: Engine | None = None,
     without: Without = nobody,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
-    ``workers`` subjects are prepared at once; ``without`` tells whom to leave out.
+    Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, workers, without)
-    return SiteDataset(source, study.data, space, study.privacy.unit, cache, workers, without)
+        return FeatureDataset(source, study, space, cache, engine, without)
+    return SiteDataset(source, study.data, space, study.privacy.unit, cache, engine, without)

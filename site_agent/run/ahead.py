@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from consortium.engine.clock import Clock
-from consortium.errors import ConsortiumError
+from consortium.errors import ConsortiumError, EngineError
 from site_agent.approval.record import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
@@ -107,6 +107,8 @@ class Ahead:
         try:
             persons = len(loading.data.lengths)
         except ConsortiumError as error:
+            if isinstance(error, EngineError):
+                self._ready[digest] = "", now  # though no file changes
             self._log(f"{name}: {error}")
         else:
             self._log(f"{name}: ready for a run, with {persons} persons")

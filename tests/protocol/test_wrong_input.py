@@ -35,7 +35,7 @@ from consortium.files.lock import only_one
 from consortium.membership.roster_file import load_roster, read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
-from site_agent.images.series import SiteDataset
+from site_agent.images.person_blocks import PersonBlocks
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
@@ -124,14 +124,14 @@ def _matches(pattern: str, text: str) -> bool:
 def test_ledger_over_its_limit_refuses_before_any_voxel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[object] = []
-    real = SiteDataset._block
+    read: list[Path] = []
+    real = PersonBlocks.blocks
 
-    def block(self: SiteDataset, *args: Any) -> Any:
-        read.append(self.source)
-        return real(self, *args)
+    def blocks(self: PersonBlocks) -> Any:
+        read.extend(subject.runs[0].bold for subject in self.subjects)
+        return real(self)
 
-    monkeypatch.setattr(SiteDataset, "_block", block)
+    monkeypatch.setattr(PersonBlocks, "blocks", blocks)
     place = settle(tmp_path / "place")
     limit(place, "east", 1.0)
     local = LocalConsortium(place)
@@ -139,7 +139,7 @@ def test_ledger_over_its_limit_refuses_before_any_voxel(
         conduct(local.centre())
     assert "over the limit" in local.said("east")
     assert read
-    assert place.dataset("east") not in read
+    assert not any(path.is_relative_to(place.dataset("east")) for path in read)
     assert all(ledger(place, site) == [] for site in SITES)
 
 

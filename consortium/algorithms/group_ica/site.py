@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from typing import cast
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Places, Query, SiteData
+from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import index_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import add_second_moment, pack_symmetric
@@ -32,18 +34,29 @@ def mean_projector(data: SiteData, query: Query, bound: Bound) -> Array:
             "The query's 'directions' or 'global_signal' is nothing that is asked; discard it."
         )
     basis = _basis(data, cutoff)
-    narrow = basis
     size = data.features if basis is None else basis.shape[1]
-    total = np.zeros((size, size), order="F")
     scale = min(1.0, bound.norm / math.sqrt(count))
-    for block in data.blocks():
+    part = partial(_sum_projectors, size, basis, cast("GlobalSignal", word), count, scale)
+    return pack_symmetric(sum_over_persons(data, part, (size, size))) / len(data.lengths)
+
+
+def _sum_projectors(
+    size: int,
+    basis: Array | None,
+    global_signal: GlobalSignal,
+    count: int,
+    scale: float,
+    blocks: Iterable[Array],
+) -> Array:
+    total, narrow = np.zeros((size, size), order="F"), basis
+    for block in blocks:
         if narrow is not None and narrow.dtype != block.dtype:
             narrow = narrow.astype(block.dtype)
-        series = reduce_series(block, narrow, cast("GlobalSignal", word))
+        series = reduce_series(block, narrow, global_signal)
         directions = leading_directions(series, count)
         if directions.shape[1]:
             total = add_second_moment(total, directions, scale)
-    return pack_symmetric(total) / len(data.lengths)
+    return total
 
 
 def _basis(data: SiteData, cutoff: float) -> Array | None:

@@ -10,16 +10,19 @@ regression (Beckmann et al. 2009), as one sum over all subjects.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import array_argument, feature_argument, word_argument
 from consortium.errors import ProtocolError
 from consortium.kernels import infomax
 from consortium.kernels.power import add_subject_maps, add_volume_maps
-from consortium.privacy.bounds import Bound
+from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean
 
 
@@ -74,14 +77,29 @@ def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
 def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = unmixed(data, query)
-    total = np.zeros((data.voxels, len(unmixing)))
-    ends = np.cumsum([0, *data.lengths])
-    add = add_subject_maps if data.unit == "subject" else add_volume_maps
-    for block, (start, stop) in zip(data.blocks("maps"), pairwise(ends), strict=True):
+    shape, ends = (data.voxels, len(unmixing)), np.cumsum([0, *data.lengths])
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = unmixing.astype(reduced.dtype)
+    # One layout, sent to a worker or not: how a product is rounded may depend on it.
+    spans = [np.ascontiguousarray(reduced[:, a:b]) for a, b in pairwise(ends)]
+    part = partial(_sum_maps, shape, narrow, data.unit, bound.norm)
+    return sum_over_persons(data, part, shape, "maps", spans) / data.units
+
+
+def _sum_maps(
+    shape: tuple[int, int],
+    unmixing: Array,
+    unit: Unit,
+    norm: float,
+    persons: Iterable[tuple[Array, Array]],
+) -> Array:
+    total = np.zeros(shape)
+    add = add_subject_maps if unit == "subject" else add_volume_maps
+    for block, reduced in persons:
         with np.errstate(over="ignore", invalid="ignore"):
-            courses = unmixing.astype(reduced.dtype) @ reduced[:, start:stop]
-        add(total, block, courses, bound.norm)
-    return total / data.units
+            courses = unmixing @ reduced
+        add(total, block, courses, norm)
+    return total
 
 
 def _named_score(query: Query) -> infomax.Score:

@@ -10,55 +10,75 @@ directions are a moment again.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import feature_argument
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_subject_product, add_volume_products
-from consortium.privacy.bounds import Bound
+from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns, clip_moment
 
 
 def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
     del query
-    total = np.zeros((data.features, data.features), order="F")
-    for block in data.blocks():
-        if data.unit == "subject":
-            rows, scale = clip_moment(block, bound.norm)
-        else:
-            rows, scale = clip_columns(block, math.sqrt(bound.norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
-        total = add_second_moment(total, rows, scale)
+    part = partial(_sum_moments, data.features, data.unit, bound.norm)
+    total = sum_over_persons(data, part, (data.features,) * 2)
     return pack_symmetric(total) / data.units
 
 
 def power_product(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
     basis = feature_argument(query, "basis", data.features)
-    total = np.zeros(basis.shape)
-    narrow: Array = basis
-    for block in data.blocks():
-        if data.unit == "timepoint":
-            add_volume_products(total, block, basis, bound.norm)
-            continue
-        if narrow.dtype != block.dtype:
-            with np.errstate(over="ignore"):
-                narrow = basis.astype(block.dtype)
-        add_subject_product(total, block, narrow, bound.norm)
-    return total / data.units
+    part = partial(_sum_products, basis, data.unit, bound.norm)
+    return sum_over_persons(data, part, basis.shape) / data.units
 
 
 def variances_within(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of the clipped second moment of Qᵀ X, packed: K(K+1)/2 entries."""
     basis = feature_argument(query, "basis", data.features)
+    part = partial(_sum_variances, basis, bound.norm)
+    total = sum_over_persons(data, part, (basis.shape[1],) * 2)
+    return pack_symmetric(total) / data.units
+
+
+def _sum_moments(features: int, unit: Unit, norm: float, blocks: Iterable[Array]) -> Array:
+    total = np.zeros((features, features), order="F")
+    for block in blocks:
+        if unit == "subject":
+            rows, scale = clip_moment(block, norm)
+        else:
+            rows, scale = clip_columns(block, math.sqrt(norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
+        total = add_second_moment(total, rows, scale)
+    return total
+
+
+def _sum_products(basis: Array, unit: Unit, norm: float, blocks: Iterable[Array]) -> Array:
+    total = np.zeros(basis.shape)
+    narrow: Array = basis
+    for block in blocks:
+        if unit == "timepoint":
+            add_volume_products(total, block, basis, norm)
+            continue
+        if narrow.dtype != block.dtype:
+            with np.errstate(over="ignore"):
+                narrow = basis.astype(block.dtype)
+        add_subject_product(total, block, narrow, norm)
+    return total
+
+
+def _sum_variances(basis: Array, norm: float, blocks: Iterable[Array]) -> Array:
     total = np.zeros((basis.shape[1],) * 2, order="F")
     narrow: Array = basis
-    for block in data.blocks():
+    for block in blocks:
         with np.errstate(over="ignore", invalid="ignore"):
             if narrow.dtype != block.dtype:
                 narrow = basis.astype(block.dtype)
-            rows, scale = clip_moment(narrow.T @ block, bound.norm)
+            rows, scale = clip_moment(narrow.T @ block, norm)
         total = add_second_moment(total, rows, scale)
-    return pack_symmetric(total) / data.units
+    return total

@@ -13,13 +13,15 @@ rests on them, on the basis, or on how exactly a person's regression is solved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import cast
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Places, Query, SiteData, Templates
 from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import number_argument, word_argument
 from consortium.errors import ProtocolError
 from consortium.kernels.dual_regression import fisher_connectivity, person_maps
@@ -27,24 +29,22 @@ from consortium.kernels.projectors import GlobalSignal, reduce_series
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector, column_norms
 
+_Measure = Callable[[Array, Array], Array]
+
 
 def mean_maps(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of their maps by dual regression, d·R entries, row by row."""
-    templates, people = _people(data, query)
-    total = np.zeros(templates.shape)
-    for series in people:
-        total += clip_vector(person_maps(series, templates), bound.norm)
+    templates = _templates(data, query)
+    total = _sum(person_maps, data, query, templates, bound, templates.shape)
     return total.ravel() / len(data.lengths)
 
 
 def mean_connectivity(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over persons of Fisher's z between their networks' courses, R(R - 1)/2 entries."""
-    templates, people = _people(data, query)
+    templates = _templates(data, query)
     count = templates.shape[1]
-    total = np.zeros(count * (count - 1) // 2)
-    for series in people:
-        total += clip_vector(fisher_connectivity(series, templates), bound.norm)
-    return total / len(data.lengths)
+    shape = (count * (count - 1) // 2,)
+    return _sum(fisher_connectivity, data, query, templates, bound, shape) / len(data.lengths)
 
 
 def in_basis(templates: Templates, places: Places | None, cutoff: float) -> Array:
@@ -56,20 +56,43 @@ def in_basis(templates: Templates, places: Places | None, cutoff: float) -> Arra
     return np.asarray(values / np.where(norms > 0, norms, 1.0))
 
 
-def _people(data: SiteData, query: Query) -> tuple[Array, Iterator[Array]]:
-    """Templates, and each person's series in the basis."""
+def _templates(data: SiteData, query: Query) -> Array:
+    """The study's templates in the basis."""
     cutoff = number_argument(query, "cutoff")
-    word = cast("GlobalSignal", word_argument(query, "global_signal", "keep", "remove"))
     places, templates = data.extent.places, data.extent.templates
     if templates is None or (cutoff and places is None):
         raise ProtocolError("The query's 'cutoff' or templates don't fit the study; discard it.")
+    return in_basis(templates, places, cutoff)
+
+
+def _sum(
+    measure: _Measure,
+    data: SiteData,
+    query: Query,
+    templates: Array,
+    bound: Bound,
+    shape: tuple[int, ...],
+) -> Array:
+    """Sum over persons of a measure of each one's series in the basis, clipped."""
+    cutoff, places = number_argument(query, "cutoff"), data.extent.places
+    word = cast("GlobalSignal", word_argument(query, "global_signal", "keep", "remove"))
     basis = smooth_basis(places, cutoff).matrix if cutoff and places is not None else None
+    part = partial(_sum_measures, measure, templates, basis, word, bound.norm, shape)
+    return sum_over_persons(data, part, shape)
 
-    def series() -> Iterator[Array]:
-        narrow = basis
-        for block in data.blocks():
-            if narrow is not None and narrow.dtype != block.dtype:
-                narrow = narrow.astype(block.dtype)
-            yield reduce_series(block, narrow, word)
 
-    return in_basis(templates, places, cutoff), series()
+def _sum_measures(
+    measure: _Measure,
+    templates: Array,
+    basis: Array | None,
+    global_signal: GlobalSignal,
+    norm: float,
+    shape: tuple[int, ...],
+    blocks: Iterable[Array],
+) -> Array:
+    total, narrow = np.zeros(shape), basis
+    for block in blocks:
+        if narrow is not None and narrow.dtype != block.dtype:
+            narrow = narrow.astype(block.dtype)
+        total += clip_vector(measure(reduce_series(block, narrow, global_signal), templates), norm)
+    return total

@@ -79,3 +79,15 @@ def test_a_name_that_no_study_could_use(tmp_path: Path) -> None:
         SiteConfig.create("../east", tmp_path, "mail")
     with pytest.raises(ConfigurationError, match="'centre' is the coordinator's own name"):
         SiteConfig.create("centre", tmp_path, "mail")
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_a_cluster_has_an_address_and_nothing_else_has(tmp_path: Path, engine: str) -> None:
+    (tmp_path / CONFIG).write_text(GOOD + f"engine: {engine}\n")
+    with pytest.raises(ConfigurationError, match=f"engine {engine} needs its cluster's address"):
+        SiteConfig.load(tmp_path)
+    (tmp_path / CONFIG).write_text(GOOD + "engine_address: tls://here:8786\n")
+    with pytest.raises(ConfigurationError, match="engine threads has none"):
+        SiteConfig.load(tmp_path)
+    (tmp_path / CONFIG).write_text(GOOD + f"engine: {engine}\nengine_address: here:1\n")
+    assert SiteConfig.load(tmp_path).engine_address == "here:1"

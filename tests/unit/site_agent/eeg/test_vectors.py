@@ -20,6 +20,7 @@ from consortium.synthetic.recordings import WRITERS, Tape
 from site_agent.eeg import vectors as vectors_module
 from site_agent.eeg.names import plain_channel, plain_event
 from site_agent.eeg.vectors import band_power
+from site_agent.engines.threads import Threads
 from tests.support.tiny_recordings import CHANNELS, RATE, TASK, erp_view, record, table, tiny_tape
 
 FORMATS = sorted(WRITERS)
@@ -29,7 +30,7 @@ DATA = DataSection()
 def read_recordings(dataset: Path, view, data: DataSection = DATA):
     """Read from the files, without what an earlier reading left."""
     shutil.rmtree(dataset / "cache", ignore_errors=True)
-    return vectors_module.read_recordings(dataset, view, data, dataset / "cache")
+    return vectors_module.read_recordings(dataset, view, data, dataset / "cache", Threads())
 
 
 def only(dataset: Path, view=None) -> np.ndarray:
@@ -272,21 +273,27 @@ def test_loud_epochs_are_left_out_and_marked_ones_too(tmp_path: Path) -> None:
 
 def test_what_was_worked_out_is_not_again_until_a_file_changes(tmp_path: Path, monkeypatch) -> None:
     path = record(tmp_path, "01", tiny_tape())
-    first, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
+    first, _ = vectors_module.read_recordings(
+        tmp_path, erp_view(), DATA, tmp_path / "cache", Threads()
+    )
     reads = []
     real = vectors_module.read_recording
     monkeypatch.setattr(vectors_module, "read_recording", lambda *a: reads.append(a) or real(*a))
-    again, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
+    again, _ = vectors_module.read_recordings(
+        tmp_path, erp_view(), DATA, tmp_path / "cache", Threads()
+    )
     np.testing.assert_array_equal(again["01"], first["01"])
     assert reads == []
     scaled, _ = vectors_module.read_recordings(
-        tmp_path, erp_view(scale=2.0), DATA, tmp_path / "cache"
+        tmp_path, erp_view(scale=2.0), DATA, tmp_path / "cache", Threads()
     )
     np.testing.assert_allclose(2 * scaled["01"], first["01"])
     assert len(reads) == 1
     with table(path, "events").open("a") as file:
         file.write("4.4\t1.0\tbad\n")
-    changed, _ = vectors_module.read_recordings(tmp_path, erp_view(), DATA, tmp_path / "cache")
+    changed, _ = vectors_module.read_recordings(
+        tmp_path, erp_view(), DATA, tmp_path / "cache", Threads()
+    )
     assert len(reads) == 2
     assert np.abs(changed["01"] - first["01"]).max() > 0.01
     assert not [f for f in (tmp_path / "cache").iterdir() if f.stat().st_mode & 0o077]

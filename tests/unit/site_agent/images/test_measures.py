@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import DataError
 from consortium.space.atlas import Regions
+from site_agent.engines.threads import Threads
 from site_agent.images.measures import amplitude, band_energy, measure_images
 from tests.support.tiny_images import AFFINE, FUNC, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_views import image, view_space, view_study
@@ -41,7 +42,9 @@ def measured(dataset: Path, maps=None, regions=None, data=None, **view):
     space = view_space(study, maps)
     if regions is not None:
         space = replace(space, regions=regions)
-    return measure_images(dataset, study, space, space.views[0], dataset.parent / "cache")
+    return measure_images(
+        dataset, study, space, space.views[0], dataset.parent / "cache", Threads()
+    )
 
 
 # -- amplitudes ----------------------------------------------------------------------------

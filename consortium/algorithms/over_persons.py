@@ -1,0 +1,109 @@
+"""Sums over a site's persons in fixed chunks: the same to the last bit, whoever computes them.
+
+Floating-point sums depend on their order, and the noise of a message is bound to its bytes. So
+persons are added up within chunks of `CHUNK`, in their order, and then the chunks, in theirs. How
+many there are is public, and nothing depends on how many work at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Resolution, SiteData
+from consortium.errors import SiteError
+
+CHUNK = 16
+"""Persons whose sum is one piece of work. Another number changes the last bits of every sum."""
+
+Part = Callable[[Iterable[Any]], Array]
+"""Sums over some persons' blocks, each clipped by itself; a module's function, or a partial one.
+
+It may be sent to another process, so that what it holds must be pickled. It returns float64.
+"""
+
+
+@runtime_checkable
+class SumsInParts(Protocol):
+    """Data whose owner has an engine that works on several chunks at a time."""
+
+    def partial_sums(
+        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+    ) -> Iterator[Array]:
+        """Yield the part of each chunk, in their order; see `sum_over_persons`."""
+
+
+def sum_over_persons(
+    data: SiteData,
+    part: Part,
+    shape: tuple[int, ...],
+    resolution: Resolution = "features",
+    beside: Sequence[Any] | None = None,
+) -> Array:
+    """Sum over all persons of the site, in chunks.
+
+    Parameters
+    ----------
+    data : SiteData
+        If it is `SumsInParts`, it has the parts computed; else they are computed here.
+    part : callable
+        Given a chunk's blocks, or pairs of block and what lies beside, its clipped sum.
+    shape : tuple of int
+        Of every part.
+    resolution : {'features', 'maps'}
+        Of the blocks.
+    beside : sequence, optional
+        One thing for each person.
+
+    Returns
+    -------
+    array, float64
+
+    Raises
+    ------
+    SiteError
+        If what a worker returned is no such sum.
+    """
+    found = data if isinstance(data, SumsInParts) else _Here(data)
+    total: Array | None = None
+    for one in found.partial_sums(part, resolution, beside):
+        checked = _checked(one, shape)
+        if total is None:
+            total = np.array(checked, order="K")
+        else:
+            total += checked
+    return np.zeros(shape) if total is None else total
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """Places of the persons of each chunk."""
+    for start in range(0, count, CHUNK):
+        yield slice(start, min(start + CHUNK, count))
+
+
+class _Here:
+    """Parts of data that are computed where they are, one after the other."""
+
+    def __init__(self, data: SiteData) -> None:
+        self._data = data
+
+    def partial_sums(
+        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+    ) -> Iterator[Array]:
+        blocks = self._data.blocks(resolution)
+        persons = blocks if beside is None else zip(blocks, beside, strict=True)
+        for chunk in chunks(len(self._data.lengths)):
+            yield part(islice(persons, chunk.stop - chunk.start))
+
+
+def _checked(part: object, shape: tuple[int, ...]) -> Array:
+    sound = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
+    if not (isinstance(part, np.ndarray) and sound and np.isfinite(part).all()):
+        raise SiteError(
+            f"A part of a sum over persons is not {shape} finite numbers, so nothing is answered; "
+            "look at the workers of the site's engine, and report this fault if it has none."
+        )
+    return part

@@ -1,0 +1,63 @@
+"""The one thing that a site asks of what it computes on: work on many items, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Protocol, TypeVar
+
+import numpy as np
+import scipy
+import scipy.linalg.blas
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from consortium import __version__
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class Engine(Protocol):
+    """Threads, processes or a cluster."""
+
+    def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+        """Yield ``work(item)`` in the order of the items, a few of which are worked on ahead.
+
+        Parameters
+        ----------
+        work : callable
+            A module's function, or a partial one: it may be sent to another process. Its errors
+            are raised when its result is due.
+        items : iterable
+            As little as names the work, for the same reason.
+
+        Raises
+        ------
+        EngineError
+            If workers are lost, again and again, or can't be reached.
+        """
+
+    def close(self) -> None:
+        """Let go of processes and connections; the engine may be used again."""
+
+
+@cache
+def one_thread() -> str:
+    """Have BLAS use one thread from now on, and return what its results' last bits depend on.
+
+    How a product is split between threads decides how it is rounded, and the noise of a site's
+    message is bound to its bytes. Workers do the work of threads.
+
+    Returns
+    -------
+    str
+        Versions of the software, and the processor that BLAS was chosen for.
+    """
+    threadpool_limits(1, user_api="blas")
+    blas = {
+        f"{each['internal_api']} {each.get('version')} for {each.get('architecture')}"
+        for each in threadpool_info()
+        if each["user_api"] == "blas"
+    }
+    software = f"cape-consortium {__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+    return ", ".join([software, *sorted(blas)])

@@ -1,0 +1,48 @@
+"""The engine that ``site.yaml`` names."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+
+from consortium.errors import ConfigurationError
+from site_agent.config import SiteConfig
+from site_agent.engines.base import Engine, one_thread
+from site_agent.engines.threads import Threads
+
+
+def open_engine(config: SiteConfig) -> Engine:
+    """Make it ready; nothing is started or connected to before it is used.
+
+    From here on this process computes with one BLAS thread, whatever the engine.
+
+    Raises
+    ------
+    ConfigurationError
+        If its package is not installed.
+    """
+    one_thread()
+    if config.engine == "threads":
+        return Threads(config.workers)
+    from site_agent.engines.remote import RemoteEngine
+
+    address = config.engine_address or ""
+    try:
+        if config.engine == "processes":
+            from site_agent.engines.processes import Processes
+
+            return RemoteEngine("processes", partial(Processes, config.workers))
+        if config.engine == "dask":
+            from site_agent.engines.dask import DaskCluster
+
+            return RemoteEngine("dask", partial(DaskCluster, address))
+        if find_spec("ray") is None:  # the process that imports it is another
+            raise ImportError("there is no package ray")
+        from site_agent.engines.ray import RayCluster
+
+        return RemoteEngine("ray", partial(RayCluster, address))
+    except ImportError as error:
+        raise ConfigurationError(
+            f"site.yaml: field 'engine': {config.engine} is not installed here ({error}); install "
+            f"cape-consortium[{config.engine}], or choose threads."
+        ) from error

@@ -1,0 +1,174 @@
+"""Work in other processes of the site, here or on its cluster: sent, computed, checked, repeated.
+
+What goes over and comes back are pickles between machines that the hospital trusts with its data
+anyway. Nothing else of the site leaves the agent: no key, no ledger, no noise, no message.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from consortium.errors import EngineError
+from site_agent.engines.base import Item, Made, one_thread
+
+_TRIES = 3
+_HELD = 2  # calls for each worker, so that none waits for the next
+
+
+class LostError(Exception):
+    """A worker died, or the whole cluster is out of reach; what was asked may be asked again."""
+
+
+class Workers(Protocol):
+    """Other processes that answer calls."""
+
+    @property
+    def count(self) -> int:
+        """How many calls are answered at a time."""
+
+    def submit(self, kind: str, call: bytes) -> object:
+        """Have `answer` called, and return what to ask for the answer with; may raise LostError."""
+
+    def collect(self, handle: object) -> bytes:
+        """Wait for an answer; may raise LostError."""
+
+    def close(self) -> None:
+        """Let go of them, alive or not."""
+
+
+@dataclass
+class _Call:
+    """What was sent, and to whom."""
+
+    text: bytes
+    workers: Workers | None = None
+    handle: object = None
+
+
+class RemoteEngine:
+    """Work on items in other processes; fits `Engine`.
+
+    A worker that dies, or a cluster that comes back, costs time and nothing else: what was not
+    answered is asked again. Threads may share it.
+
+    Parameters
+    ----------
+    name : str
+        The engine's in ``site.yaml``.
+    start : callable
+        Starts workers or connects to them; may raise LostError.
+    """
+
+    def __init__(self, name: str, start: Callable[[], Workers]) -> None:
+        self._name, self._start = name, start
+        self._lock = threading.Lock()
+        self._workers: Workers | None = None
+
+    def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+        """Yield ``work(item)`` in the order of the items, computed elsewhere.
+
+        Raises
+        ------
+        EngineError
+            If workers can't be reached, or were lost three times in a row over one item, or
+            compute with other software or another processor than the agent.
+        """
+        waiting: deque[_Call] = deque()
+        for item in items:
+            waiting.append(_Call(pickle.dumps((work, item), protocol=5)))
+            count = self._tried(waiting, lambda workers: workers.count)
+            if len(waiting) >= _HELD * count:
+                yield cast("Made", self._due(waiting))
+        while waiting:
+            yield cast("Made", self._due(waiting))
+
+    def close(self) -> None:
+        """Let go of the workers."""
+        self._drop(self._workers)
+
+    def _drop(self, workers: Workers | None) -> None:
+        with self._lock:
+            if workers is not None and workers is self._workers:
+                workers.close()
+                self._workers = None
+
+    def _due(self, waiting: deque[_Call]) -> object:
+        """Answer to the oldest call, which is asked again if it got lost."""
+        answered = self._tried(waiting, lambda workers: workers.collect(waiting[0].handle))
+        waiting.popleft()
+        made, error = pickle.loads(answered)  # noqa: S301 - of the hospital's own machines
+        if error is not None:
+            raise error
+        return made
+
+    def _tried(self, waiting: deque[_Call], act: Callable[[Workers], Made]) -> Made:
+        """Act with workers who were sent all that waits, or with others if these are lost."""
+        for left in reversed(range(_TRIES)):
+            workers = self._present()
+            try:
+                self._submit(workers, waiting)
+                return act(workers)
+            except LostError as error:
+                self._drop(workers)
+                if not left:
+                    raise EngineError(
+                        f"site.yaml: engine {self._name} lost its workers {_TRIES} times over the "
+                        f"same part of the work ({error}); nothing is charged, give them more "
+                        "memory or see to them, and it is tried again."
+                    ) from error
+        raise AssertionError  # not reached
+
+    @staticmethod
+    def _submit(workers: Workers, waiting: Iterable[_Call]) -> None:
+        """Send what these workers were not sent yet."""
+        for call in waiting:
+            if call.workers is not workers:
+                call.handle = workers.submit(one_thread(), call.text)
+                call.workers = workers
+
+    def _present(self) -> Workers:
+        with self._lock:
+            if self._workers is None:
+                try:
+                    self._workers = self._start()
+                except LostError as error:
+                    raise EngineError(
+                        f"site.yaml: engine {self._name} can't be used now ({error}); nothing is "
+                        "charged, start it or correct its address, and it is tried again."
+                    ) from error
+            return self._workers
+
+
+def answer(kind: str, call: bytes) -> bytes:
+    """Compute in a worker what was asked; its error is an answer too.
+
+    Parameters
+    ----------
+    kind : str
+        The agent's `one_thread`: sums of workers of another kind would differ in their last bits.
+    call : bytes
+        Work and item.
+
+    Returns
+    -------
+    bytes
+        What was made and no error, or nothing and the error.
+    """
+    found: tuple[Any, Exception | None]
+    if kind != one_thread():
+        message = (
+            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all of "
+            "them the same software and processor."
+        )
+        return pickle.dumps((None, EngineError(message)), protocol=5)
+    try:
+        work, item = pickle.loads(call)  # noqa: S301 - of the hospital's own agent
+        found = work(item), None
+    except Exception as error:  # told where the result is due, as threads do
+        found = None, error
+    return pickle.dumps(found, protocol=5)

@@ -1,0 +1,44 @@
+"""Threads of the agent's own process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from site_agent.engines.base import Item, Made
+
+
+class Threads:
+    """Work on several items at once, without holding all of them; fits `Engine`.
+
+    At most ``workers`` results wait or are being made. With one worker nothing runs ahead.
+
+    Parameters
+    ----------
+    workers : int
+        1 or more. Unpacking, splines and products let other threads run.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+
+    def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+        """Yield ``work(item)`` in the order of the items, made by threads that run ahead."""
+        if self.workers <= 1:
+            yield from map(work, items)
+            return
+        waiting: deque[Future[Made]] = deque()
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) == self.workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # also when nobody wants the rest
+            pool.shutdown(cancel_futures=True)
+
+    def close(self) -> None:
+        """Nothing: threads end with their work."""
