@@ -27,7 +27,7 @@ from benchmarks.honesty.running import Blocks, Persons, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import Array, Expects, Result
-from consortium.algorithms.cca.forecast import LINK
+from consortium.algorithms.cca.expect import LINK
 from consortium.coordinator.design import Assumed, expect
 from consortium.study.spec import Study
 

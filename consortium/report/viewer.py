@@ -16,7 +16,6 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
-from markupsafe import Markup
 from matplotlib import colormaps
 
 from consortium.files.atomic import write_text
@@ -42,7 +41,7 @@ def write_viewer(folder: Path, run: Finished) -> Path | None:
     maps = [_told(run, shown) for shown in shown_maps(run)]
     if not maps:
         return None
-    scripts = [Markup(text) for text in (_library(), _own_script())]  # noqa: S704 - no text of a study
+    scripts = _library(), _own_script()
     page = (
         plain_environment("consortium.report")
         .get_template("viewer.html.j2")

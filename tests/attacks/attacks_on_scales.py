@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Argument, Array, Query
-from consortium.errors import RangeError
+from consortium.algorithms.base import Argument, Array, Local, Query
+from consortium.errors import RangeError, SiteError
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
@@ -120,8 +120,18 @@ def scan_whose_numbers_are_none(stage: Stage) -> bool:
         local = REGISTRY[name].statistics[statistic]
         for unit in units:
             sites = (ArrayData([scan, other], unit) for other in (scan, damaged))
-            with np.errstate(all="ignore"):
-                found = [local(site, Query("stage", statistic), _BOUND) for site in sites]
-            if len({_refused(values, _BOUND, stage) for values in found}) == 2:
+            query = Query("stage", statistic)
+            if len({_refuses(local, site, query, stage) for site in sites}) == 2:
                 return True
     return False
+
+
+def _refuses(local: Local, site: ArrayData, query: Query, stage: Stage) -> bool:
+    """Whether a site would answer nothing: to its own sum, or to what encodes it."""
+    try:
+        with np.errstate(all="ignore"):
+            values = local(site, query, _BOUND)
+    except SiteError as error:
+        stage.said.append(str(error))
+        return True
+    return _refused(values, _BOUND, stage)

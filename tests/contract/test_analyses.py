@@ -48,7 +48,7 @@ PARTS = (
         "plan",
         "forecast",
     ),
-    *("centring", "models", "tables", "result", "centre"),
+    *("centring", "models", "tables", "result", "expect", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
 mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""

@@ -29,7 +29,9 @@ PINS = {"fastapi", "sqlalchemy"}
 
 def _declared() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    shipped = [each for name in extras if name not in ("dev", "bench") for each in extras[name]]
+    shipped = [
+        each for name in extras if name not in ("dev", "bench", "docs") for each in extras[name]
+    ]
     names = [
         re.split(r"[<>=\[ ]", each)[0].lower() for each in (*PROJECT["dependencies"], *shipped)
     ]
