@@ -35,6 +35,45 @@ WHOLE = re.compile(
 )
 """Files whose tests share what takes long to make: one worker has each."""
 
+ONLY_LONG = re.compile(
+    r"tests/(?:"
+    # Its parts are tests of the same file, each on its own.
+    r"unit/flows/test_hostile_prefect\.py::test_(?:sites_do_their_study|prefects_own_runner)"
+    r"|unit/flows/test_hostile_prefect\.py::test_the_coordinators_service.*planted in its flow"
+    r"|unit/flows/test_stopping\.py::.*\[2\]"
+    r"|unit/site_agent/engines/test_remote\.py::test_work_that_kills_every_worker"
+    r"|contract/test_exchanges_operator\.py::test_(?:a_stopped_run|delay_only)"
+    r"|contract/test_exchanges_trouble\.py::test_a_server_that_dies.*\[s3\]"
+    r"|protocol/test_(?:drawn_graph\.py::test_death_at_every|neighbours\.py::test_sites_that_start)"
+    r"|unit/secagg/test_graph\.py::test_machines_that_crash"
+    r"|unit/study/test_masking\.py::test_a_graph_gives_the_very_release"
+    r"|unit/membership/test_consent\.py::test_a_million_names"
+    r"|unit/site_agent/ledger/test_ledger_races\.py::test_racing_processes_never"
+    r"|end_to_end/test_python_guide\.py|end_to_end/test_fusion_study\.py::test_private_maps"
+    r"|end_to_end/test_feature_study\.py::test_everybody_in_a_private"
+    # The short form of the benchmark on honesty holds intervals and findings of every analysis.
+    r"|unit/algorithms/test_summarize\.py::test_(?:intervals_hold|the_floor_is_passed)"
+    r"|unit/algorithms/test_(?:pca\.py::test_captured|coordinate\.py::test_the_noise_of_every)"
+    r"|unit/algorithms/test_template_networks\.py::test_noise_alone"
+    r"|unit/algorithms/test_group_ica\.py::test_standard_errors"
+    r"|unit/algorithms/test_admm\.py::test_(?:what_the_sites_differ|.*\[path\])"
+    r"|unit/algorithms/test_forecasts\.py::test_the_chance_of_a_link"
+    r"|unit/algorithms/test_cca\.py::test_(?:an_invertible_map|intervals_hold)"
+    # Further draws of the same.
+    r"|unit/algorithms/test_glm_pooled\.py::.*nilearns_second_level\[[2-9]\]"
+    r"|unit/coordinator/test_design\.py::test_every_analysis_can_be_designed\[cca-[2-9]\]"
+    r")"
+)
+"""What `make test` leaves to `make long`: it takes seconds, and another test holds most of it."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what only `make long` runs, before tests are chosen by their marks."""
+    for item in items:
+        if ONLY_LONG.match(item.nodeid):
+            item.add_marker(pytest.mark.long)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def bulks_are_found_once() -> Iterator[None]:
