@@ -52,7 +52,7 @@ def init(
     from site_agent.enrolment.request import join_consortium
     from site_agent.policy.policy import Policy
 
-    config = SiteConfig.create(name, dataset, exchange, credentials)
+    config = SiteConfig.create(name, dataset, exchange, credentials).on_this_machine
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     config.save(folder)

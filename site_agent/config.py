@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal, Self
 
@@ -19,6 +20,9 @@ _TITLE = (
     "Where this site's things are. What a study may ask of them is in policy.yaml. "
     "Relative paths are meant from this folder."
 )
+
+
+_MOST_CORES = 4  # each worker holds a person's scan
 
 
 class SiteConfig(FrozenModel):
@@ -94,6 +98,11 @@ class SiteConfig(FrozenModel):
         if not cluster and self.engine_address is not None:
             raise ValueError(f"engine_address: engine {self.engine} has none; name dask or ray")
         return self
+
+    @property
+    def on_this_machine(self) -> Self:
+        """The same with a worker for each core that the account may use, four at the most."""
+        return self.model_copy(update={"workers": min(len(os.sched_getaffinity(0)), _MOST_CORES)})
 
     @classmethod
     def create(

@@ -91,3 +91,12 @@ def test_a_cluster_has_an_address_and_nothing_else_has(tmp_path: Path, engine: s
         SiteConfig.load(tmp_path)
     (tmp_path / CONFIG).write_text(GOOD + f"engine: {engine}\nengine_address: here:1\n")
     assert SiteConfig.load(tmp_path).engine_address == "here:1"
+
+
+def test_a_new_site_has_as_many_workers_as_cores_and_four_at_the_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = SiteConfig.create("east", tmp_path, "mail")
+    for cores, workers in ((1, 1), (3, 3), (64, 4)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        assert config.on_this_machine.workers == workers
