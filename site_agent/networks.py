@@ -127,6 +127,7 @@ def _independent(templates: Templates, file: Path) -> Array:
 
 def _start(target: Path, study: Study) -> None:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.chmod(0o700)  # of one that was there, too
     about = {
         "Name": f"Networks of single persons, by the templates of {study.study}",
         "BIDSVersion": BIDS_VERSION,

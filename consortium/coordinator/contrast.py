@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from csv import DictReader
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ from scipy.special import stdtrit
 from consortium.algorithms.base import Table
 from consortium.errors import OutputError, StudyError
 from consortium.files.atomic import DAMAGED
+from consortium.files.tables import read_rows
 from consortium.kernels.contrast_regression import tested
 
 Array = NDArray[Any]
 
 _TERM = re.compile(r"\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*")
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
-_MOST_BYTES = 1 << 26
 _CONFIDENCE = 0.975
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
@@ -127,10 +126,7 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
         raise OutputError(
             f"{folder} holds no table of all coefficients; run a 'glm' with contrasts: all."
         )
-    if found[0].stat().st_size > _MOST_BYTES:
-        raise OutputError(f"{found[0]} is too large to be a table of coefficients.")
-    with found[0].open(encoding="utf-8", newline="") as file:
-        rows = list(DictReader(file, delimiter="\t"))
+    rows = read_rows(found[0])
     if not rows:
         raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
     return rows

@@ -26,6 +26,8 @@ from consortium.report.privacy_report import (
 from consortium.study.masking import Masking
 from consortium.study.plan import Plan
 
+_GROUPS = "how many persons of each group each site has, as the study file states it"
+
 
 def account(
     plan: Plan, rounds: Sequence[Round], volumes: int, sampler: str | None = None
@@ -76,6 +78,7 @@ def account(
             )
         ),
         releases=tuple(_release(plan, done) for done in rounds),
+        public=(_GROUPS,) if getattr(plan.study.analysis, "groups", None) else (),
         cross_check=CrossCheckRecord(
             library=checked.library, version=checked.version, epsilon_coalition=checked.epsilon
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.errors import DataError, OutputError
 from consortium.files.atomic import DAMAGED
+from consortium.files.tables import MOST_BYTES, read_rows
 from consortium.report.bids import label
 from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report
@@ -22,7 +22,6 @@ from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
 
 Array = NDArray[Any]
-MOST_BYTES = 1 << 26
 _KEYS = ("view", "entry")
 
 
@@ -171,10 +170,7 @@ def _contrast(path: Path, study: str) -> str:
 
 
 def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
-    if path.stat().st_size > MOST_BYTES:
-        raise OutputError(f"{path} is too large to be a table of effects.")
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(path)
     told = [row for row in rows if {*_KEYS, "effect", "error"} <= row.keys()]
     found = {}
     for row in told:
@@ -186,6 +182,8 @@ def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
 
 def _json(image: Path) -> Mapping[str, Any]:
     sidecar = image.with_name(f"{image.name.removesuffix('.nii.gz')}.json")
+    if sidecar.stat().st_size > MOST_BYTES:
+        raise OutputError(f"{sidecar} is too large to tell of maps.")
     about: Mapping[str, Any] = json.loads(sidecar.read_text(encoding="utf-8"))
     if not isinstance(about, dict):
         raise TypeError(sidecar)

@@ -39,7 +39,9 @@ def course(
     sites, privacy, timing = len(plan.study.sites), study.privacy, study.timing
     fewest = min((len(done.survivors) for done in report.releases), default=sites)
     enough = f", at least {study.fewest}" if study.fewest < len(study.sites) else ""
-    longest = timing.join + timing.ready + plan.rounds * (timing.answer + timing.late)
+    longest = (
+        3 * timing.join + timing.ready + 3 * plan.rounds * timing.answer
+    )  # and unmasking twice
     steps = [
         Step("Sites", f"{len(study.sites)}{enough}", _named(sites, study, plan)),
         Step(

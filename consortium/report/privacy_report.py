@@ -177,6 +177,9 @@ class PrivacyReport(Record):
     person: Person = Field(description="The same for one person with all their volumes.")
     sites: tuple[SiteRecord, ...] = Field(min_length=1, description="Every site of the study.")
     releases: tuple[ReleaseRecord, ...] = Field(description="Every sum that was opened.")
+    public: tuple[str, ...] = Field(
+        default=(), description="What else the study file takes for public, and does not protect."
+    )
     cross_check: CrossCheckRecord = Field(description="An independent second opinion.")
     versions: dict[str, str] = Field(description="Software that took part.")
 

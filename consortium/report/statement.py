@@ -55,7 +55,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         *([_person(report)] if report.unit == "timepoint" else []),
         _second_opinion(report),
         _supposed(report),
-        _not_protected(),
+        _not_protected(report),
     ]
 
 
@@ -198,10 +198,11 @@ def _opening(report: PrivacyReport) -> str:
     )
 
 
-def _not_protected() -> Clause:
+def _not_protected(report: PrivacyReport) -> Clause:
+    known = "".join(f"{each}, " for each in ("how much data each has", *report.public))
     return Clause(
         "What is not protected",
-        "Which sites took part, how much data each has, and what the study finds about people in "
+        f"Which sites took part, {known}and what the study finds about people in "
         "general, which may concern persons who were never scanned. A site sees its own data. "
         "Other studies of the same data add to the loss: each site's ledger keeps the sum and "
         "refuses to exceed it.",

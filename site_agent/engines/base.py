@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib.metadata import version
+from platform import python_version
 from typing import Protocol, TypeVar
 
-import numpy as np
-import scipy
-import scipy.linalg.blas
 from threadpoolctl import threadpool_info, threadpool_limits
-
-from consortium import __version__
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -59,5 +56,6 @@ def one_thread() -> str:
         for each in threadpool_info()
         if each["user_api"] == "blas"
     }
-    software = f"cape-consortium {__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+    packages = ("cape-consortium", "numpy", "scipy", "nibabel")
+    software = f"Python {python_version()}, " + ", ".join(f"{p} {version(p)}" for p in packages)
     return ", ".join([software, *sorted(blas)])

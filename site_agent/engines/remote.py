@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from consortium.errors import EngineError
+from consortium.errors import EngineError, SiteError
 from site_agent.engines.base import Item, Made, one_thread
 
 _TRIES = 3
@@ -171,4 +171,10 @@ def answer(kind: str, call: bytes) -> bytes:
         found = work(item), None
     except Exception as error:  # told where the result is due, as threads do
         found = None, error
-    return pickle.dumps(found, protocol=5)
+    try:
+        told = pickle.dumps(found, protocol=5)
+        pickle.loads(told)  # noqa: S301 - made here: some errors can't be made again
+    except Exception:
+        words = f"{type(found[1] or found[0]).__name__}: {found[1] or 'no answer that can be sent'}"
+        told = pickle.dumps((None, SiteError(words)), protocol=5)
+    return told

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
 from consortium.algorithms.over_persons import Part, chunks
-from consortium.errors import DataError
+from consortium.errors import DataError, EngineError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
@@ -243,6 +243,11 @@ class SiteDataset:
             stop = start + found.shape[1]
             reduced[:, start:stop] = found
             start = stop
+        if start != reduced.shape[1]:
+            raise EngineError(
+                "The workers of site.yaml's engine returned too few volumes; look at them, nothing "
+                "is charged."
+            )
         reduced.flags.writeable = False
         return reduced
 

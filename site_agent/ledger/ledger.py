@@ -108,12 +108,16 @@ class Ledger:
 
         The most charged person may be another one each time; nothing tells who.
         """
-        with self._writing() as file:
-            sums, found, lines = Sums(file.members), [], list(file.read())
-            for place, line in enumerate(lines, start=1):
-                sums.add(line)
-                if place == len(lines) or lines[place].charge.run != line.charge.run:
-                    found.append((line.at, sums.total("", unit, sums.everybody)))
+        with self._writing() as file:  # no longer than copying takes: an agent may wait meanwhile
+            lines = list(file.read())
+            groups = {line.charge.persons for line in lines if line.charge.persons}
+            members = {group: file.members(group).copy() for group in groups}
+        sums, found = Sums(members.__getitem__), []
+        last = {line.charge.run: place for place, line in enumerate(lines)}
+        for place, line in enumerate(lines):
+            sums.add(line)
+            if last[line.charge.run] == place:
+                found.append((line.at, sums.total("", unit, sums.everybody)))
         return found
 
     def outsider_total(self, unit: str, labels: Sequence[str] | None = None) -> float:

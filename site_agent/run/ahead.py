@@ -13,6 +13,7 @@ from site_agent.approval.record import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
 _LOOK_EVERY = 5.0  # s between two looks at what is approved
+_LONGEST_REST = 600.0  # s
 _REST = 100.0  # times as long as a look took, so that tens of thousands of persons cost nothing
 _AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
 _TELL_EVERY = 10.0  # s between two lines of progress in the log
@@ -77,7 +78,7 @@ class Ahead:
             return
         found = approved()
         after = self._clock.now()
-        self._next = after + max(_LOOK_EVERY, _REST * (after - now))
+        self._next = after + min(max(_LOOK_EVERY, _REST * (after - now)), _LONGEST_REST)
         for approval in found:
             _, looked = self._ready.get(approval.study.digest, ("", -_AGAIN_EVERY))
             if now - looked >= _AGAIN_EVERY:

@@ -15,6 +15,7 @@ from consortium.errors import (
     CopyError,
     DataError,
     DisagreementError,
+    EngineError,
     ExchangeError,
     LedgerError,
     PrivacyError,
@@ -78,7 +79,7 @@ class Participation:
             return False
         try:
             done = self._act()
-        except (ExchangeError, ProtocolError):
+        except (ExchangeError, ProtocolError, EngineError):
             if self._read_end():  # whatever is amiss, the run's end is heard
                 return True
             raise

@@ -23,6 +23,7 @@ from consortium.errors import (
     ConsortiumError,
     ExchangeError,
     LedgerError,
+    OversizedError,
     PrivacyError,
     ProtocolError,
 )
@@ -211,8 +212,8 @@ class Rounds:
             limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
         else:
             number, kind, limit = number + 1, QUERY, MOST_QUERY
-        message = self._outbox.peek(self._names.round(number, kind), limit + OVERHEAD)
-        with suppress(ProtocolError):
+        with suppress(ProtocolError, OversizedError):
+            message = self._outbox.peek(self._names.round(number, kind), limit + OVERHEAD)
             return message is not None and bool(self._outbox.signed(message, kind, number, limit))
         return False
 

@@ -1,0 +1,30 @@
+"""Tables of an output folder, which somebody else may have written."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from consortium.errors import OutputError
+
+MOST_BYTES = 1 << 26
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read a tab-separated table whose lines are all as wide as its first.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+    OutputError
+        If it is too large, or no such table.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise OutputError(f"{path} is too large to be a table of results.")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file, delimiter="\t")
+            return [dict(zip(header, row, strict=True)) for row in rows]
+    except (csv.Error, ValueError) as error:  # no line, or one of another width
+        raise OutputError(f"{path} is damaged; ask for the run's folder again.") from error
