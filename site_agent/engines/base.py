@@ -56,6 +56,7 @@ def one_thread() -> str:
         for each in threadpool_info()
         if each["user_api"] == "blas"
     }
-    packages = ("cape-consortium", "numpy", "scipy", "nibabel")
-    software = f"Python {python_version()}, " + ", ".join(f"{p} {version(p)}" for p in packages)
+    known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
+    others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
+    software = f"Python {python_version()}, {known}, {others}"
     return ", ".join([software, *sorted(blas)])

@@ -24,7 +24,7 @@ from tests.support.report_samples import guarantee, sample_report, sample_study
 STUDY = sample_study()
 KEYS = {
     "": "study unit adjacency scheme boost open_vectors sampler colluding_sites delta guarantees "
-    "sites releases cross_check versions person promised graph",
+    "sites releases cross_check versions person promised graph public",
     "guarantees": "coalition outsider",
     "guarantees.coalition": "epsilon mu",
     "guarantees.outsider": "epsilon mu",
