@@ -8,6 +8,9 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Protocol, TypeVar
 
+import numpy as np
+import scipy
+import scipy.linalg.blas
 from threadpoolctl import threadpool_info, threadpool_limits
 
 Item = TypeVar("Item")
