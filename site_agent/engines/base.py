@@ -51,7 +51,7 @@ def one_thread() -> str:
     Returns
     -------
     str
-        Versions of the software, and the processor that BLAS was chosen for.
+        Versions of the software, and the instructions that BLAS and NumPy were chosen for.
     """
     threadpool_limits(1, user_api="blas")
     blas = {
@@ -60,6 +60,7 @@ def one_thread() -> str:
         if each["user_api"] == "blas"
     }
     known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
+    vectors = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
     software = f"Python {python_version()}, {known}, {others}"
-    return ", ".join([software, *sorted(blas)])
+    return ", ".join([software, *sorted(blas), f"NumPy for {' '.join(vectors) or 'no vectors'}"])

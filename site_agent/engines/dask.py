@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from distributed import Client
@@ -49,6 +50,11 @@ class DaskCluster:
             except (Exception, asyncio.CancelledError) as error:
                 # `answer` raises nothing: it is the cluster's, or the package is missing there.
                 raise LostError(_words(error)) from error
+
+    def cancel(self, handle: Any) -> None:
+        """Have an answer not computed, if nobody has begun."""
+        with suppress(Exception, asyncio.CancelledError):  # of a cluster that is gone
+            self._client.cancel([handle], asynchronous=True)
 
     def close(self) -> None:
         """Leave the cluster."""

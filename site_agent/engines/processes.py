@@ -42,6 +42,10 @@ class Processes:
         except (BrokenProcessPool, CancelledError) as error:
             raise LostError(_WHY) from error
 
+    def cancel(self, handle: object) -> None:
+        """Have an answer not computed, if nobody has begun."""
+        cast("Future[bytes]", handle).cancel()
+
     def close(self) -> None:
         """End them, once they have finished what they are at."""
         self._pool.shutdown(wait=False, cancel_futures=True)

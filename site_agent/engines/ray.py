@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any, cast
@@ -58,6 +59,11 @@ class RayCluster:
             self._send((handle,))
             return cast("bytes", self._received())
 
+    def cancel(self, handle: object) -> None:
+        """Have an answer not computed, if nobody has begun."""
+        with self._lock, suppress(LostError):
+            self._send((handle, None))
+
     def close(self) -> None:
         """Leave the cluster."""
         self._process.kill()
@@ -95,6 +101,9 @@ def _serve(pipe: Connection, address: str) -> None:
     begun: dict[int, Any] = {}
     while True:
         number, *call = pipe.recv()
+        if call == [None]:
+            ray.cancel(begun.pop(number))
+            continue
         if call:
             begun[number] = begin(*call)
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from site_agent.engines.base import Item, Made, one_thread
 
 _TRIES = 3
 _HELD = 2  # calls for each worker, so that none waits for the next
+_REST = 3.0  # times as long as it took to find nobody
+_LONGEST_REST = 60.0  # s
 
 
 class LostError(Exception):
@@ -36,6 +39,9 @@ class Workers(Protocol):
 
     def collect(self, handle: object) -> bytes:
         """Wait for an answer; may raise LostError."""
+
+    def cancel(self, handle: object) -> None:
+        """Have nothing more done for an answer that nobody waits for; raises nothing."""
 
     def close(self) -> None:
         """Let go of them, alive or not."""
@@ -68,6 +74,7 @@ class RemoteEngine:
         self._name, self._start = name, start
         self._lock = threading.Lock()
         self._workers: Workers | None = None
+        self._trouble, self._again = "", 0.0  # why workers could not be reached, and rest until
 
     def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
         """Yield ``work(item)`` in the order of the items, computed elsewhere.
@@ -79,13 +86,16 @@ class RemoteEngine:
             compute with other software or another processor than the agent.
         """
         waiting: deque[_Call] = deque()
-        for item in items:
-            waiting.append(_Call(pickle.dumps((work, item), protocol=5)))
-            count = self._tried(waiting, lambda workers: workers.count)
-            if len(waiting) >= _HELD * count:
+        try:
+            for item in items:
+                waiting.append(_Call(pickle.dumps((work, item), protocol=5)))
+                count = self._tried(waiting, lambda workers: workers.count)
+                if len(waiting) >= _HELD * count:
+                    yield cast("Made", self._due(waiting))
+            while waiting:
                 yield cast("Made", self._due(waiting))
-        while waiting:
-            yield cast("Made", self._due(waiting))
+        finally:
+            self._cancel(waiting)
 
     def close(self) -> None:
         """Let go of the workers."""
@@ -96,6 +106,12 @@ class RemoteEngine:
             if workers is not None and workers is self._workers:
                 workers.close()
                 self._workers = None
+
+    def _cancel(self, waiting: Iterable[_Call]) -> None:
+        with self._lock:
+            for call in waiting:
+                if self._workers is not None and call.workers is self._workers:
+                    self._workers.cancel(call.handle)
 
     def _due(self, waiting: deque[_Call]) -> object:
         """Answer to the oldest call, which is asked again if it got lost."""
@@ -134,14 +150,23 @@ class RemoteEngine:
     def _present(self) -> Workers:
         with self._lock:
             if self._workers is None:
-                try:
-                    self._workers = self._start()
-                except LostError as error:
-                    raise EngineError(
-                        f"site.yaml: engine {self._name} can't be used now ({error}); nothing is "
-                        "charged, start it or correct its address, and it is tried again."
-                    ) from error
+                self._workers = self._begun()
             return self._workers
+
+    def _begun(self) -> Workers:
+        """Start workers; not again before a rest, since the agent waits meanwhile."""
+        begin = time.monotonic()
+        if begin >= self._again:
+            try:
+                return self._start()
+            except LostError as error:
+                end = time.monotonic()
+                rest = min(_REST * (end - begin), _LONGEST_REST)
+                self._trouble, self._again = str(error), end + rest
+        raise EngineError(
+            f"site.yaml: engine {self._name} can't be used now ({self._trouble}); nothing is "
+            "charged, start it or correct its address, and it is tried again."
+        )
 
 
 def answer(kind: str, call: bytes) -> bytes:

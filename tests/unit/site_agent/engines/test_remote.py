@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from site_agent.engines import remote
 from site_agent.engines.base import one_thread
 from site_agent.engines.open import open_engine
 from site_agent.engines.processes import Processes
-from site_agent.engines.remote import RemoteEngine
+from site_agent.engines.remote import LostError, RemoteEngine
 from site_agent.engines.threads import Threads
 from site_agent.images.series import SiteDataset
 from tests.support.clusters import dask_cluster, free_port, ray_cluster
@@ -136,8 +137,71 @@ def test_a_worker_of_another_kind_is_refused(processes, monkeypatch):
         list(processes.map(square, [1]))
 
 
+class Counted:
+    """Processes of which is known what was cancelled."""
+
+    def __init__(self, cancelled):
+        self._inside, self._cancelled = Processes(1), cancelled
+        self.count, self.submit, self.collect = 1, self._inside.submit, self._inside.collect
+
+    def cancel(self, handle):
+        self._cancelled.append(handle)
+        self._inside.cancel(handle)
+
+    def close(self):
+        self._inside.close()
+
+
+def test_work_that_nobody_waits_for_is_cancelled():
+    cancelled: list[object] = []
+    engine = RemoteEngine("processes", partial(Counted, cancelled))
+    assert next(engine.map(square, range(8))) == 0  # and the rest is let go of
+    gc.collect()
+    assert cancelled
+    with pytest.raises(DataError):
+        list(engine.map(refuse, range(8)))
+    assert len(cancelled) > 1
+    done = len(cancelled)
+    assert list(engine.map(square, range(4))) == [0, 1, 4, 9]
+    assert len(cancelled) == done
+    engine.close()
+
+
+def test_workers_that_are_not_there_are_not_looked_for_at_once_again(monkeypatch):
+    now, looks = [0.0], []
+    monkeypatch.setattr("site_agent.engines.remote.time.monotonic", lambda: now[0])
+
+    def start():
+        looks.append(now[0])
+        now[0] += 10.0  # how long it took to find nobody
+        raise LostError("nobody answers")
+
+    engine = RemoteEngine("dask", start)
+    for at in (0.0, 11.0, 39.0, 41.0):
+        now[0] = at
+        with pytest.raises(EngineError, match=r"can't be used now \(nobody answers\)"):
+            list(engine.map(square, [1]))
+    assert looks == [0.0, 41.0]
+
+
+def raise_unsendable(_number):
+    raise _UnsendableError
+
+
+class _UnsendableError(Exception):
+    """An error that can be pickled and not made again."""
+
+    def __init__(self):
+        super().__init__("a", "b")
+
+
+def test_an_error_that_cannot_be_sent_is_told_by_its_name(processes):
+    with pytest.raises(SiteError, match="_UnsendableError"):
+        list(processes.map(raise_unsendable, [1]))
+
+
 @pytest.mark.long
-def test_a_dask_cluster_sums_alike_and_survives_a_worker(bids, tmp_path):
+def test_a_dask_cluster_sums_alike_and_survives_a_worker(bids, tmp_path, monkeypatch):
     from site_agent.engines.dask import DaskCluster
 
     one_thread()
@@ -146,6 +210,7 @@ def test_a_dask_cluster_sums_alike_and_survives_a_worker(bids, tmp_path):
         _check_cluster(engine, bids, tmp_path)
     with pytest.raises(EngineError, match="engine dask can't be used now"):
         list(engine.map(square, range(3)))
+    monkeypatch.setattr(engine, "_again", 0.0)  # the rest between two looks is over
     with dask_cluster(tmp_path / "dask", int(address.rpartition(":")[2])):
         assert list(engine.map(square, range(3))) == [0, 1, 4]
     engine.close()
