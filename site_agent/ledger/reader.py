@@ -1,0 +1,249 @@
+"""What a site's ledger holds: sums, lines and their order, read as one file that others share."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from consortium.errors import LedgerError
+from site_agent.ledger.entries import EMPTY, Entry, Head, follow, standing
+from site_agent.ledger.exact import exact_root, exact_square
+from site_agent.ledger.file import LedgerFile
+from site_agent.ledger.limits import Sums, counted
+from site_agent.ledger.person_sums import PersonSums
+
+_SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
+
+
+class LedgerReader:
+    """A ledger that is read; safe to share among threads and processes.
+
+    Whoever reads a sum holds SQLite's write lock meanwhile, so that nothing is added between.
+
+    Parameters
+    ----------
+    path : Path
+        The database; made if missing, readable by its owner only.
+
+    Raises
+    ------
+    LedgerError
+        If it can't be opened or has another layout. Altered lines show at the first use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._file: LedgerFile | None = None
+        self._settled = -math.inf
+        try:
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise LedgerError(
+                f"{path} can't be opened ({error.strerror}); check its folder and rights."
+            ) from error
+        with self._using() as file, _transaction(file):
+            file.lay_out()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
+
+    def total(self, dataset: str, unit: str, labels: Sequence[str] | None = None) -> float:
+        """μ of everything reserved or spent that counts for the most charged person.
+
+        That of single volumes counts what protects whole persons, too.
+
+        Parameters
+        ----------
+        dataset, unit : str
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            return file.sums.total(dataset, unit, "" if labels is None else file.rows(labels))
+
+    def most_charged(self, unit: str) -> float:
+        """μ of the same for the most charged of all persons, over all data sets."""
+        with self._writing() as file:
+            return file.sums.total("", unit, file.sums.everybody)
+
+    def course(self, unit: str) -> list[tuple[str, float]]:
+        """When each run's last line was written, and μ of whoever had been charged most by then.
+
+        The most charged person may be another one each time; nothing tells who.
+        """
+        with self._writing() as file:  # no longer than copying takes: an agent may wait meanwhile
+            lines = list(file.read())
+            groups = {line.charge.persons for line in lines if line.charge.persons}
+            members = {group: file.members(group).copy() for group in groups}
+        sums, found = Sums(members.__getitem__), []
+        last = {line.charge.run: place for place, line in enumerate(lines)}
+        for place, line in enumerate(lines):
+            sums.add(line)
+            if last[line.charge.run] == place:
+                found.append((line.at, sums.total("", unit, sums.everybody)))
+        return found
+
+    def outsider_total(self, unit: str, labels: Sequence[str] | None = None) -> float:
+        """μ of the same against somebody who sees only what the studies released.
+
+        Parameters
+        ----------
+        unit : str
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            persons, before = PersonSums(file.members), 0
+            for charge in (line.charge for line in standing(file.read())):
+                if charge.unit in counted(unit):
+                    square = exact_square(charge.outsider)
+                    if charge.persons:
+                        persons.add(unit, charge.persons, square)
+                    else:  # of before losses were kept by person
+                        before += square
+            ids = persons.everybody if labels is None else file.rows(labels)
+            return exact_root(before + persons.most([unit], ids))
+
+    def over_limit(
+        self, labels: Sequence[str], totals: Mapping[str, float], unit: str, price: float
+    ) -> list[str]:
+        """Which persons could not pay another price any more.
+
+        It follows from labels and earlier charges alone, never from anybody's data.
+
+        Parameters
+        ----------
+        labels : sequence of str
+        totals : mapping of str to float
+            μ by unit, as in `Limits`.
+        unit : str
+            What the price is for.
+        price : float
+            μ.
+        """
+        with self._writing() as file:
+            rows, over = file.rows(labels), set()
+            for held, limit in totals.items():
+                if unit in counted(held):
+                    found = file.sums.over(rows, held, price, limit)
+                    over |= {label for label, is_over in zip(labels, found, strict=True) if is_over}
+        return sorted(over)
+
+    def study_total(
+        self,
+        dataset: str,
+        unit: str,
+        study: str,
+        centres: Collection[str],
+        labels: Sequence[str] | None = None,
+    ) -> float:
+        """μ of what one consortium's study has cost the most charged person, over all its runs.
+
+        Parameters
+        ----------
+        dataset, unit, study : str
+        centres : collection of str
+            Public keys that the consortium has or had, in hexadecimal.
+        labels : sequence of str, optional
+            The persons; without them, whoever was ever charged.
+        """
+        with self._writing() as file:
+            persons = "" if labels is None else file.rows(labels)
+            return file.sums.study(dataset, unit, study, centres, persons)
+
+    def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
+        """Runs of a study that something was reserved for, on any data set.
+
+        Each is the consortium's key at that time and the run's name; the parameters are those
+        of `study_total`.
+        """
+        with self._writing() as file:
+            return file.sums.runs(study, centres)
+
+    def has_answered(self, sites: Collection[str]) -> bool:
+        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
+        with self._using() as file:
+            rows = file.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+            return any(site in sites for (site,) in rows)
+
+    def head(self) -> Head:
+        """Return the number of lines and the last one's digest."""
+        with self._writing() as file:
+            return file.head
+
+    def digest_at(self, seq: int) -> str | None:
+        """Digest of a line, or None if the ledger has not come so far."""
+        with self._using() as file:
+            return file.digest_at(seq)
+
+    def entries(self) -> list[Entry]:
+        """All lines, oldest first.
+
+        Raises
+        ------
+        LedgerError
+            If a line was changed, removed or put in.
+        """
+        with self._using() as file:
+            return list(follow(EMPTY, file.read(), str(self.path)))
+
+    def verify(self) -> None:
+        """Check every line anew; at the start and before a run, since it takes 20 µs a line.
+
+        Raises
+        ------
+        LedgerError
+            If a line was altered, or the ledger was closed.
+        """
+        self.entries()
+        with self._writing() as file:
+            file.check_halt()
+
+    @contextmanager
+    def _writing(self) -> Iterator[LedgerFile]:
+        """Hold the write lock; what others added since the last time is read and checked first."""
+        with self._using() as file:
+            try:
+                with _transaction(file):
+                    file.catch_up()
+                    yield file
+            except BaseException:  # what was read in it may be undone: all is read anew
+                self.close()
+                raise
+            file.catch_up()  # what was just written must be there, too, the next time
+            if time.monotonic() - self._settled > _SETTLE_EVERY:
+                file.settle()
+                self._settled = time.monotonic()
+
+    @contextmanager
+    def _using(self) -> Iterator[LedgerFile]:
+        with self._lock:
+            try:
+                self._file = LedgerFile(self.path) if self._file is None else self._file.current()
+                yield self._file
+            except sqlite3.Error as error:
+                raise LedgerError(
+                    f"{self.path} can't be used ({error}); check the disk and restore a backup."
+                ) from error
+
+
+@contextmanager
+def _transaction(file: LedgerFile) -> Iterator[None]:
+    """All or nothing, and nobody else writes meanwhile."""
+    file.connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        file.connection.execute("COMMIT")
+    finally:
+        if file.connection.in_transaction:
+            file.connection.execute("ROLLBACK")
