@@ -19,7 +19,7 @@ from consortium.study.spec import open_vectors
 from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
-from site_agent.layout import ENDED, LEFT_OUT
+from site_agent.layout import ENDED, LEFT_OUT, REFUSED
 from site_agent.ledger.entries import Entry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
@@ -141,7 +141,7 @@ def _open_round(entries: Sequence[Entry], store: MessageStore) -> str:
         return ""
     last = paid[-1]
     run, number = last.charge.run, last.charge.round
-    if store.load(run, ENDED) is not None or store.load(run, "refused") is not None:
+    if store.load(run, ENDED) is not None or store.load(run, REFUSED) is not None:
         return ""
     study = last.charge.study
     return f"It takes part in {run} of {study}, where round {number} was the last paid for."

@@ -124,7 +124,7 @@ class Checks:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
             total = add_again(session, directory, number, release, vectors, entries, clear=clear)
         except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
-            self.site.log(f"round {number} can't be added again now: {error}")
+            self.site.log.line(f"round {number} can't be added again now: {error}")
             return False
         if not agrees(total, release):
             raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")

@@ -12,15 +12,10 @@ from collections.abc import Callable, Sequence
 from consortium.engine.ending import Ended, read_end
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
-    CopyError,
-    DataError,
-    DisagreementError,
     EngineError,
     ExchangeError,
-    LedgerError,
     PrivacyError,
     ProtocolError,
-    ReleaseError,
 )
 from consortium.study.spec import TimingSection
 from site_agent.approval.permission import Permission
@@ -108,7 +103,7 @@ class Participation:
 
     def _log_trouble(self, text: str) -> None:
         if text != self._logged:
-            self._site.log(text)
+            self._site.log.line(text)
             self._logged = text
 
     def _read_end(self) -> bool:
@@ -155,20 +150,3 @@ class Participation:
 def _which(rounds: Sequence[int]) -> str:
     first, last = rounds[0], rounds[-1]
     return f"round {first}" if first == last else f"{len(rounds)} rounds, {first} to {last},"
-
-
-def public_reason(error: Exception) -> str:
-    """What of an error may cross the border: nothing of the data, no file, no label."""
-    if isinstance(error, DataError):
-        return "an image or table of its data set can't be used; the site's own log names it"
-    if isinstance(error, CopyError):
-        return "another copy of its folder has answered in its name; the site's own log says where"
-    if isinstance(error, LedgerError):
-        return "its ledger can't be used; the site's own log says why"
-    if isinstance(error, DisagreementError):
-        return (
-            "it works out another plan than others; compare the versions of software and libraries"
-        )
-    if isinstance(error, ReleaseError):
-        return "what was released is not what sites signed for; the site's own log says where"
-    return "its own rules refuse the study; the site's own log says why"

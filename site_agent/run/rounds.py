@@ -5,65 +5,32 @@ The site answers only queries that its own plan foresees, once each, and within 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Array, Query
-from consortium.engine.ending import read_end
-from consortium.engine.names import QUERY, run_secret
+from consortium.algorithms.base import Query
+from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import speaks
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
 from consortium.engine.session import check_planned, settle_fixed
 from consortium.errors import (
-    ConsortiumError,
-    ExchangeError,
-    LedgerError,
-    OversizedError,
     PrivacyError,
     ProtocolError,
 )
-from consortium.privacy.clipping import vector_norm
-from consortium.privacy.mechanism import Mechanism
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import CENTRE, OVERHEAD, messages
 from consortium.study.plan import Stage
 from site_agent.approval.permission import Permission
-from site_agent.ledger.ledger import Charge
 from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
+from site_agent.run.charges import Asked, Charges
 from site_agent.run.checks import Checks
+from site_agent.run.closing import Closing
 from site_agent.run.hearsay import Hearsay
+from site_agent.run.local_statistic import local_statistic
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import Joined
 from site_agent.run.site import Site
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A round's question.
-
-    Parameters
-    ----------
-    number : int
-        1, 2, ...
-    stage : Stage
-        Which the plan foresees it in.
-    digest : bytes
-        Of the plan and the query, to which answer, charge and noise belong.
-    message : bytes
-        The query as the centre signed it.
-    """
-
-    number: int
-    stage: Stage
-    digest: bytes
-    message: bytes
 
 
 @dataclass(frozen=True)
@@ -106,20 +73,21 @@ class Rounds:
         outbox: Outbox,
         log_trouble: Callable[[str], None],
     ) -> None:
-        self._site, self._data, self._permission = site, data, permission
+        self._site, self._data = site, data
         self._outbox, self._names, self._log_trouble = outbox, outbox.names, log_trouble
         self._context, self._plan = joined.context, joined.plan
         self._party, self._sizes = joined.party, joined.sizes
         self._index = joined.context.study.sites.index(site.name)
-        self._secret = run_secret(site.identity.root, joined.context.run, "site")
         key = site.identity.key
-        self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log)
+        self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log.line)
         self._hearsay = Hearsay(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self.unsent: tuple[int, ...] = ()  # charged all the same
         self._stages: list[str] = []  # of the queries read so far
-        self._persons = site.ledger.enroll(data.people)
+        persons = site.ledger.enroll(data.people)
+        self._charges = Charges(site, joined, persons, permission, outbox, log_trouble)
+        self._closing = Closing(site, joined, outbox)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
     def advance(self) -> bool:
@@ -166,56 +134,27 @@ class Rounds:
             self._send(asked, Answer(stored, self._neighbours.kept(number)))
             return
         answer = None
-        if not (self._closed(asked) or self._checks.attested):
+        if not (self._closing.is_closed(asked) or self._checks.attested):
             answer = self._contribute(asked, self._collect(query, asked.stage))
         if answer is not None:
             self._send(asked, answer)
-            self._site.log(f"answered round {number} ({query.statistic})")
+            self._site.log.line(f"answered round {number} ({query.statistic})")
         else:
             self._pass_over(asked)
 
     def _pass_over(self, asked: Asked) -> None:
         """Go on without an answer; what was charged before a stop stays charged."""
-        number, charged = asked.number, self._site.ledger.holds(self._charge(asked))
+        number, charged = asked.number, self._charges.holds(asked)
         self._outbox.keep(f"{number}/query", asked.message)
         if charged:
             self.unsent = (*self.unsent, number)
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
         )
-        self._site.tell(
+        self._site.log.tell(
             f"round {number} was closed without this site, which sent nothing and {cost}; it goes "
             "on"
         )
-
-    def _is_over(self, asked: Asked) -> bool:
-        """Whether an answer would come too late: the round is closed, or the run has ended.
-
-        Asked before a round is charged and before its answer is sent, since computing may have
-        taken long. Trouble with the exchange is none of an ended run's.
-        """
-        with suppress(ProtocolError, ExchangeError):
-            ended = read_end(self._site.exchange, self._context.run, self._context.keys)
-            if ended is not None:
-                return True
-        with suppress(ExchangeError):
-            return self._closed(asked)
-        return False
-
-    def _closed(self, asked: Asked) -> bool:
-        """Whether the centre has gone on without this site, in its own signed words.
-
-        What somebody else leaves in that place keeps nobody from answering.
-        """
-        number, kind = asked.number, messages.UNMASK
-        if asked.stage.mechanism.masked_entries:
-            limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
-        else:
-            number, kind, limit = number + 1, QUERY, MOST_QUERY
-        with suppress(ProtocolError, OversizedError):
-            message = self._outbox.peek(self._names.round(number, kind), limit + OVERHEAD)
-            return message is not None and bool(self._outbox.signed(message, kind, number, limit))
-        return False
 
     def _read_query(self, body: bytes) -> tuple[Query, Stage]:
         """Judge a query by its outline before its arrays are fetched."""
@@ -237,12 +176,12 @@ class Rounds:
         """
         check_statistic(self._site.policy, query.statistic)
         heard = self._hearsay.due(asked.stage, self._neighbours.heard)
-        mechanism = asked.stage.mechanism
-        statistic = self._statistic(query, mechanism)
-        key = self._noise_key(asked.digest, statistic.tobytes())
-        if self._is_over(asked):
+        mechanism, algorithm = asked.stage.mechanism, self._context.study.algorithm
+        statistic = local_statistic(algorithm, self._data, query, mechanism)
+        key = self._charges.noise_key(asked.digest, statistic.tobytes())
+        if self._closing.is_over(asked):
             return None
-        new = self._pay(asked, remembered=self._commit(asked.number, key))
+        new = self._charges.reserve(asked, remembered=self._charges.commit(asked.number, key))
         share = mechanism.protect(self._index, statistic, GaussianSampler(key))
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
@@ -257,44 +196,12 @@ class Rounds:
             heard=heard,
             clear=mechanism.public,
         )
-        if new and self._is_over(asked):  # what an earlier start reserved may have been sent
-            self._site.ledger.take_back(self._charge(asked), self._site.now())
+        if new and self._closing.is_over(
+            asked
+        ):  # what an earlier start reserved may have been sent
+            self._charges.take_back(asked)
             return None
         return Answer(message, broadcast)
-
-    def _pay(self, asked: Asked, *, remembered: bool) -> bool:
-        """Reserve a round in the ledger, and sign for it; False if that was done before."""
-        limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
-        new = self._site.ledger.reserve(self._charge(asked), limits, self._site.now())
-        if not (new or remembered):
-            raise LedgerError(
-                f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "
-                "was answered is not stored here any more, so the site answers no further; put the "
-                "newest copy of its folder back, or wait for a new run."
-            )
-        trouble = self._site.anchor.post()
-        if trouble is not None:
-            self._log_trouble(str(trouble))
-        return new
-
-    def _commit(self, number: int, key: bytes) -> bool:
-        """Write down what will be answered before it is paid for; whether it was before.
-
-        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
-        nothing to anybody, and a second noise at the price of one is not drawn after a restart
-        with another library, processor or data set.
-        """
-        name = f"{number}/commitment"
-        known, digest = self._outbox.stored(name), hashlib.sha256(b"commitment" + key).digest()
-        if known is None:
-            self._outbox.keep(name, digest)
-        elif known != digest:
-            raise LedgerError(
-                f"Round {number} of {self._context.run} was reserved for other numbers than this "
-                "machine computes now, so the site answers no further; take part in a new run with "
-                "the machine, data and software left as they are."
-            )
-        return known is not None
 
     def _send(self, asked: Asked, answer: Answer) -> None:
         """Store an answer with its question, to be put on the exchange; the round is spent."""
@@ -306,34 +213,9 @@ class Rounds:
         self._outbox.send_all(outgoing, {f"{number}/query": asked.message})
         if asked.stage.release.neighbours:
             self._hearsay.listed(number, asked.stage, answer.message)
-        ledger = self._site.ledger
-        mark = ledger.spend if number == self._plan.rounds else ledger.spend_soon
-        mark(self._charge(asked), self._site.now())
+        self._charges.mark_sent(asked)
         self._open = number if masked else None
         self.sent = (*self.sent, number)
-
-    def _statistic(self, query: Query, mechanism: Mechanism) -> Array:
-        """The site's own numbers; its algorithm is trusted with the data, the query is not."""
-        local = REGISTRY[self._context.study.algorithm].statistics[query.statistic]
-        try:
-            statistic = np.asarray(local(self._data, query, mechanism.bound), dtype=np.float64)
-        except ConsortiumError as error:
-            if isinstance(error, ProtocolError):
-                raise PrivacyError(f"A query is refused: {error}") from error
-            raise
-        except Exception as error:
-            raise PrivacyError(
-                f"'{query.statistic}' can't be computed for the centre's query "
-                f"({type(error).__name__}: {error}); tell the people of the study."
-            ) from error
-        norm = vector_norm(statistic)
-        if statistic.size != mechanism.entries or not norm <= mechanism.bound.norm * (1 + 1e-6):
-            raise PrivacyError(
-                f"'{query.statistic}' has {statistic.size} numbers of norm {norm:g} where "
-                f"{mechanism.entries} of at most {mechanism.bound.norm:g} are planned; "
-                "tell the people of the study."
-            )
-        return statistic
 
     def _answer_unmasking(self) -> bool:
         number = self._open
@@ -356,29 +238,3 @@ class Rounds:
         self._outbox.send(place, f"{number}/unmasking", message, {f"{number}/unmask": request})
         self._open = None
         return True
-
-    def _noise_key(self, question: bytes, statistic: bytes) -> bytes:
-        """A fresh key for every pair of question and answer; the same for the same pair.
-
-        So a crash before the answer was stored draws no second noise.
-        """
-        digest = hashlib.sha256(statistic).hexdigest()
-        return run_secret(self._secret, question.hex(), f"noise {digest}")
-
-    def _charge(self, asked: Asked) -> Charge:
-        run, stage = self._context, asked.stage
-        return Charge(
-            dataset=self._site.dataset,
-            study=run.study.study,
-            run=run.run,
-            round=asked.number,
-            stage=stage.name,
-            statistic=stage.release.statistic,
-            unit=run.study.privacy.unit,
-            mu=float(stage.mechanism.coalition()[self._index]),
-            site=self._site.identity.public.hex(),
-            centre=run.keys[CENTRE].hex(),
-            query=asked.digest.hex(),
-            outsider=float(stage.mechanism.outsider()[self._index]),
-            persons=self._persons,
-        )

@@ -126,7 +126,7 @@ class Setup:
             return False
         lengths, grid = self._loading.data.lengths, self._context.grid
         self._note = SiteNote(len(lengths), sum(lengths), grid, __version__)
-        self._site.tell(f"takes part in {self._context.run} with {len(lengths)} subjects")
+        self._site.log.tell(f"takes part in {self._context.run} with {len(lengths)} subjects")
         return self._appear()
 
     def _appear(self) -> bool:
@@ -176,7 +176,9 @@ class Setup:
         self._check_policy(plan)
         self._outbox.keep("keys", bundle)
         self._outbox.send(self._names.setup("share", self._site.name), "share", message)
-        self._site.tell(f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}")
+        self._site.log.tell(
+            f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}"
+        )
         return True
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:

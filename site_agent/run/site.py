@@ -11,6 +11,7 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Policy
 from site_agent.run.message_store import MessageStore
+from site_agent.run.site_log import SiteLog
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,7 @@ class Site:
     exchange : Exchange
     now : callable
         The time, for the ledger's readers.
-    log : callable
-        Receives a line of progress.
-    tell : callable
-        The same for a line that names no person, which the site's page shows, too.
+    log : SiteLog
     """
 
     name: str
@@ -46,5 +44,4 @@ class Site:
     store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
-    log: Callable[[str], None]
-    tell: Callable[[str], None]
+    log: SiteLog

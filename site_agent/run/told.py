@@ -39,17 +39,30 @@ class Told:
     def __init__(self, folder: Path, now: Callable[[], str]) -> None:
         self._folder, self._now = folder, now
         self._lines = deque(read_told(folder), maxlen=_KEPT)
+        self._newest: dict[str, Line] = {}  # by subject
         self.many = 0
 
-    def keep(self, text: str) -> None:
+    def keep(self, text: str, subject: str = "") -> None:
         """Add a line.
+
+        Parameters
+        ----------
+        text : str
+        subject : str
+            Whose earlier line goes, so that its lines push no others off the page; without one
+            every line stays.
 
         Raises
         ------
         OutputError
             If the folder can't be written.
         """
-        self._lines.append(Line(self._now(), text))
+        line, before = Line(self._now(), text), self._newest.get(subject)
+        if before is not None and before in self._lines:
+            self._lines.remove(before)
+        if subject:
+            self._newest[subject] = line
+        self._lines.append(line)
         self.many += 1
         write_bytes(_path(self._folder), json.dumps(list(self._lines)).encode())
 

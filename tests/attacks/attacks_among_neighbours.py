@@ -134,7 +134,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
 
 @attack(
     "exchange",
-    guard="site_agent.run.rounds:Rounds._commit",
+    guard="site_agent.run.charges:Charges.commit",
     without="a round is answered twice, with two noises, at the price of one",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),

@@ -15,7 +15,7 @@ from consortium.algorithms.base import Array, Query
 from consortium.errors import CopyError
 from consortium.secagg import messages
 from site_agent.layout import LEDGER, STORE
-from site_agent.run.rounds import Rounds
+from site_agent.run import rounds
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.support.forgery import NAMES, ask, manifests, opened, path_of, pump, settle, sign, write
 from tests.support.local_consortium import SITES, LocalConsortium
@@ -99,7 +99,7 @@ def _another_processors(real: Callable[..., Array]) -> Callable[..., Array]:
 
 @attack(
     "exchange",
-    guard="site_agent.run.rounds:Rounds._commit",
+    guard="site_agent.run.charges:Charges.commit",
     without="one round is answered with two noises, whose difference tells of the data",
     stops="is paid for in the ledger, and what was answered is not stored here any more",
     instead=always(True),
@@ -119,8 +119,8 @@ def store_put_back_on_another_processor(stage: Stage) -> bool:
     _put_back(backup, folder, STORE)
     said.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        real: Any = Rounds._statistic
-        patch.setattr(Rounds, "_statistic", _another_processors(real))
+        real: Any = rounds.local_statistic
+        patch.setattr(rounds, "local_statistic", _another_processors(real))
         pump(local, _FROM_THE_START)
     stage.said.append(local.said("north"))
     return said.exists() and said.read_bytes() != first

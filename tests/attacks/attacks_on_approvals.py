@@ -180,7 +180,7 @@ def _whatever_was_said(_real: object) -> Callable[..., Permission]:
 
 @attack(
     "hub",
-    guard="site_agent.agent:permit",
+    guard="site_agent.run.admission:permit",
     without="a no that comes while a run is under way is heard when it is over",
     stops="The approval of 'small' was taken back",
     instead=_whatever_was_said,

@@ -13,7 +13,6 @@ from consortium.algorithms.base import Query
 from consortium.errors import CopyError
 from site_agent.layout import LEDGER, STORE
 from site_agent.run import rounds
-from site_agent.run.rounds import Rounds
 from tests.support.forgery import NAMES, ask, opened, path_of, pump, rounds_of, settle, write
 from tests.support.local_consortium import LocalConsortium
 
@@ -37,8 +36,8 @@ def _stop(local: LocalConsortium) -> None:
 
 def _another_library(patch: pytest.MonkeyPatch) -> None:
     """Let every number be computed a last digit smaller."""
-    real: Any = Rounds._statistic
-    patch.setattr(Rounds, "_statistic", lambda *args: np.nextafter(real(*args), 0.0))
+    real: Any = rounds.local_statistic
+    patch.setattr(rounds, "local_statistic", lambda *args: np.nextafter(real(*args), 0.0))
 
 
 def _dead_after_the_charge(root: Path) -> LocalConsortium:

@@ -12,7 +12,7 @@ import pytest
 from consortium.engine.names import Names
 from consortium.engine.wait_file import WAITING, read_waiting
 from consortium.errors import ConsortiumError, SiteError
-from site_agent.run.rounds import Rounds
+from site_agent.run.charges import Charges
 from tests.support.forgery import (
     NAMES,
     ledger,
@@ -142,15 +142,15 @@ def test_unusable_scans_refuse_the_run_before_anybody_is_asked(tmp_path: Path) -
 
 def _late_after(moment: str, local: LocalConsortium, patch: pytest.MonkeyPatch) -> None:
     """Let the centre give the run up while west computes, or between its charge and its answer."""
-    centre, real = local.centre(), getattr(Rounds, moment)
+    centre, real = local.centre(), getattr(Charges, moment)
 
-    def slow(self: Rounds, *args: object, **kwargs: object) -> object:
+    def slow(self: Charges, *args: object, **kwargs: object) -> object:
         done = real(self, *args, **kwargs)
         if self._site.name == "west":
             centre.abort(SiteError("west: no sound answer to round 1 within 4 s."))
         return done
 
-    patch.setattr(Rounds, moment, slow)
+    patch.setattr(Charges, moment, slow)
     with pytest.raises(ConsortiumError):
         conduct(centre)
     local.pump()
@@ -160,7 +160,7 @@ def test_a_site_that_computes_past_the_end_of_the_run_is_charged_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = LocalConsortium(settle(tmp_path / "place"))
-    _late_after("_statistic", local, monkeypatch)
+    _late_after("noise_key", local, monkeypatch)
     assert ledger(local.place, "west") == []
     assert not path_of(local.place, NAMES.round(1, "contribution", "west")).exists()
     assert "sent nothing and is charged nothing" in local.said("west")
@@ -191,7 +191,7 @@ def test_a_charge_whose_answer_was_never_sent_is_taken_back_and_the_yes_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = LocalConsortium(settle(tmp_path / "place"))
-    _late_after("_pay", local, monkeypatch)
+    _late_after("reserve", local, monkeypatch)
     monkeypatch.undo()
     site = local.agent("west").site
     events = [line.event for line in ledger(local.place, "west")]
@@ -210,16 +210,16 @@ def test_a_charge_before_a_stop_is_told_though_no_answer_was_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = LocalConsortium(settle(tmp_path / "place"))
-    centre, real = local.centre(), Rounds._pay
+    centre, real = local.centre(), Charges.reserve
 
-    def stopped(self: Rounds, *args: object, **kwargs: object) -> bool:
+    def stopped(self: Charges, *args: object, **kwargs: object) -> bool:
         done = real(self, *args, **kwargs)  # type: ignore[arg-type]
         if self._site.name == "west":
             centre.abort(SiteError("west: no sound answer to round 1 within 4 s."))
             raise KeyboardInterrupt
         return done
 
-    monkeypatch.setattr(Rounds, "_pay", stopped)
+    monkeypatch.setattr(Charges, "reserve", stopped)
     with pytest.raises(KeyboardInterrupt):
         conduct(centre)
     monkeypatch.undo()
@@ -245,9 +245,9 @@ def test_no_sequence_of_slow_machines_charges_for_what_was_not_sent(
     ended = False
 
     def slowly(moment: str) -> None:
-        real = getattr(Rounds, moment)
+        real = getattr(Charges, moment)
 
-        def slow(self: Rounds, *args: object, **kwargs: object) -> object:
+        def slow(self: Charges, *args: object, **kwargs: object) -> object:
             nonlocal ended
             done = real(self, *args, **kwargs)
             if draw.random() < 0.15 and not ended:  # so slow that the centre gave up meanwhile
@@ -255,10 +255,10 @@ def test_no_sequence_of_slow_machines_charges_for_what_was_not_sent(
                 centre.abort(SiteError("too slow"))
             return done
 
-        monkeypatch.setattr(Rounds, moment, slow)
+        monkeypatch.setattr(Charges, moment, slow)
 
-    slowly("_statistic")
-    slowly("_pay")
+    slowly("noise_key")
+    slowly("reserve")
     try:
         conduct(centre)
     except ConsortiumError as error:

@@ -1,0 +1,204 @@
+"""Which announced runs a site takes part in: approved, signed, and within policy and ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from consortium import __version__
+from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT
+from consortium.engine.queries import read_announcement
+from consortium.engine.run_context import RunContext
+from consortium.errors import ConsortiumError, SignatureError, StudyError
+from consortium.secagg import CENTRE, unseal
+from consortium.space.study_space import study_space
+from consortium.study.spec import Study
+from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.choosing import choice_here
+from site_agent.approval.permission import Permission, permit
+from site_agent.config import SiteConfig
+from site_agent.data.people import candidates, left_out_here
+from site_agent.data.survey import Skipped, Without, in_turn, nobody, over_the_limit
+from site_agent.engines.base import Engine
+from site_agent.layout import CACHE, ENDED, LEFT_OUT, REFUSED
+from site_agent.ledger.totals import left_out, spent_in
+from site_agent.loading.open import open_dataset
+from site_agent.loading.progress import Data, Drive, Loading
+from site_agent.policy.refusals import Request, check
+from site_agent.run.participation import Participation
+from site_agent.run.refusal import post_refusal
+from site_agent.run.site import Site
+
+
+class Admission:
+    """A site's decisions on runs that a centre announces.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    config : SiteConfig
+    site : Site
+    engine : Engine
+        Where data are prepared and sums over persons are computed.
+    drive : Drive
+        Has data loaded beside the agent's other work.
+    today : callable
+        The day, for approvals that expire.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: SiteConfig,
+        site: Site,
+        engine: Engine,
+        drive: Drive,
+        today: Callable[[], date],
+    ) -> None:
+        self._folder, self._config, self._site = folder, config, site
+        self._engine, self._drive, self._today = engine, drive, today
+
+    def admit(self, run: str, message: bytes) -> Participation | None:
+        """Begin to take part in an announced run; None if this site has no part in it.
+
+        Parameters
+        ----------
+        run : str
+        message : bytes
+            The announcement, from whomever.
+
+        Raises
+        ------
+        SignatureError
+            If a run of an approved study is announced by somebody else than its centre.
+        ConsortiumError
+            If the study is not as it was approved, or a rule of this site forbids the run.
+        """
+        approved, signed = approvals(self._folder, self._site.identity), False
+        for approval in approved:
+            announced = _opened(run, message, approval)
+            if announced is not None:
+                signed = True
+                if _agreed(read_announcement(announced), approval):
+                    return self._attend(run, approval, announced)
+        if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
+            if not signed:  # whoever wrote that, it need not be the last word
+                raise SignatureError(
+                    "the announcement is not signed with an approved key of the consortium; it is "
+                    "waited for, so compare the roster with the coordinator's if that lasts."
+                )
+            raise StudyError(
+                "the announced study or roster is not the one that was approved here; compare the "
+                "files and approve the new ones if you agree."
+            )
+        self._site.log.line_once(f"{run} is not approved here; it is left alone.")
+        return None
+
+    def ready(self) -> list[Approval]:
+        """Approved studies that a run may begin of, as far as this site's own rules go."""
+        found: list[Approval] = []
+        try:
+            approved = approvals(self._folder, self._site.identity)
+        except ConsortiumError as error:
+            self._site.log.line_once(str(error))
+            return found
+        for approval in approved:
+            with suppress(ConsortiumError):  # said in words when a run is announced
+                self._check_begin(approval)
+                found.append(approval)
+        return found
+
+    def open_data(self, approval: Approval, without: Without = nobody) -> Data:
+        """The data set of an approved study, unread.
+
+        Parameters
+        ----------
+        approval : Approval
+        without : callable
+            Says who is left out, beside those whom ``site.yaml`` names.
+        """
+        study, config = approval.study, self._config
+        space, cache = study_space(study, approval.folder), self._folder / CACHE
+        hook = in_turn(left_out_here(config.left_out), without)
+        return open_dataset(config.dataset, study, space, cache, self._engine, hook)
+
+    def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
+        study, site = approval.study, self._site
+        if site.name not in study.sites or self._is_past(run):
+            return None
+        site.anchor.check()
+        permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
+        permission()
+        if (centre, run) not in site.ledger.runs(study.study, [centre]):
+            self._check_begin(approval)
+        space = study_space(study, approval.folder)
+        context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
+        if context.announcement != announced:
+            raise StudyError(
+                "the centre runs another version or another mask than this site "
+                f"({__version__}); install the same version and study folder."
+            )
+        loading = Loading(self.open_data(approval, partial(self._left_out, run, study)))
+        self._drive(loading.steps())
+        return Participation(site, context, loading, permission)
+
+    def _is_past(self, run: str) -> bool:
+        """Whether a run was refused here, or ended with this site or without it."""
+        site = self._site
+        refused = site.store.load(run, REFUSED)
+        if refused is not None:
+            post_refusal(site, run, refused)
+            return True
+        if site.store.load(run, ENDED) is not None:
+            return True
+        joined = site.store.load(run, "present") is not None
+        return not joined and "end" in site.exchange.children(f"runs/{run}")
+
+    def _left_out(self, run: str, study: Study, labels: Sequence[str]) -> Iterable[Skipped]:
+        """Who is left out of a run; settled once, since the run's own charges count later."""
+        site = self._site
+        stored = site.store.load(run, LEFT_OUT)
+        if stored is None:
+            stored = json.dumps(left_out(site.ledger, site.policy, study, labels)).encode()
+            site.store.save(run, LEFT_OUT, stored)
+        return [over_the_limit(str(label)) for label in json.loads(stored)]
+
+    def _check_begin(self, approval: Approval) -> None:
+        """Refuse a new run that approval, policy or ledger don't cover, before anything is read."""
+        site, study, permission = self._site, approval.study, self._permission(approval)
+        permission.check_new_run(site.ledger, site.dataset)
+        people = candidates(self._config, study.data)
+        out = set(left_out(site.ledger, site.policy, study, people))
+        stay = [label for label in people if label not in out]
+        spent = spent_in(site.ledger, site.dataset, study, permission.centres, stay)
+        choice = choice_here(self._folder, self._config, site.identity, study)
+        check(site.policy, study, None, Request(site.name, spent, choice=choice))
+
+    def _permission(self, approval: Approval) -> Permission:
+        return permit(self._folder, self._site.identity, approval, self._today())
+
+
+def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:
+    """What an announcement says, if the approved centre signed it."""
+    with suppress(SignatureError):
+        return unseal(
+            message,
+            approval.keys,
+            run=run,
+            kind=ANNOUNCEMENT,
+            limit=MOST_ANNOUNCEMENT,
+            sender=CENTRE,
+        ).body
+    return None
+
+
+def _agreed(announced: Mapping[str, object], approval: Approval) -> bool:
+    """Whether study and roster are those that the site's people said yes to."""
+    keys = {name: key.hex() for name, key in approval.keys.items()}
+    ours = (approval.study.model_dump(mode="json"), approval.file, keys)
+    return (announced.get("study"), announced.get("file"), announced.get("keys")) == ours

@@ -1,0 +1,146 @@
+"""What a round's answer costs: written down, reserved and signed for before it is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consortium.engine.names import run_secret
+from consortium.errors import LedgerError
+from consortium.secagg import CENTRE
+from consortium.study.plan import Stage
+from site_agent.approval.permission import Permission
+from site_agent.ledger.ledger import Charge
+from site_agent.run.outbox import Outbox
+from site_agent.run.setup import Joined
+from site_agent.run.site import Site
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A round's question.
+
+    Parameters
+    ----------
+    number : int
+        1, 2, ...
+    stage : Stage
+        Which the plan foresees it in.
+    digest : bytes
+        Of the plan and the query, to which answer, charge and noise belong.
+    message : bytes
+        The query as the centre signed it.
+    """
+
+    number: int
+    stage: Stage
+    digest: bytes
+    message: bytes
+
+
+class Charges:
+    """The charges of one site in one run.
+
+    Parameters
+    ----------
+    site : Site
+    joined : Joined
+    persons : str
+        Digest of the group that is charged together, as the ledger names it.
+    permission : callable
+        Returns what the site's people allow of the study now, or raises why they don't.
+    outbox : Outbox
+    log_trouble : callable
+        Receives what went wrong and may pass.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        joined: Joined,
+        persons: str,
+        permission: Callable[[], Permission],
+        outbox: Outbox,
+        log_trouble: Callable[[str], None],
+    ) -> None:
+        self._site, self._persons, self._permission = site, persons, permission
+        self._outbox, self._log_trouble = outbox, log_trouble
+        self._context, self._plan = joined.context, joined.plan
+        self._index = joined.context.study.sites.index(site.name)
+        self._secret = run_secret(site.identity.root, joined.context.run, "site")
+
+    def noise_key(self, question: bytes, statistic: bytes) -> bytes:
+        """A fresh key for every pair of question and answer; the same for the same pair.
+
+        So a crash before the answer was stored draws no second noise.
+        """
+        digest = hashlib.sha256(statistic).hexdigest()
+        return run_secret(self._secret, question.hex(), f"noise {digest}")
+
+    def commit(self, number: int, key: bytes) -> bool:
+        """Write down what will be answered before it is paid for; whether it was before.
+
+        What is kept is a digest of the noise's key, which question and statistic lead to: it tells
+        nothing to anybody, and a second noise at the price of one is not drawn after a restart
+        with another library, processor or data set.
+        """
+        name = f"{number}/commitment"
+        known, digest = self._outbox.stored(name), hashlib.sha256(b"commitment" + key).digest()
+        if known is None:
+            self._outbox.keep(name, digest)
+        elif known != digest:
+            raise LedgerError(
+                f"Round {number} of {self._context.run} was reserved for other numbers than this "
+                "machine computes now, so the site answers no further; take part in a new run with "
+                "the machine, data and software left as they are."
+            )
+        return known is not None
+
+    def reserve(self, asked: Asked, *, remembered: bool) -> bool:
+        """Reserve a round in the ledger, and sign for it; False if that was done before."""
+        limits = self._permission().limits(self._site.policy, self._plan.site_loss(self._index))
+        new = self._site.ledger.reserve(self.of(asked), limits, self._site.now())
+        if not (new or remembered):
+            raise LedgerError(
+                f"Round {asked.number} of {self._context.run} is paid for in the ledger, and what "
+                "was answered is not stored here any more, so the site answers no further; put the "
+                "newest copy of its folder back, or wait for a new run."
+            )
+        trouble = self._site.anchor.post()
+        if trouble is not None:
+            self._log_trouble(str(trouble))
+        return new
+
+    def take_back(self, asked: Asked) -> None:
+        """Make void what was reserved for an answer that was never sent."""
+        self._site.ledger.take_back(self.of(asked), self._site.now())
+
+    def mark_sent(self, asked: Asked) -> None:
+        """Mark a round as answered; on disk at the latest when the last one is."""
+        ledger = self._site.ledger
+        mark = ledger.spend if asked.number == self._plan.rounds else ledger.spend_soon
+        mark(self.of(asked), self._site.now())
+
+    def holds(self, asked: Asked) -> bool:
+        """Whether a round is charged already."""
+        return self._site.ledger.holds(self.of(asked))
+
+    def of(self, asked: Asked) -> Charge:
+        """A round's line in the ledger."""
+        run, stage = self._context, asked.stage
+        return Charge(
+            dataset=self._site.dataset,
+            study=run.study.study,
+            run=run.run,
+            round=asked.number,
+            stage=stage.name,
+            statistic=stage.release.statistic,
+            unit=run.study.privacy.unit,
+            mu=float(stage.mechanism.coalition()[self._index]),
+            site=self._site.identity.public.hex(),
+            centre=run.keys[CENTRE].hex(),
+            query=asked.digest.hex(),
+            outsider=float(stage.mechanism.outsider()[self._index]),
+            persons=self._persons,
+        )

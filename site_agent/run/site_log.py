@@ -1,0 +1,78 @@
+"""What the site's people read of an agent: its log, and the lines of it for the site's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from consortium.errors import ConsortiumError
+from site_agent.run.told import Told
+
+_REMEMBERED = 4096  # lines; what a stranger writes on the exchange must not fill the memory
+
+
+class SiteLog:
+    """The site's log.
+
+    What others can cause without end is written through `line_once`, or kept for the page under
+    a subject, so that it pushes nothing else off the page.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    now : callable
+        The time, for people.
+    log : callable
+        Receives lines for the site's own log.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], str], log: Callable[[str], None]) -> None:
+        self._told, self._log = Told(folder, now), log
+        self._logged: dict[str, None] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many lines were kept for the page."""
+        return self._told.many
+
+    def line(self, text: str) -> None:
+        """Log a line."""
+        self._log(text)
+
+    def line_once(self, text: str) -> None:
+        """Log a line unless it was logged before."""
+        if self._is_new(text):
+            self.line(text)
+
+    def tell(self, text: str) -> None:
+        """Log a line that names no person, and keep it for the site's page."""
+        self.line(text)
+        self.keep(text)
+
+    def tell_once(self, text: str) -> None:
+        """Do the same unless the line was logged before."""
+        if self._is_new(text):
+            self.tell(text)
+
+    def keep(self, text: str, subject: str = "") -> None:
+        """Keep a line that names no person for the site's page, and don't log it.
+
+        Parameters
+        ----------
+        text : str
+        subject : str
+            Of its lines only the newest is kept; without one every line.
+        """
+        try:
+            self._told.keep(text, subject)
+        except ConsortiumError as error:  # a run does not end for want of a line on a page
+            self.line_once(str(error))
+
+    def _is_new(self, text: str) -> bool:
+        if text in self._logged:
+            return False
+        if len(self._logged) >= _REMEMBERED:
+            self._logged.pop(next(iter(self._logged)))
+        self._logged[text] = None
+        return True

@@ -1,0 +1,72 @@
+"""What an agent waits for, shown to its people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from consortium.engine.wait_file import WaitFile, Waiting
+from site_agent.run.ahead import Ahead
+from site_agent.run.participation import Participation
+from site_agent.run.site_log import SiteLog
+
+
+class Waits:
+    """Writes down what each run waits for, and says so once the centre is overdue.
+
+    Parameters
+    ----------
+    file : WaitFile
+    ahead : Ahead
+        Data that are loaded before any run.
+    log : SiteLog
+    """
+
+    def __init__(self, file: WaitFile, ahead: Ahead, log: SiteLog) -> None:
+        self._file, self._ahead, self._log = file, ahead, log
+        self._prepared = False
+
+    @property
+    def shown(self) -> Waiting | None:
+        """The wait that is written down now."""
+        return self._file.shown
+
+    def clear(self) -> None:
+        """Wait for nothing."""
+        self._file.clear()
+
+    def show(self, runs: Mapping[str, Participation], waited: float) -> None:
+        """Write down what is awaited.
+
+        Parameters
+        ----------
+        runs : mapping of str to Participation
+            Those that have not ended.
+        waited : float
+            Seconds.
+        """
+        if not runs:
+            self._show_ahead(waited)
+        for run, participation in runs.items():
+            self._show_run(run, participation, waited)
+
+    def _show_run(self, run: str, participation: Participation, waited: float) -> None:
+        timing = participation.timing
+        ready = timing.ready if participation.starts else 0.0  # others may be loading
+        left = timing.join + ready + 2 * timing.answer - waited
+        if participation.loads:
+            self._file.show(run, waited, left, {"this site": participation.loads})
+            return
+        self._file.show(run, waited, left, {"centre": participation.awaited})
+        if left < 0:
+            self._log.tell_once(
+                f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
+                "study goes on."
+            )
+
+    def _show_ahead(self, waited: float) -> None:
+        words = self._ahead.words
+        if words:
+            self._file.show(self._ahead.study, waited, 0.0, {"this site": words})
+        elif self._prepared:
+            self._file.clear()
+        self._prepared = bool(words)

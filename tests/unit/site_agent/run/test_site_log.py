@@ -1,0 +1,62 @@
+"""The site's log: what is kept for the page, and what strangers can't push off it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from site_agent.run.site_log import _REMEMBERED, SiteLog
+from site_agent.run.told import _KEPT, read_told
+
+
+def texts(folder: Path) -> list[str]:
+    return [line.text for line in read_told(folder)]
+
+
+def test_lines_of_one_subject_push_nothing_off_the_page(tmp_path: Path) -> None:
+    log = SiteLog(tmp_path, lambda: "noon", lambda _line: None)
+    log.tell("joined small-0001")
+    for number in range(3 * _KEPT):
+        log.keep(f"small-{number:04} goes on without this site", "refused small")
+    assert texts(tmp_path) == [
+        "joined small-0001",
+        f"small-{3 * _KEPT - 1:04} goes on without this site",
+    ]
+    for number in range(_KEPT):
+        log.keep(f"line {number}")
+    assert texts(tmp_path) == [f"line {number}" for number in range(_KEPT)]
+
+
+def test_what_is_logged_only_is_not_on_the_page(tmp_path: Path) -> None:
+    heard: list[str] = []
+    log = SiteLog(tmp_path, lambda: "noon", heard.append)
+    log.line("sub-01 has a gap")
+    log.line_once("other-0001 is not approved here")
+    log.line_once("other-0001 is not approved here")
+    log.tell_once("nothing is answered before 9")
+    log.tell_once("nothing is answered before 9")
+    log.keep("the page alone")
+    assert texts(tmp_path) == ["nothing is answered before 9", "the page alone"]
+    assert heard == [
+        "sub-01 has a gap",
+        "other-0001 is not approved here",
+        "nothing is answered before 9",
+    ]
+    assert log.kept == 2
+
+
+def test_the_lines_of_strangers_do_not_fill_the_memory(tmp_path: Path) -> None:
+    heard: list[str] = []
+    log = SiteLog(tmp_path, lambda: "noon", heard.append)
+    for number in range(_REMEMBERED + 1):
+        log.line_once(f"line {number}")
+    log.line_once(f"line {_REMEMBERED}")  # of late: known
+    log.line_once("line 0")  # forgotten meanwhile
+    assert heard[-2:] == [f"line {_REMEMBERED}", "line 0"]
+
+
+def test_a_page_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    heard: list[str] = []
+    log = SiteLog(tmp_path / "file", lambda: "noon", heard.append)
+    (tmp_path / "file").write_text("no folder")
+    log.keep("line")
+    assert len(heard) == 1
