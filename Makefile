@@ -38,6 +38,7 @@ long: $(READY)
 	$(BIN)/python -m tests.long.kill 4
 	$(BIN)/python -m pytest tests/long
 	$(BIN)/python -m pytest -m long
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 3 -m "hypothesis and not long"
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -4,6 +4,9 @@ The attacker replaces one unit by anything, and as the centre chooses every argu
 as well. Statistics of neighbours' answers have `tests/unit/algorithms/test_admm_sensitivity.py`.
 """
 
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,10 +28,6 @@ LOCAL = {name: local for each in REGISTRY.values() for name, local in each.stati
 OF_VECTORS = {
     name for each in REGISTRY.values() if each.takes == "features" for name in each.statistics
 }
-PLANNED = [r for each in CASES for r in planned_by(*prepared(*each.values)).values()]
-CONES = {release.statistic for release in PLANNED if release.bound.cone}
-MOVED_BY_ITS_NORM = {r.statistic for r in PLANNED if r.bound.influence == r.bound.norm}
-BY_PARTS = {r.statistic for r in PLANNED if isinstance(r.bound, PartsBound)}
 PAIRS = [
     (name, unit)
     for name in STATISTICS
@@ -37,6 +36,25 @@ PAIRS = [
 ]
 TOLERANCE = 1e-9  # floating point, in float64
 ATTACKS = {attack.name: attack for attack in all_attacks()}
+
+
+class Kinds(NamedTuple):
+    """Statistics by how a person moves them."""
+
+    cones: set[str]
+    moved_by_their_norm: set[str]
+    by_parts: set[str]
+
+
+@cache
+def kinds():
+    """What the registry's plans say; worked out once, and not while tests are collected."""
+    planned = [r for each in CASES for r in planned_by(*prepared(*each.values)).values()]
+    return Kinds(
+        {release.statistic for release in planned if release.bound.cone},
+        {r.statistic for r in planned if r.bound.influence == r.bound.norm},
+        {r.statistic for r in planned if isinstance(r.bound, PartsBound)},
+    )
 
 
 def site_of(blocks, unit="subject"):
@@ -51,11 +69,12 @@ def parts_bound(norm, cone, features):
 
 
 def bound_of(name, norm, features=3):
-    if name in BY_PARTS:
-        return parts_bound(norm, name in CONES, features)
-    if name in MOVED_BY_ITS_NORM:
+    cones, moved_by_their_norm, by_parts = kinds()
+    if name in by_parts:
+        return parts_bound(norm, name in cones, features)
+    if name in moved_by_their_norm:
         return Bound(norm, influence=norm)
-    return Bound(norm, cone=name in CONES)
+    return Bound(norm, cone=name in cones)
 
 
 def moved(name, unit, bound, query, one, other):

@@ -14,7 +14,7 @@ from benchmarks.sensitivity_search import Outcome, search, together
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array
 
-SEED, SECONDS = 20261122, 10.0
+SEED, SECONDS = 20261122, 6.0
 _EXTREME = "consortium.privacy.clipping._extreme"
 
 

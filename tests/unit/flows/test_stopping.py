@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from consortium.files.work import work_folder
 from tests.support.forgery import settle
 from tests.support.local_consortium import SITES, STUDY
+from tests.support.prefect_server import Server
 
 WAITS = STUDY.replace("join: 4", "join: 400")
 
@@ -21,19 +21,18 @@ WAITS = STUDY.replace("join: 4", "join: 400")
 @pytest.mark.slow
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
-    by: signal.Signals, tmp_path: Path
+    by: signal.Signals, tmp_path: Path, server: Server
 ) -> None:
     files = settle(tmp_path / "place", text=WAITS).files
     words = ["run", files.study, "--roster", files.roster, "--exchange", files.exchange]
     words += ["--keys", files.keys, "--out", files.out]
     program = "from consortium.coordinator.cli import main; main()"
-    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with (tmp_path / "said").open("w") as said:
         process = subprocess.Popen(
             [sys.executable, "-c", program, *map(str, words)],
             stdout=said,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=server.environment(),
         )
     deadline = time.monotonic() + 200
     waiting = work_folder(files.out) / "waiting.json"

@@ -33,7 +33,7 @@ def estimate(found, templates):
 
 
 @pytest.mark.parametrize("agreement", [RIGHT, NEARLY, HALF, WRONG])
-@pytest.mark.parametrize("deviation", [0.005, 0.02, 0.04])
+@pytest.mark.parametrize("deviation", [0.005, 0.04])
 @pytest.mark.parametrize("size", [60, 250])
 def test_it_is_never_worse_than_the_better_of_template_and_release(size, deviation, agreement):
     templates, truth = world(size, agreement)

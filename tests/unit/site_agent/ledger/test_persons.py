@@ -148,7 +148,7 @@ def test_a_folder_whose_name_is_no_text_is_a_person_like_any_other(tmp_path: Pat
     assert ledger.over_limit([label, "7"], {"subject": 0.7}, "subject", 0.6) == [label]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sets(st.integers(0, 6), min_size=1), st.floats(1e-6, 3)),
