@@ -17,7 +17,7 @@ from consortium.kernels.replay import Array, SymmetricNoise
 _LARGEST = 120  # rows of a replayed matrix: smaller ones spread more, which errs on the safe side
 _REPLAYS, _TRIES = 200, 4
 _LOW = 0.1
-_LEVEL = 0.96
+_LEVEL = 0.97
 _MOST_RATIO = 4.0
 
 
@@ -30,7 +30,7 @@ class Bulk:
     middle : float
         Median of the eigenvalues.
     edge : float
-        What the largest of the bulk exceeds in one release of 25.
+        What the largest of the bulk exceeds in one release of 33.
     """
 
     middle: float

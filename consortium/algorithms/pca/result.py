@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.network_replay import find_directions, law_of_mean
 from consortium.kernels.power import eigenpairs, noise_edge
 from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.selected import selected_interval
 
 _QUANTILE = float(ndtri(0.975))
 
@@ -46,12 +49,13 @@ def subspace(release: Release, components: int, samples: int) -> Result:
         "captured": float(freed.sum()) if found else NOT_TOLD,
         "total": total,
     }
+    whole = _Whole(total, size, level)
     shares = tuple(
-        _share(float(each), 1, total, size, level, float(doubt))
-        for each, doubt in zip(freed, doubts, strict=True)
+        whole.share(float(each), float(value) - edge, float(doubt))
+        for each, value, doubt in zip(freed, values, doubts, strict=False)
     )
+    all_found = whole.together(shares, doubts, float(freed.sum())) if found else Finding()
     shares += (Finding(),) * (components - found)
-    all_found = _share(float(freed.sum()), found, total, size, level) if found else Finding()
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
     return make_result(arrays, numbers, shares, all_found, _first(found, components))
 
@@ -81,19 +85,55 @@ def _first(found: int, many: int) -> tuple[bool, ...]:
     return tuple(k < found for k in range(many))
 
 
-def _share(
-    freed: float, many: int, total: float, size: int, level: float, doubt: float = 0.0
-) -> Finding:
-    """Part of the total variance, which has noise of its own: c/t varies as c − (c/t) t.
+@dataclass(frozen=True)
+class _Whole:
+    """The total variance, of which shares are told; it has noise of its own.
 
-    c, of so many directions, is part of t, which has D of them.
+    c/t varies as c - (c/t) t: c, of k directions, is part of t, which has all D of them.
+
+    Parameters
+    ----------
+    total : float
+        t.
+    size : int
+        D.
+    level : float
+        Deviation of the noise along a direction.
     """
-    if total - 2.0 * _QUANTILE * level * math.sqrt(size) <= 0:
-        return Finding()
-    part = freed / total
-    noise = level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * size, 0.0))
-    spread = math.hypot(noise, doubt) / total
-    return Finding(part, max(part - _QUANTILE * spread, 0.0), min(part + _QUANTILE * spread, 1.0))
+
+    total: float
+    size: int
+    level: float
+
+    def spread(self, part: float, many: int, doubt: float = 0.0) -> float:
+        """Deviation of the part that so many directions have."""
+        noise = self.level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * self.size, 0.0))
+        return math.hypot(noise, doubt) / self.total
+
+    def share(self, freed: float, beyond: float, doubt: float) -> Finding:
+        """Part of a direction, which is told since its eigenvalue passed the edge by so much."""
+        if self._drowned:
+            return Finding()
+        part = freed / self.total
+        threshold = part - beyond / self.total
+        low, high = selected_interval(part, self.spread(part, 1, doubt), threshold)
+        return Finding(part, max(low, 0.0), min(max(high, part), 1.0))
+
+    def together(self, shares: Sequence[Finding], doubts: Array, freed: float) -> Finding:
+        """Part of all that are found; its lower end bears what the choice moved theirs by."""
+        if self._drowned:
+            return Finding()
+        part = freed / self.total
+        reach = _QUANTILE * self.spread(part, len(shares))
+        moved = sum(
+            max(each.value - _QUANTILE * self.spread(each.value, 1, doubt) - each.low, 0.0)
+            for each, doubt in zip(shares, doubts, strict=True)
+        )
+        return Finding(part, max(part - reach - moved, 0.0), min(part + reach, 1.0))
+
+    @property
+    def _drowned(self) -> bool:
+        return self.total - 2.0 * _QUANTILE * self.level * math.sqrt(self.size) <= 0
 
 
 def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
