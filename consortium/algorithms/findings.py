@@ -87,6 +87,8 @@ class ImageSet:
     accuracy : tuple of Finding
         Of each map, what `accuracy_caption` says, with its interval; may be empty.
     accuracy_caption : str
+    unfound : str
+        What the page says of a map that is not found.
     drawn : bool
         Whether the page draws the maps; it names the file of others only.
     threshold : float or array, shape (D, K) or (D, 1)
@@ -110,6 +112,7 @@ class ImageSet:
     found: tuple[bool, ...] = ()
     accuracy: tuple[Finding, ...] = ()
     accuracy_caption: str = "Expected correlation with the truth"
+    unfound: str = "Not told apart from the noise, and not drawn."
     drawn: bool = True
     threshold: float | Array = 0.0
 

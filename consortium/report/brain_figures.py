@@ -53,7 +53,7 @@ def draw_map(
     name : str
         What to call the map in the texts for those who don't see the pictures.
     """
-    top = max(float(np.abs(values).max()), threshold + 1.0)
+    top = _top(values, threshold)
     x, y, z = (f"{mm:.0f}" for mm in peak)
     with warnings.catch_warnings():
         # A map without a voxel above the threshold is a finding, and the page says so.
@@ -81,7 +81,7 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     ----------
     As of `draw_map`.
     """
-    top = max(float(np.abs(values).max()), threshold + 1.0)
+    top = _top(values, threshold)
     volume = np.zeros(grid.shape)
     volume[grid.mask] = values
     places, under = _mosaic_places(grid), _mosaic_brain()
@@ -119,6 +119,11 @@ def _mosaic_brain() -> NDArray[np.float64]:
     slices = values[:, :, levels].transpose(2, 0, 1)
     brain = slices > OUTSIDE * values.max()
     return np.where(brain, 255 * slices / values.max(), 255.0)
+
+
+def _top(values: NDArray[np.floating], threshold: float) -> float:
+    """End of the colours: the largest value, or a third beyond what is coloured from."""
+    return max(float(np.abs(values).max()), threshold * 4.0 / 3.0) or 1.0
 
 
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:

@@ -29,6 +29,8 @@ ONLY = "template only"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
 _ROWS = 4096
+_AGREEMENT = "Expected correlation with the mean of many more persons' maps"
+_UNFOUND = "The release tells nothing sure of it beyond its template; it is not drawn."
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +186,8 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
             fine=fine,
             found=sure,
             accuracy=told,
+            accuracy_caption=_AGREEMENT,
+            unfound=_UNFOUND,
             threshold=np.maximum(DRAWN, SURE * painted.errors),
         ),
         "z": ImageSet(
@@ -195,6 +199,8 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
             fine=fine,
             found=sure,
             accuracy=told,
+            accuracy_caption=_AGREEMENT,
+            unfound=_UNFOUND,
             drawn=False,
             threshold=SURE,
         ),

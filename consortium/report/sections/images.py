@@ -7,7 +7,6 @@ from consortium.formatting import count, number
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.sections.base import (
-    NOT_TOLD_APART,
     Card,
     Facts,
     Section,
@@ -33,7 +32,7 @@ def section(run: Finished) -> Section | None:
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:
     told = _accuracy(images, k)
     if shown is None:
-        note = NOTHING if images.is_found(k) else NOT_TOLD_APART
+        note = NOTHING if images.is_found(k) else images.unfound
         return Card(ident(key, k), set_name(images, k), told, note=note)
     top = max(shown.values.min(), shown.values.max(), key=abs)
     facts = (
