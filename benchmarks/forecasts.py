@@ -137,7 +137,8 @@ def _shown(found: Row) -> Row:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw measured over foretold, one panel an analysis, with the tenth on either side."""
-    names = dict.fromkeys(each.name for each in rows)
+    told = [each.name for each in rows if each.told >= 0.5]
+    names = [name for name in dict.fromkeys(told) if told.count(name) > 1]
     lines = -(-len(names) // _ACROSS)
     figure = Figure(figsize=(11, 3 * lines), dpi=110, layout="constrained")
     places = figure.subplots(lines, _ACROSS, squeeze=False).ravel()
