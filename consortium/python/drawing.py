@@ -106,4 +106,5 @@ def _sentence(text: str) -> Figure:
 def _figure(height: float) -> Figure:
     from matplotlib import pyplot as plt  # chooses a backend, which only who draws should do
 
-    return plt.figure(figsize=(_WIDTH, height))
+    figure: Figure = plt.figure(figsize=(_WIDTH, height))
+    return figure
