@@ -1,63 +1,37 @@
-"""``python -m benchmarks.forecasts [--repetitions N] [--figure FILE]``: forecasts beside measured.
+"""``python -m benchmarks.forecasts [ANALYSIS ...] [--figure FILE]``: forecasts beside measured.
 
 Every analysis of `ANALYSES` over a grid of ε and persons: what its own `expect` foretells of the
 plan, and what studies of made-up persons then come to, by the code and with the noise of a real
-run. Persons are those of `benchmarks.honesty` without differences between their four sites.
+run.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from benchmarks.honesty import cca, regression
+from benchmarks.forecast_trials import ANALYSES, Trial
 from benchmarks.honesty.cells import Cell
-from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Blocks, Persons, answer
+from benchmarks.honesty.running import Blocks, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
-from consortium.algorithms.base import Array, Expects, Result
-from consortium.algorithms.cca.expect import LINK
+from consortium.algorithms.base import Array, Expects
 from consortium.coordinator.design import Assumed, expect
 from consortium.study.spec import Study
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 PERSONS = (400, 1600, 6400)
+_ACROSS = 4
 NEAR = 0.1
 """Of the forecast: how far what is measured may be off."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """An analysis that is tried.
-
-    Parameters
-    ----------
-    algorithm : str
-    analysis : mapping
-    views : tuple of (str, int)
-    people : callable
-        Makes sites from a cell and a generator.
-    told : callable
-        Of a result: errors of its numbers, whose truth is zero, or whether the link was found;
-        nothing where nothing was told.
-    """
-
-    algorithm: str
-    analysis: Mapping[str, Any]
-    views: tuple[tuple[str, int], ...]
-    people: Callable[[Cell, np.random.Generator], list[Blocks]]
-    told: Callable[[Result], Array]
 
 
 @dataclass(frozen=True)
@@ -79,65 +53,12 @@ class Row:
         return self.measured / self.foretold - 1.0 if self.foretold else math.nan
 
 
-def _average_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
-    tables = background(cell, 30, rng)
-    return [Persons((0.1 * table).astype(np.float32), (("x", 30),)) for table in tables]
-
-
-def _average_error(result: Result) -> Array:
-    return result.arrays["mean"].ravel()
-
-
-def _linear_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
-    return _explained_people(cell, rng, "linear")
-
-
-def _logistic_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
-    return _explained_people(cell, rng, "logistic")
-
-
-def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> list[Blocks]:
-    none = np.zeros(regression.ENTRIES)
-    tables = background(cell, regression.ENTRIES + 1, rng)
-    return [Persons(regression.table(own, none, model, rng), regression.VIEWS) for own in tables]
-
-
-def _coefficient_error(result: Result) -> Array:
-    return np.array([each.value for each in regression.findings(result) if each.told])
-
-
-def _linked_people(cell: Cell, rng: np.random.Generator) -> list[Blocks]:
-    tables = background(cell, cca.FIRST + cca.SECOND, rng)
-    return [Persons(cca.table(own, LINK), cca.VIEWS) for own in tables]
-
-
-def _is_found(result: Result) -> Array:
-    return np.array([cca.findings(result)[0].state == "found"], dtype=np.float64)
-
-
-_ASKED = {"target": "y", "bound": regression.BOUND}
-ANALYSES: Mapping[str, Trial] = {
-    "average": Trial("average", {"bound": 0.6}, (("x", 30),), _average_people, _average_error),
-    "linear regression": Trial(
-        "regression", _ASKED, regression.VIEWS, _linear_people, _coefficient_error
-    ),
-    "logistic regression": Trial(
-        "regression",
-        {**_ASKED, "model": "logistic"},
-        regression.VIEWS,
-        _logistic_people,
-        _coefficient_error,
-    ),
-    "cca": Trial("cca", {"pairs": 2}, cca.VIEWS, _linked_people, _is_found),
-}
-
-
-def row(name: str, epsilon: float, persons: int, repetitions: int) -> Row:
-    """Foretell one cell and measure it."""
+def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: int = 0) -> Row:
+    """Foretell one cell and measure it on studies of these and the following seeds."""
     trial, cell = ANALYSES[name], Cell("no effect", epsilon, persons)
     told: list[Array] = []
     first = None
-    for seed in range(repetitions):
+    for seed in range(first_seed, first_seed + repetitions):
         rng = np.random.default_rng([persons, int(100 * epsilon), seed])
         sites = trial.people(cell, rng)
         if first is None:
@@ -145,19 +66,18 @@ def row(name: str, epsilon: float, persons: int, repetitions: int) -> Row:
         told.append(trial.told(answer(trial.algorithm, trial.analysis, sites, epsilon, rng)))
     assert first is not None
     all_told = np.concatenate(told)
-    measured, doubt = _measured(all_told, chance=first.name.startswith("chance"))
+    measured, doubt = _measured(all_told, trial)
     share = sum(map(bool, map(len, told))) / repetitions
     return Row(name, first.name, epsilon, persons, first.value, measured, doubt, share)
 
 
-def _measured(told: Array, *, chance: bool) -> tuple[float, float]:
-    """A share, or the deviation of most errors, with its own standard error."""
+def _measured(told: Array, trial: Trial) -> tuple[float, float]:
+    """A mean, or the deviation of most errors, with its own standard error."""
     if not len(told):
         return math.nan, math.nan
-    if chance:
-        share = float(told.mean())
-        return share, math.sqrt(share * (1 - share) / len(told))
-    level = robust_deviation(told)
+    if trial.mean:
+        return float(told.mean()), float(told.std()) / math.sqrt(len(told))
+    level = trial.times * robust_deviation(told)
     return level, 1.17 * level / math.sqrt(len(told))
 
 
@@ -186,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forecasts")
     parser.add_argument("analyses", nargs="*", metavar="ANALYSIS", help=", ".join(ANALYSES))
     parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
@@ -194,7 +115,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [
-            pool.submit(row, *cell, given.repetitions)
+            pool.submit(row, *cell, given.repetitions, given.first)
             for cell in product(given.analyses or ANALYSES, EPSILONS, PERSONS)
         ]
         rows = [_shown(future.result()) for future in futures]
@@ -216,10 +137,14 @@ def _shown(found: Row) -> Row:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw measured over foretold, one panel an analysis, with the tenth on either side."""
-    figure = Figure(figsize=(11, 3.2), dpi=110, layout="constrained")
-    names = dict.fromkeys(each.name for each in rows)
-    places = figure.subplots(1, len(names), squeeze=False)[0]
-    for place, name in zip(places, names, strict=True):
+    told = [each.name for each in rows if each.told >= 0.5]
+    names = [name for name in dict.fromkeys(told) if told.count(name) > 1]
+    lines = -(-len(names) // _ACROSS)
+    figure = Figure(figsize=(11, 3 * lines), dpi=110, layout="constrained")
+    places = figure.subplots(lines, _ACROSS, squeeze=False).ravel()
+    for place in places[len(names) :]:
+        place.set_axis_off()
+    for place, name in zip(places, names, strict=False):
         own = [each for each in rows if each.name == name and each.told >= 0.5]
         line: Array = np.array(sorted(each.foretold for each in own))
         place.plot(line, line, color="#4b5a69", linewidth=1)
@@ -234,7 +159,7 @@ def draw(rows: list[Row], path: Path) -> None:
                 markersize=4,
                 label=f"{persons:,} persons",
             )
-        if own and not own[0].what.startswith("chance"):
+        if own and not ANALYSES[name].mean:
             place.set_xscale("log")
             place.set_yscale("log")
             place.xaxis.set_minor_formatter(NullFormatter())

@@ -15,6 +15,9 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx_gallery.gen_gallery", "sphinxcontrib.mermaid"]
 exclude_patterns = ["generators"]
 
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_copy_source = False

@@ -10,7 +10,6 @@ import nibabel as nib
 import numpy as np
 from matplotlib import pyplot as plt
 from nilearn.datasets import load_mni152_brain_mask
-from nilearn.plotting import plot_glass_brain
 
 import consortium as cc
 
@@ -39,5 +38,5 @@ for number, expected in enumerate(model.expected_, start=1):
     found = "found" if model.found_[number - 1] else "not found"
     print(f"map {number} is {found}; expected correlation {expected:.2f}")
 print(model.privacy_)
-plot_glass_brain(model.components_img_.slicer[..., 0], threshold=2, title="map 1")
+model.plot()
 plt.show()

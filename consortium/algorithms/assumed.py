@@ -16,8 +16,14 @@ _NORMAL = 0.6744897501960817  # the median of |x| for a standard normal x
 
 
 def deviation_of(planned: PlannedRelease, shape: Shape) -> float:
-    """Standard deviation of the noise in an entry of one round of a release."""
-    once = shape.noise * planned.bound.sensitivity(sum(shape.units))
+    """Standard deviation of the noise in an entry of one round of a release.
+
+    Where each site's own answer is released, that of the noisiest, the smallest site.
+    """
+    if planned.released == "each":
+        once = shape.alone * planned.bound.sensitivity(min(shape.units))
+    else:
+        once = shape.noise * planned.bound.sensitivity(sum(shape.units))
     return once * math.sqrt(planned.rounds / planned.share)
 
 

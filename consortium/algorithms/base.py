@@ -113,6 +113,7 @@ __all__ = [
     "Table",
     "Takes",
     "Templates",
+    "Withholds",
     "form_of",
     "forms_of",
     "units_of",
@@ -226,6 +227,14 @@ class Expects(Protocol):
 
     def expect(self, parameters: Any, shape: Shape) -> tuple[Expectation, ...]:
         """What the study is expected to reach; the most important number first."""
+
+
+@runtime_checkable
+class Withholds(Protocol):
+    """An algorithm that leaves something out of its forecast, or has none."""
+
+    def withheld(self, parameters: Any, shape: Shape) -> str:
+        """What is not foretold, and why, in a sentence; empty if nothing is left out."""
 
 
 @runtime_checkable

@@ -17,11 +17,13 @@ import numpy as np
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
+from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
     Argument,
     Array,
     Captions,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -108,6 +110,28 @@ class Histogram:
             ),
         )
 
+    def expect(self, parameters: HistogramParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Half the width of a count's interval: the noise's, whoever the persons are."""
+        persons, (planned,) = sum(shape.units), self.releases(parameters, shape)
+        half = _half_width(parameters, deviation_of(planned, shape))
+        usual = half * parameters.bins
+        return (
+            Expectation(
+                "a count's interval to either side, in persons", persons * half, rises=False
+            ),
+            Expectation("the same over a bin's mean share of the persons", usual, rises=False),
+        )
+
+    def withheld(self, parameters: HistogramParameters, shape: Shape) -> str:
+        """Why nothing is foretold of quantiles."""
+        del shape
+        if not parameters.quantiles:
+            return ""
+        return (
+            "Nothing is foretold of the quantiles' intervals, since they depend on how the column "
+            "is spread."
+        )
+
     def run(self, parameters: HistogramParameters, shape: Shape) -> Run:
         """Ask once, and read counts and quantiles."""
         release = yield Query("histogram", "bin_shares", _arguments(parameters, shape))
@@ -118,8 +142,8 @@ class Histogram:
 def _result(parameters: HistogramParameters, release: Release, persons: int) -> Result:
     edges = np.linspace(*parameters.limits, parameters.bins + 1)
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
-    width = float(ndtri((1.0 + parameters.confidence) / 2.0)) * release.deviation
-    half = width * math.sqrt(1.0 - 1.0 / parameters.bins)
+    width = _width(parameters, release.deviation)
+    half = _half_width(parameters, release.deviation)
     found, low, high = (np.clip(s, 0.0, 1.0) for s in (shares, shares - half, shares + half))
     marks = read_quantiles(shares, np.array(parameters.quantiles), edges, width)
     counts = persons * np.stack([found, low, high])
@@ -140,6 +164,15 @@ def _result(parameters: HistogramParameters, release: Release, persons: int) -> 
     }
     words = Captions("bin", _headline(parameters, half, float(found.max()), persons), "")
     return Result(arrays, numbers, tables=tables, captions=words)
+
+
+def _width(parameters: HistogramParameters, deviation: float) -> float:
+    return float(ndtri((1.0 + parameters.confidence) / 2.0)) * deviation
+
+
+def _half_width(parameters: HistogramParameters, deviation: float) -> float:
+    """Of a share's interval: that all shares add up to one takes a K-th of the variance away."""
+    return _width(parameters, deviation) * math.sqrt(1.0 - 1.0 / parameters.bins)
 
 
 def _headline(parameters: HistogramParameters, half: float, largest: float, persons: int) -> str:

@@ -119,6 +119,8 @@ class Shape:
     noise : float
         Standard deviation over sensitivity of a release that uses the whole budget; a plan fills
         it in, and 0 stands for no noise.
+    alone : float
+        The same of each site's own answer, released by itself.
     places : Places, optional
         Where the features are, if they are voxels.
     templates : Templates, optional
@@ -142,6 +144,7 @@ class Shape:
     views: tuple[tuple[str, int], ...] = ()
     sites: tuple[str, ...] = ()
     noise: float = 0.0
+    alone: float = 0.0
     places: Places | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
 

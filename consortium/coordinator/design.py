@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites
+from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites, Withholds
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import ConsortiumError
 from consortium.formatting import count, number
@@ -134,6 +134,8 @@ class Design:
     curves : mapping of str to tuple of Point
         Over ``epsilon``, ``persons`` and ``hospitals``.
     sentences : tuple of str
+    withheld : str
+        What is not foretold, and why; empty if nothing is left out.
     """
 
     assumed: Assumed
@@ -141,6 +143,7 @@ class Design:
     expected: Expected
     curves: Mapping[str, tuple[Point, ...]]
     sentences: tuple[str, ...]
+    withheld: str = ""
 
 
 def design(assumed: Assumed) -> Design:
@@ -163,7 +166,8 @@ def design(assumed: Assumed) -> Design:
         "hospitals": _points((len(near.study.sites), near) for _, near in more if near is not None),
     }
     expected = expect(plan)
-    return Design(assumed, plan, expected, curves, _sentences(assumed, expected, curves))
+    sentences = _sentences(assumed, expected, curves)
+    return Design(assumed, plan, expected, curves, sentences, withheld(plan))
 
 
 def expect(plan: Plan) -> Expected:
@@ -179,6 +183,14 @@ def expect(plan: Plan) -> Expected:
         )
         for stage in plan.stages
     )
+
+
+def withheld(plan: Plan) -> str:
+    """What an analysis does not foretell, and why; empty if it leaves nothing out."""
+    algorithm = REGISTRY[plan.study.algorithm]
+    if isinstance(algorithm, Withholds):
+        return algorithm.withheld(plan.study.analysis, plan.shape)
+    return ""
 
 
 def _points(near: Any) -> tuple[Point, ...]:

@@ -175,6 +175,7 @@ def _shown(found: Design) -> dict[str, Any]:
         "forecast": isinstance(algorithm, Expects),
         "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
         "sentences": found.sentences,
+        "withheld": found.withheld,
         "picture": draw_curves(found),
         "table": table,
     }
@@ -205,6 +206,7 @@ def _study(found: Design) -> dict[str, Any]:
             for name, points in found.curves.items()
         },
         "sentences": list(found.sentences),
+        "not_foretold": found.withheld,
     }
 
 

@@ -1,4 +1,4 @@
-"""A result's maps as one figure, without pyplot's global state."""
+"""A result's maps as one figure that pyplot knows, so that a notebook shows it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw_result(result: StudyResult, most: int) -> Figure:
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
         return _sentence("Nothing stands out of the noise, so that no map is drawn.")
-    figure = Figure(figsize=(_WIDTH, _HEIGHT * len(drawn)))
+    figure = _figure(_HEIGHT * len(drawn))
     for row, which in enumerate(drawn):
         height = 1.0 / len(drawn)
         axes = (0.0, 1.0 - (row + 1) * height, 1.0, 0.9 * height)
@@ -98,6 +98,13 @@ def _heading(result: StudyResult, which: int) -> str:
 
 
 def _sentence(text: str) -> Figure:
-    figure = Figure(figsize=(_WIDTH, 1.0))
+    figure = _figure(1.0)
     figure.text(0.5, 0.5, text, ha="center", va="center")
+    return figure
+
+
+def _figure(height: float) -> Figure:
+    from matplotlib import pyplot as plt  # chooses a backend, which only who draws should do
+
+    figure: Figure = plt.figure(figsize=(_WIDTH, height))
     return figure

@@ -103,8 +103,9 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
             "model_name_details": "Noise is added at every site before anything leaves it.",
             "trust_assumptions": told["What is supposed"],
             "actors": told["Against whom"],
-            "release_type": "One release",
-            "release_type_details": "Each site's ledger adds it to all others of its data.",
+            "release_type": f"{count(len(report.releases), 'release')} of one study",
+            "release_type_details": "Privacy parameters are those of all of them together; each "
+            "site's ledger adds them to all others of its data.",
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },

@@ -58,6 +58,26 @@ class Pair:
     correlation: float
 
 
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """How the components that two runs found go together.
+
+    Parameters
+    ----------
+    pairs : tuple of Pair
+        The best first; the sign of a component is arbitrary, that of a correlation is told.
+    correlations : array, K x L
+        Over the voxels where either run has a map.
+    first, second : tuple of int
+        Numbers of the components of rows and of columns, from 1.
+    """
+
+    pairs: tuple[Pair, ...]
+    correlations: Array
+    first: tuple[int, ...] = ()
+    second: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Difference:
     """An outcome's effect in the second run less that in the first.
@@ -105,15 +125,8 @@ def read_outcome(folder: Path) -> Outcome:
     return Outcome(report.study, report, about, maps[0] if maps else None, contrasts)
 
 
-def match_components(first: Outcome, second: Outcome) -> tuple[list[Pair], Array]:
+def match_components(first: Outcome, second: Outcome) -> Matching:
     """Match the components that were found, so that the correlations' sizes add up to the most.
-
-    Returns
-    -------
-    list of Pair
-        The best first; the sign of a component is arbitrary, that of a correlation is told.
-    array, shape (K, L)
-        All correlations, over the voxels where either run has a map.
 
     Raises
     ------
@@ -121,7 +134,7 @@ def match_components(first: Outcome, second: Outcome) -> tuple[list[Pair], Array
         If the maps can't be read.
     """
     if first.maps is None or second.maps is None:
-        return [], np.zeros((0, 0))
+        return Matching((), np.zeros((0, 0)))
     grid, ours = _voxels(first.maps)
     image, values = read_image(second.maps, "component image")
     theirs = sample_maps(values if values.ndim == 4 else values[..., None], image, grid)
@@ -132,7 +145,8 @@ def match_components(first: Outcome, second: Outcome) -> tuple[list[Pair], Array
         Pair(rows[i] + 1, columns[j] + 1, float(found[i, j]))
         for i, j in zip(*linear_sum_assignment(-np.abs(found)), strict=True)
     ]
-    return sorted(pairs, key=lambda pair: -abs(pair.correlation)), found
+    best = tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation)))
+    return Matching(best, found, tuple(r + 1 for r in rows), tuple(c + 1 for c in columns))
 
 
 def differences(first: Outcome, second: Outcome) -> Iterator[Difference]:

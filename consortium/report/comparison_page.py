@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from consortium.files.atomic import write_text
 from consortium.formatting import count, number, percent, power_of_ten
 from consortium.report.comparison import (
     Difference,
+    Matching,
     Outcome,
     Pair,
     differences,
@@ -27,11 +28,12 @@ NAME = "comparison.html"
 SHOWN = 200
 """Differences in the table: those that stand out most."""
 STANDS_OUT = 1.96
+_TICKS = 20
 Line = tuple[str, str, str]
 
 
-def write_comparison(folder: Path, first: Outcome, second: Outcome) -> Path:
-    """Write the page.
+def write_comparison(folder: Path, first: Outcome, second: Outcome) -> tuple[Path, tuple[str, ...]]:
+    """Write the page; returns where it is, and the comparison in a few sentences.
 
     Raises
     ------
@@ -40,24 +42,25 @@ def write_comparison(folder: Path, first: Outcome, second: Outcome) -> Path:
     OutputError
         If the folder can't be written.
     """
-    pairs, correlations = match_components(first, second)
+    matching = match_components(first, second)
     effects = sorted(differences(first, second), key=lambda each: -abs(each.z))
+    told = _summary(matching.pairs, effects)
     page = (
         plain_environment("consortium.report")
         .get_template("comparison.html.j2")
         .render(
             names=(first.name, second.name),
             lines=_lines(first, second),
-            pairs=[_pair(pair, first, second) for pair in pairs],
-            picture=_matrix(correlations) if correlations.size else None,
+            pairs=[_pair(pair, first, second) for pair in matching.pairs],
+            picture=_matrix(matching) if matching.correlations.size else None,
             effects=effects[:SHOWN],
-            summary=summary(pairs, effects),
+            summary=told,
         )
     )
-    return write_text(folder / NAME, page)
+    return write_text(folder / NAME, page), told
 
 
-def summary(pairs: list[Pair], effects: list[Difference]) -> list[str]:
+def _summary(pairs: Sequence[Pair], effects: list[Difference]) -> tuple[str, ...]:
     """Tell the comparison in a few sentences."""
     told = []
     if pairs:
@@ -72,7 +75,7 @@ def summary(pairs: list[Pair], effects: list[Difference]) -> list[str]:
             f"{count(beyond, 'effect')} of {len(effects):,} differ by more than {STANDS_OUT} "
             f"standard errors; by chance {percent(0.05)} would."
         )
-    return told or ["The two results have no maps and no effects in common."]
+    return tuple(told) or ("The two results have no maps and no effects in common.",)
 
 
 def _lines(first: Outcome, second: Outcome) -> list[Line]:
@@ -123,14 +126,17 @@ def _expected(outcome: Outcome, number: int) -> str:
     return f"{value:.2f}" if isinstance(value, float) else "–"
 
 
-def _matrix(correlations: NDArray[np.floating]) -> Picture:
-    """All correlations in colour."""
-    rows, columns = correlations.shape
+def _matrix(matching: Matching) -> Picture:
+    """All correlations in colour, with the components' own numbers beside them."""
+    rows, columns = matching.correlations.shape
     figure = Figure(figsize=(6.6, 4.4), dpi=DOTS, layout="constrained")
     axes = figure.subplots()
-    drawn = axes.imshow(correlations, cmap=PALETTE, vmin=-1, vmax=1, aspect="auto")
+    drawn = axes.imshow(matching.correlations, cmap=PALETTE, vmin=-1, vmax=1, aspect="auto")
     axes.set_xlabel("found components of the second run", fontsize=9, color=INK)
     axes.set_ylabel("of the first run", fontsize=9, color=INK)
+    for place, own in ((axes.xaxis, matching.second), (axes.yaxis, matching.first)):
+        some = range(0, len(own), 1 + len(own) // _TICKS)
+        place.set_ticks(list(some), [str(own[k]) for k in some])
     axes.tick_params(labelsize=8)
     figure.colorbar(drawn, ax=axes, shrink=0.8, label="correlation")
     return to_picture(

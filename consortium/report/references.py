@@ -90,7 +90,6 @@ REFERENCES: Mapping[str, Reference] = {
         "IEEE Transactions on Signal Processing",
         2021,
         "69:6355–6370",
-        "10.1109/TSP.2021.3126546",
     ),
     "group-ica": Reference(
         "Calhoun, Vince D. and Adali, Tülay and Pearlson, Godfrey D. and Pekar, James J.",

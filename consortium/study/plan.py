@@ -190,7 +190,8 @@ def make_plan(study: Study, shape: Shape) -> Plan:
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
     limit = promised_mu(study)
-    shape = replace(shape, noise=_whole_noise(study, limit, masking.hidden))
+    noise = _whole_noise(study, limit, masking.hidden)
+    shape = replace(shape, noise=noise, alone=1.0 / limit if noise else 0.0)
     stages = []
     budget = Budget(limit)
     for release in planned_releases(study, shape):

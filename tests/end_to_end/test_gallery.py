@@ -32,8 +32,31 @@ def test_an_example_is_short_and_needs_only_what_is_public(path: Path) -> None:
     assert not [each for each in nodes if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
 
 
-def test_there_are_ten_examples() -> None:
-    assert [path.stem[5:7] for path in SCRIPTS] == [f"{number:02d}" for number in range(1, 11)]
+def test_examples_are_numbered_without_a_gap() -> None:
+    numbers = range(1, len(SCRIPTS) + 1)
+    assert [path.stem[5:7] for path in SCRIPTS] == [f"{number:02d}" for number in numbers]
+
+
+def test_ten_lines_lead_from_data_to_a_map_with_its_accuracy_and_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = script("one_hospital").read_text(encoding="utf-8")
+    last = text.rpartition("# %%")[2].splitlines()
+    assert len([line for line in last if line and not line.startswith("#")]) == 10
+    _, marks = run(script("one_hospital"), tmp_path, monkeypatch)
+    said = capsys.readouterr().out
+    assert re.search(r"map 1 is found; expected correlation 0\.\d\d", said)
+    assert "ε = 8 at δ = 1e-05" in said
+    assert marks > 0  # of a figure that pyplot knows, as a notebook needs it
+
+
+@pytest.mark.long
+def test_a_result_is_shown_to_anybody_and_a_changed_table_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, _ = run(script("verify"), tmp_path, monkeypatch)
+    assert (names["code"], names["changed"]) == (0, 1)
+    assert "counts_results.tsv" in str(names["refuted"])
 
 
 def test_the_mega_analysis_finds_the_thinner_regions(

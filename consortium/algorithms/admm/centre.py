@@ -20,6 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from consortium.algorithms.admm.expect import WITHHELD, expect
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.plan import AdmmPlan, plan_releases
 from consortium.algorithms.admm.result import admm_result
@@ -27,6 +28,7 @@ from consortium.algorithms.admm.site import local_gain, local_model
 from consortium.algorithms.base import (
     Array,
     Case,
+    Expectation,
     Local,
     PlannedRelease,
     Query,
@@ -87,6 +89,15 @@ class Admm:
     def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
         return plan_releases(parameters, shape)
+
+    def expect(self, parameters: AdmmParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Accuracy, where an effect is assumed, and what a coefficient must pass."""
+        return expect(self, parameters, shape)
+
+    def withheld(self, parameters: AdmmParameters, shape: Shape) -> str:
+        """Why no accuracy is foretold."""
+        del shape
+        return "" if parameters.detect is not None else WITHHELD
 
     def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
         """Ask for models, round by round, and tell what the sites agreed on."""

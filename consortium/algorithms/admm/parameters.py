@@ -85,6 +85,14 @@ class AdmmParameters(FrozenModel):
         default=0.1, gt=0, lt=1, description="IPP-ADMM: part of the budget that tests use."
     )
 
+    detect: float | None = Field(
+        default=None,
+        ge=0.5,
+        lt=1,
+        description="Assumption for forecasts alone: share of the persons whom the best rule tells "
+        "rightly, both labels being equally frequent. Without it no accuracy is foretold.",
+    )
+
     @model_validator(mode="after")
     def _enough(self) -> AdmmParameters:
         if self.broadcasts is not None and not self.broadcasts < self.rounds:

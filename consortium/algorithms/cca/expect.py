@@ -1,7 +1,8 @@
 """What a canonical correlation analysis is expected to find, from public numbers alone.
 
 Assumed: entries of a view are as large as each other and not correlated, but for one direction of
-every view, which have a correlation of 0.5; a view's radius is the headroom times what is usual.
+every view, whose correlation is what the study assumes (`detect`); a view's radius is the headroom
+times what is usual.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from consortium.algorithms.findings import Finding
 from consortium.kernels.canonical import pairs_of
 from consortium.kernels.moments import pack_symmetric
 
-LINK = 0.5
-"""Assumed correlation of one direction of every two views."""
 _DRAWS, _USUAL = 24, 60
 """Studies that are drawn, up to so many entries in all; fewer of more."""
 
@@ -28,18 +27,19 @@ def expect(parameters: CcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     plan = CcaPlan(parameters, shape)
     draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
     first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
+    link = parameters.detect
     told = np.array([each.value for each in first if each.state == "found"])
     power = len(told) / draws
     unsure = np.sqrt(max(power * (1 - power), 0.25 / draws) / draws)
     chance = Expectation(
-        f"chance that a correlation of {LINK:g} is found",
+        f"chance that a correlation of {link:g} is found",
         power,
         max(power - unsure, 0.0),
         min(power + unsure, 1.0),
         ranged="what so few draws leave open",
     )
-    error = float(np.sqrt(np.mean(np.square(told - LINK)))) if len(told) else LINK
-    name = f"error of a correlation of {LINK:g}" + ("" if len(told) else ", which is not found")
+    error = float(np.sqrt(np.mean(np.square(told - link)))) if len(told) else link
+    name = f"error of a correlation of {link:g}" + ("" if len(told) else ", which is not found")
     return chance, Expectation(name, error, rises=False)
 
 
@@ -79,7 +79,7 @@ def _covariance(plan: CcaPlan) -> Array:
     firsts = np.cumsum([0, *sizes[:-1]])
     covariance = np.diag(np.repeat(usual, sizes))
     for u, v in pairs_of(len(sizes)):
-        linked = LINK * np.sqrt(usual[u] * usual[v])
+        linked = plan.parameters.detect * np.sqrt(usual[u] * usual[v])
         covariance[firsts[u], firsts[v]] = covariance[firsts[v], firsts[u]] = linked
     return covariance
 

@@ -74,6 +74,13 @@ class CcaParameters(FrozenModel):
         description="Directions of a view with less variance than so many times the noise's "
         "largest eigenvalue are left out.",
     )
+    detect: float = Field(
+        default=0.5,
+        gt=0,
+        lt=1,
+        description="Assumption for forecasts alone: correlation of one direction of every two "
+        "views, whose chance to be found is foretold.",
+    )
     seed: int = Field(
         default=0,
         ge=0,

@@ -15,7 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import (
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Takes,
+)
+from consortium.algorithms.coordinate.expect import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result
@@ -51,6 +61,10 @@ class Coordinate:
     def remarks(self, parameters: CoordinateParameters, shape: Shape) -> tuple[str, ...]:
         """Tell that sites' means become public."""
         return (SITE_MEANS,) if plan_bound(parameters, shape).places > 1 else ()
+
+    def expect(self, parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """How sure means or coefficients of each view are expected to be."""
+        return expect(parameters, shape)
 
     def run(self, parameters: CoordinateParameters, shape: Shape) -> Run:
         """Ask once, and take the weights off again."""

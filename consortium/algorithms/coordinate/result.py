@@ -16,9 +16,9 @@ from consortium.algorithms.regression.result import regression_result
 from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
-from consortium.kernels.noisy_moment import noisy_moment
+from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.privacy.bayesian import bayesian_level
-from consortium.privacy.view_bounds import PartsBound
+from consortium.privacy.view_bounds import Part, PartsBound
 
 _WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
 
@@ -67,9 +67,9 @@ def mean_result(
     Chance among the persons is counted as if a view's radius were spread evenly over its entries,
     whose variance is then R²/size at the most, and 1.
     """
-    weights = _entry_weights(bound)
+    weights = entry_weights(bound)
     plain, noise = found.values / weights, found.deviation / weights
-    widest = [min(1.0, part.radius**2 / part.entries) for part in bound.parts]
+    widest = [widest_variance(part) for part in bound.parts]
     chance = np.repeat(widest, [part.entries for part in bound.parts]) / found.units
     deviations = np.sqrt(np.square(noise) + chance)
     error = (1 - parameters.confidence) / 2
@@ -105,6 +105,11 @@ def mean_result(
     return Result(arrays, {}, loadings="mean", told="found", tables=tables, captions=words)
 
 
+def widest_variance(part: Part) -> float:
+    """Of an entry at the most, if the radius is spread evenly over the view."""
+    return min(1.0, part.radius**2 / part.entries)
+
+
 def _headline(told: Sequence[Finding], deviations: Array, error: float) -> str:
     many, found = len(told), sum(f.state == "found" for f in told)
     if found:
@@ -123,26 +128,38 @@ def squares_result(
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
     target = shape.view_slice(str(parameters.target), "analysis.target").start
+    fit = least_squares(squares_moment(parameters, shape, bound, found))
+    result = regression_result(linear(parameters, bound), shape, target, fit)
+    levels = level_table(parameters, shape, bound, found.deviation)
+    return replace(result, tables={**result.tables, "levels": levels})
+
+
+def squares_moment(
+    parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
+) -> NoisyMoment:
+    """Put entries that explain first, constants of sites that answered next, the target last."""
+    target = shape.view_slice(str(parameters.target), "analysis.target").start
     parts = np.ones(1)
     if bound.places > 1:
         sizes = np.zeros(bound.places)
         sizes[list(found.sites)] = [shape.units[site] for site in found.sites]
         parts = sizes / sizes.sum()
     first = shape.features
-    weights = np.append(_entry_weights(bound), np.full(bound.places, bound.constant))
+    weights = np.append(entry_weights(bound), np.full(bound.places, bound.constant))
     constants = first + np.flatnonzero(parts)
     order = np.concatenate([np.delete(np.arange(first), target), constants, [target]])
     matrix = unpack_symmetric(found.values)[np.ix_(order, order)]
-    moment = noisy_moment(matrix, weights[order], parts[parts > 0], found.deviation, found.units)
-    linear = RegressionParameters(
+    return noisy_moment(matrix, weights[order], parts[parts > 0], found.deviation, found.units)
+
+
+def linear(parameters: CoordinateParameters, bound: PartsBound) -> RegressionParameters:
+    """What `regression` would be asked for."""
+    return RegressionParameters(
         target=str(parameters.target),
         bound=1.0,
         confidence=parameters.confidence,
         site_constants=bound.places > 1,
     )
-    result = regression_result(linear, shape, target, least_squares(moment))
-    levels = level_table(parameters, shape, bound, found.deviation)
-    return replace(result, tables={**result.tables, "levels": levels})
 
 
 def level_table(
@@ -173,7 +190,8 @@ def level_table(
     return Table(caption, columns, tuple(rows))
 
 
-def _entry_weights(bound: PartsBound) -> Array:
+def entry_weights(bound: PartsBound) -> Array:
+    """Weight of every entry of a person's vector."""
     return np.repeat([p.weight for p in bound.parts], [p.entries for p in bound.parts])
 
 

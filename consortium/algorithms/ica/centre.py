@@ -90,6 +90,15 @@ class Ica:
         """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
         return plan_releases(parameters, shape)
 
+    def withheld(self, parameters: IcaParameters, shape: Shape) -> str:
+        """Why there is no forecast."""
+        del parameters, shape
+        return (
+            "There is no forecast of components found round by round: what is wrong with a "
+            "rotation depends on how far from Gaussian the networks' courses are, which no public "
+            "number tells."
+        )
+
     def run(self, parameters: IcaParameters, shape: Shape) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
         subspace = yield from Pca().run(

@@ -13,7 +13,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import (
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Takes,
+)
+from consortium.algorithms.network.expect import expect, withheld
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged, network_result
@@ -55,6 +65,14 @@ class Network:
         if len(shape.units) < 2:
             return ()
         return (KNOWN_SITES,) if NetworkPlan(parameters, shape).places else (UNKNOWN_SITES,)
+
+    def expect(self, parameters: NetworkParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """Accuracy, where an effect is assumed, and what the noise lets be seen."""
+        return expect(self, parameters, shape)
+
+    def withheld(self, parameters: NetworkParameters, shape: Shape) -> str:
+        """Why no accuracy is foretold."""
+        return withheld(NetworkPlan(parameters, shape))
 
     def run(self, parameters: NetworkParameters, shape: Shape) -> Run:
         """Descend, and average the last parameters."""

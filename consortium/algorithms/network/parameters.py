@@ -55,6 +55,13 @@ class NetworkParameters(FrozenModel):
         lt=1,
         description="Part of the budget (of μ²) that measuring the accuracy takes.",
     )
+    detect: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Assumption for forecasts alone: share of the persons whom the best rule tells "
+        "rightly, classes being equally frequent. Without it no accuracy is foretold.",
+    )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Level of the interval.")
     seed: int = Field(
         default=0, ge=0, lt=2**32, description="Of the public first weights, and of who trains."

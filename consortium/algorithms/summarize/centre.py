@@ -15,7 +15,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import (
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Takes,
+)
+from consortium.algorithms.summarize.expect import WITHHELD, expect
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import draw_public, plan_releases
 from consortium.algorithms.summarize.result import read_embeddings, summarize_result
@@ -41,6 +51,15 @@ class Summarize:
     def releases(self, parameters: SummarizeParameters, shape: Shape) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
         return plan_releases(parameters, shape)
+
+    def expect(self, parameters: SummarizeParameters, shape: Shape) -> tuple[Expectation, ...]:
+        """How far apart sites must be to be seen to differ."""
+        return expect(parameters, shape)
+
+    def withheld(self, parameters: SummarizeParameters, shape: Shape) -> str:
+        """Why nothing is foretold of the mixture."""
+        del parameters, shape
+        return WITHHELD
 
     def run(self, parameters: SummarizeParameters, shape: Shape) -> Run:
         """Ask once, and compare."""

@@ -41,5 +41,10 @@ def draw_public(
     parameters: SummarizeParameters, shape: Shape, generator: np.random.Generator
 ) -> Array:
     """Draw the public frequencies, D x F."""
-    width = parameters.width or math.sqrt(shape.features) / 2
+    width = kernel_width(parameters, shape)
     return draw_frequencies(shape.features, parameters.frequencies, width, generator)
+
+
+def kernel_width(parameters: SummarizeParameters, shape: Shape) -> float:
+    """Distance within which two persons are alike."""
+    return parameters.width or math.sqrt(shape.features) / 2

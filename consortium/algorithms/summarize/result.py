@@ -47,11 +47,17 @@ class Embeddings:
         """G, unbiased inner products of the true mean embeddings."""
         return gram(self.rows, self.deviations, self.sizes)
 
-    def others(self, site: int) -> Array:
-        """Weights of all other sites, by their sizes."""
-        weights = np.where(np.arange(len(self.sizes)) == site, 0.0, self.sizes)
-        share: Array = weights / weights.sum()
-        return share
+
+def compared(sizes: Array, target: int | None) -> tuple[list[int], Array]:
+    """Sites that are compared, and a contrast for each: with the target, or with all others.
+
+    All others count by their sizes.
+    """
+    single = np.eye(len(sizes))
+    asked = [site for site in range(len(sizes)) if site != target]
+    others = sizes * (1.0 - single)
+    against = others / others.sum(axis=1, keepdims=True) if target is None else single[[target]]
+    return asked, single[asked] - (against[asked] if target is None else against)
 
 
 def read_embeddings(release: Release, shape: Shape) -> Embeddings:
@@ -141,10 +147,8 @@ def _rows(
 ) -> tuple[list[_Row], Array]:
     """Every comparison, and what each stays below, all together, where sites are alike."""
     quantile = float(ndtri((1 + parameters.confidence) / 2))
-    products, entries, many = found.products, found.rows.shape[1], len(found.names)
-    asked = [site for site in range(many) if site != target]
-    against = [found.others(s) if target is None else np.eye(many)[target] for s in asked]
-    contrasts = np.eye(many)[asked] - np.array(against)
+    products, entries = found.products, found.rows.shape[1]
+    asked, contrasts = compared(found.sizes, target)
     rows = []
     for site, contrast in zip(asked, contrasts, strict=True):
         distance = _distance(found, contrast)

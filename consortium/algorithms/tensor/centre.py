@@ -63,6 +63,14 @@ class Tensor:
         """One release each, sharing the budget."""
         return plan_releases(parameters, shape)
 
+    def withheld(self, parameters: TensorParameters, shape: Shape) -> str:
+        """Why there is no forecast."""
+        del parameters, shape
+        return (
+            "There is no forecast of a decomposed tensor: its error depends on the components' "
+            "weights and on how far apart they are, which no public number tells."
+        )
+
     def run(self, parameters: TensorParameters, shape: Shape) -> Run:
         """Whiten by the second moment, decompose the third."""
         starts, size = vocabulary(parameters, shape)

@@ -23,7 +23,7 @@ def init(
 
     from consortium.files.atomic import make_folder
     from consortium.membership.keys import create_identity
-    from consortium.membership.roster_file import found_roster, save_roster
+    from consortium.membership.roster_file import fingerprint, found_roster, save_roster
 
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
@@ -33,6 +33,7 @@ def init(
         make_folder(exchange)
         out.print(f"Messages shall lie in {exchange}; let every party read and add there.")
     out.print(f"The keys are in {folder}, and the roster is {roster}.")
+    out.print(f"Whoever checks a result knows the centre by {fingerprint(identity.public)}.")
     out.print("Tell every site this key of the consortium:")
     out.print(identity.public.hex())
 

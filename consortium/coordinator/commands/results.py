@@ -85,12 +85,11 @@ def compare_command(
     folder: OutFolder,
 ) -> None:
     """Lay two results side by side, as a page; it costs no privacy."""
-    from consortium.report.comparison import differences, match_components, read_outcome
-    from consortium.report.comparison_page import summary, write_comparison
+    from consortium.report.comparison import read_outcome
+    from consortium.report.comparison_page import write_comparison
 
-    one, other = read_outcome(first), read_outcome(second)
-    page = write_comparison(folder, one, other)
-    for sentence in summary(match_components(one, other)[0], list(differences(one, other))):
+    page, sentences = write_comparison(folder, read_outcome(first), read_outcome(second))
+    for sentence in sentences:
         out.print(sentence)
     out.print(f"The page is {page}.")
 

@@ -176,7 +176,7 @@ def design_command(
         assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
-        for sentence in each.sentences:
+        for sentence in filter(None, (each.withheld, *each.sentences)):
             out.print(f"{each.assumed.study.study}: {sentence}")
     out.print(f"The page is {page}, and its numbers are in {page.with_suffix('.json').name}.")
 

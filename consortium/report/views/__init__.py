@@ -60,7 +60,9 @@ def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]
 
 
 def write_loadings(folder: Path, run: Finished) -> list[Path]:
-    """Write the loadings of a study of persons, a file for each view.
+    """Write the loadings of a study of persons, a file for each view that has any.
+
+    A view of which nothing is told, such as what a `glm` adjusts for, has none: zeros alone.
 
     Raises
     ------
@@ -70,4 +72,8 @@ def write_loadings(folder: Path, run: Finished) -> list[Path]:
     if run.loadings is None:
         return []
     parts = split_views(run.space, run.loadings)
-    return [REPORTS[view.view.source].write(folder, run, view, values) for view, values in parts]
+    return [
+        REPORTS[view.view.source].write(folder, run, view, values)
+        for view, values in parts
+        if values.any()
+    ]

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.forecasts import ANALYSES, row
+from benchmarks.forecast_trials import ANALYSES
+from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import deviation_of
-from consortium.algorithms.base import Expects
-from consortium.coordinator.design import Assumed, expect
+from consortium.algorithms.assumed_persons import Classes, class_means
+from consortium.algorithms.base import Expects, Withholds
+from consortium.coordinator.design import Assumed, expect, withheld
 from consortium.coordinator.design_page import design_studies
 from consortium.kernels.power_plan import expected_strengths
 from consortium.kernels.replay import SymmetricNoise
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 
-FORETOLD = [each for each in CASES if each[0] in ("average", "regression", "cca", "pca")]
+OTHERS = "glm", "group_ica", "template_networks", "ica", "tensor"
+"""Analyses whose forecasts are those of `plan`, or that have none."""
+FORETOLD = [each for each in CASES if each.values[0] not in OTHERS]
 
 
 def _assumed(name, case):
@@ -31,11 +36,16 @@ def _assumed(name, case):
 def test_noise_is_the_plans_own(name, case):
     plan = _assumed(name, case).plan
     for stage in plan.stages:
-        level = stage.mechanism.noise.aggregate()
+        noise, weights = stage.mechanism.noise, stage.mechanism.weights
+        level = noise.aggregate()
+        if stage.mechanism.each:
+            level = max(own / part for own, part in zip(noise.local, weights, strict=True))
         assert deviation_of(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["average", "linear regression", "logistic regression"])
+@pytest.mark.parametrize(
+    "name", ["average", "average, uneven", "linear regression", "logistic regression"]
+)
 def test_an_error_is_about_what_studies_have(name):
     found = row(name, 4.0, 800, 25)
     assert found.told == 1.0
@@ -76,7 +86,7 @@ def test_a_page_says_where_there_is_no_forecast(tmp_path: Path):
         analysis = {"components": 2} if algorithm == "ica" else {}
         study = make_study(algorithm, analysis)
         path, _ = design_studies(tmp_path, [Assumed(study, extent, (50,) * 4, 10)], 1, 1)
-        pages.append("There is no forecast for this analysis" in path.read_text())
+        pages.append("There is no forecast of components" in path.read_text())
     assert pages == [False, True]
 
 
@@ -87,3 +97,49 @@ def test_an_average_is_as_sure_as_its_formula_says():
     assert error.low == pytest.approx(stage.mechanism.noise.aggregate(), rel=0.01)
     assert error.high == pytest.approx(math.hypot(error.low, 1 / math.sqrt(200 * 4)), rel=1e-6)
     assert error.low < error.value < error.high < least.value
+
+
+@pytest.mark.parametrize("name", ["network", "admm"])
+def test_a_classifier_tells_about_as_many_persons_rightly_as_is_foretold(name):
+    unsure, sure = (row(name, *cell, 4) for cell in ((0.5, 400), (8.0, 800)))
+    assert unsure.foretold < 0.62  # noise costs nearly all of what could be told, and the forecast
+    assert abs(unsure.measured - unsure.foretold) < 0.08  # knows it
+    assert sure.foretold > 0.67
+    assert abs(sure.measured - sure.foretold) < 0.02
+
+
+@pytest.mark.parametrize(("name", "near"), [("histogram", 0.1), ("summarize", 0.05)])
+def test_what_noise_alone_decides_is_as_foretold(name, near):
+    assert abs(row(name, 2.0, 400, 200 if name == "histogram" else 4).off) < near
+
+
+def test_means_of_a_view_with_a_level_are_as_unsure_as_foretold():
+    held, free = (row("coordinate", epsilon, 400, 12) for epsilon in (1.0, 8.0))
+    assert abs(held.off) < 0.25
+    assert abs(free.off) < 0.25
+    assert free.foretold < held.foretold
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_assumed_persons_are_told_apart_as_well_as_was_said(classes):
+    rng = np.random.default_rng(0)
+    law = Classes(class_means(0.7, classes, 6, rng), np.full(6, 0.4))
+    entries, kinds = law.draw(100_000, rng)
+    guessed = (law.means.T @ (entries / 0.4)).argmax(axis=0)
+    assert np.mean(guessed == kinds) == pytest.approx(0.7, abs=0.005)
+
+
+def test_no_accuracy_is_foretold_without_an_assumed_effect():
+    case = REGISTRY["network"].cases[0]
+    plan = _assumed("network", case).plan
+    assert "analysis.detect" in withheld(plan)
+    assert not any("accuracy" in each.name for each in expect(plan))
+    asked = replace(case, analysis={**case.analysis, "detect": 0.9})
+    plan = _assumed("network", asked).plan
+    assert withheld(plan) == ""
+    assert expect(plan)[0].name == "expected accuracy"
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_an_analysis_without_a_forecast_says_why(name):
+    assert isinstance(REGISTRY[name], Expects | Withholds)

@@ -92,6 +92,14 @@ def test_the_entry_has_the_registry_s_fields_and_the_report_s_numbers(run, folde
     assert entry["deployment"]["administrative"]["status"] == "Draft"
 
 
+def test_the_entry_counts_the_releases_of_all_rounds(run):
+    first = run.report.releases[0]
+    for releases, told in (((first,), "1 release"), ((first,) * 3, "3 releases")):
+        report = run.report.model_copy(update={"releases": releases})
+        entry = deployment_entry(replace(run, report=report))
+        assert entry["deployment"]["deployment_model"]["release_type"] == f"{told} of one study"
+
+
 @pytest.mark.parametrize("change", [{"scheme": "none"}, {"sampler": "seeded (seed 0)"}])
 def test_a_run_that_protects_nobody_claims_nothing(run, change):
     assert deployment_entry(run) is not None

@@ -45,8 +45,10 @@ def effects(folder, name, rows, epsilon=4.0):
 def test_components_are_matched_across_orders_signs_and_grids(tmp_path):
     one = read_outcome(components(tmp_path / "one", "first", 10.0, (0, 1, 2), (1, 1, -1), 0))
     other = read_outcome(components(tmp_path / "two", "second", 12.0, (2, 0, 1), (1, -1, 1), 1))
-    pairs, correlations = match_components(one, other)
-    assert correlations.shape == (3, 3)
+    matching = match_components(one, other)
+    pairs = list(matching.pairs)
+    assert matching.correlations.shape == (3, 3)
+    assert matching.first == matching.second == (1, 2, 3)
     # In each run the one with most variance comes first, so that the same are matched.
     assert {(pair.first, pair.second) for pair in pairs} == {(1, 1), (2, 2), (3, 3)}
     assert all(pair.correlation > 0.6 for pair in pairs)
@@ -66,7 +68,7 @@ def test_differences_have_the_errors_of_both(tmp_path):
 def test_the_page_tells_both_plans_and_escapes_what_files_say(tmp_path):
     one = effects(tmp_path / "one", "first", (("net", HOSTILE, 0.5, 0.3),))
     other = effects(tmp_path / "two", "second", (("net", HOSTILE, 0.1, 0.4),), epsilon=2.0)
-    path = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
+    path, _ = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
     page = Page(path.read_text(encoding="utf-8"))
     assert HOSTILE in page.text
     assert not {"img", "script"} & set(page.tags)
@@ -77,7 +79,7 @@ def test_the_page_tells_both_plans_and_escapes_what_files_say(tmp_path):
 def test_runs_with_nothing_in_common_are_called_so(tmp_path):
     one = effects(tmp_path / "one", "first", (("net", "1", 0.5, 0.3),))
     other = components(tmp_path / "two", "second", 14.0, (0,), (1,), 2)
-    path = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
+    path, _ = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
     assert "no maps and no effects in common" in path.read_text(encoding="utf-8")
 
 

@@ -237,3 +237,12 @@ def test_a_potentials_heads_are_where_it_peaks(space, result, grid):
     values = result.arrays["patterns"][grid.features : -2, 1]
     heads = eeg.draw(space, view, values, "Pair 2").pictures[1]
     assert "topography at 300 ms," in heads.text
+
+
+def test_a_view_of_which_nothing_is_told_has_no_table_of_zeros(space, result, tmp_path):
+    values = result.arrays["patterns"].copy()
+    values[-len(columns()) :] = 0.0
+    told = replace(result, arrays={"patterns": values})
+    files = write_outputs(tmp_path, finished(study(), space, told), pages=False)
+    assert not list(tmp_path.rglob("*who_loadings.*"))
+    assert len([path for path in files if "_loadings." in path.name]) == 2

@@ -1,0 +1,249 @@
+"""The studies on which `benchmarks.forecasts` tries what is foretold.
+
+Persons are those of `benchmarks.honesty` without differences between their four sites, but where
+an analysis is tried on others. They are made here, and not by the code that foretells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import t as student
+
+from benchmarks.honesty import cca, regression
+from benchmarks.honesty.cells import Cell
+from benchmarks.honesty.network import accuracy
+from benchmarks.honesty.people import background
+from benchmarks.honesty.running import Blocks, Persons
+from consortium.algorithms.base import Array, Result
+from consortium.algorithms.findings import Finding
+
+LINK = 0.5
+"""Correlation of the made-up views, and what their study assumes."""
+TOLD_APART = 0.7
+"""Share that the best rule tells rightly of made-up persons of two classes."""
+ENTRIES, SPREAD, BINS = 6, 0.4, 10
+"""Of persons of two classes; deviation of their entries; bins of a column."""
+NEW = 20_000
+Sites = list[Blocks]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An analysis that is tried.
+
+    Parameters
+    ----------
+    algorithm : str
+    analysis : mapping
+    views : tuple of (str, int)
+    people : callable
+        Makes sites from a cell and a generator.
+    told : callable
+        Of a result: errors of its numbers, whose truth is zero, or numbers whose mean is asked
+        for, such as whether the link was found; nothing where nothing was told.
+    mean : bool
+        Whether the mean of what is told is what is foretold, and not the size of most of it.
+    times : float
+        Deviations that what is foretold has.
+    """
+
+    algorithm: str
+    analysis: Mapping[str, Any]
+    views: tuple[tuple[str, int], ...]
+    people: Callable[[Cell, np.random.Generator], Sites]
+    told: Callable[[Result], Array]
+    mean: bool = False
+    times: float = 1.0
+
+
+def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    return [
+        Persons((0.1 * table).astype(np.float32), (("x", 30),))
+        for table in background(cell, 30, rng)
+    ]
+
+
+def _uneven_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    """Persons of heavy tails whose sizes differ, under a bound a tenth above their median norm."""
+    sites: Sites = []
+    for size in cell.sizes:
+        table = student(5).rvs((_MANY, size), random_state=rng) / math.sqrt(5 / 3 * _MANY)
+        table *= np.exp(0.2 * rng.standard_normal(size))
+        sites.append(Persons(table.astype(np.float32), (("x", _MANY),)))
+    return sites
+
+
+_MANY = 120
+
+
+def _average_error(result: Result) -> Array:
+    return result.arrays["mean"].ravel()
+
+
+def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> Sites:
+    none = np.zeros(regression.ENTRIES)
+    tables = background(cell, regression.ENTRIES + 1, rng)
+    return [Persons(regression.table(own, none, model, rng), regression.VIEWS) for own in tables]
+
+
+def _coefficient_error(result: Result) -> Array:
+    return np.array([each.value for each in regression.findings(result) if each.told])
+
+
+def _linked_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    tables = background(cell, cca.FIRST + cca.SECOND, rng)
+    return [Persons(cca.table(own, LINK), cca.VIEWS) for own in tables]
+
+
+def _is_found(result: Result) -> Array:
+    return np.array([cca.findings(result)[0].state == "found"], dtype=np.float64)
+
+
+def _two_classes(size: int, spread: float, rng: np.random.Generator) -> Array:
+    """Persons told apart by their first entry, which the best rule does as is assumed."""
+    label = np.where(rng.random(size) < 0.5, 1.0, -1.0)
+    entries = rng.standard_normal((ENTRIES, size))
+    entries[0] += float(ndtri(TOLD_APART)) * label
+    return np.vstack([np.clip(spread * entries, -1.0, 1.0), label])
+
+
+def _classified_people(cell: Cell, rng: np.random.Generator, spread: float) -> Sites:
+    views = (("x", ENTRIES), ("y", 1))
+    return [
+        Persons(_two_classes(size, spread, rng).astype(np.float32), views) for size in cell.sizes
+    ]
+
+
+def _network_accuracy(result: Result) -> Array:
+    fresh = _two_classes(NEW, SPREAD, np.random.default_rng(1))
+    return np.array([accuracy(result, [fresh])])
+
+
+def _neighbours_accuracy(result: Result) -> Array:
+    fresh = _two_classes(NEW, _HALF, np.random.default_rng(1))
+    weights, level = result.arrays["coefficients"][:-1, 0], result.arrays["intercept"]
+    return np.array([np.mean((weights @ fresh[:-1] + level > 0) == (fresh[-1] > 0))])
+
+
+_HALF = math.sqrt(0.5 / ENTRIES)
+
+
+def _even_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    """As many persons in every bin: sites' sizes are multiples of their number."""
+    del rng
+    assert not any(size % BINS for size in cell.sizes)
+    column = [(np.arange(size) + 0.5) / size * 2 - 1 for size in cell.sizes]
+    return [Persons(each[None].astype(np.float32), (("x", 1),)) for each in column]
+
+
+def _count_error(result: Result) -> Array:
+    counts = np.array([row[2] for row in result.tables["counts"].rows])
+    return counts - int(result.numbers["persons"]) / BINS
+
+
+def _floor(result: Result) -> Array:
+    floors = [row[4] for row in result.tables["sites"].rows]
+    return np.array([max(each for each in floors if isinstance(each, float))])
+
+
+def _alike_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    tables = background(cell, ENTRIES, rng)
+    return [Persons(np.clip(SPREAD * own, -1, 1), (("x", ENTRIES),)) for own in tables]
+
+
+_LEVELS = {"levels": {"genes": 1.0}}
+
+
+def _coins(cell: Cell, rng: np.random.Generator) -> Sites:
+    """Persons of the largest variance that their views allow."""
+    views = (("genes", 6), ("scan", 4))
+    tables = [np.where(own > 0, 1.0, -1.0) for own in background(cell, 10, rng)]
+    return [Persons(table.astype(np.float32), views) for table in tables]
+
+
+def _genes_mean(result: Result) -> Array:
+    return _genes(result, "means")
+
+
+def _genes_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    views = (("genes", 6), ("scan", 4), ("y", 1))
+    spread = np.array([SPREAD] * 10 + [0.3])[:, None]
+    tables = [np.clip(spread * own, -1, 1) for own in background(cell, 11, rng)]
+    return [Persons(table.astype(np.float32), views) for table in tables]
+
+
+def _genes_coefficient(result: Result) -> Array:
+    return _genes(result, "coefficients")
+
+
+def _genes(result: Result, table: str) -> Array:
+    found = [row[-1] for row in result.tables[table].rows if row[0] == "genes"]
+    return np.array([each.value for each in found if isinstance(each, Finding) and each.told])
+
+
+_ASKED = {"target": "y", "bound": regression.BOUND}
+_CLASSES = (("x", ENTRIES), ("y", 1))
+_APART = {"target": "y", "detect": TOLD_APART}
+ANALYSES: Mapping[str, Trial] = {
+    "average": Trial("average", {"bound": 0.6}, (("x", 30),), _average_people, _average_error),
+    "average, uneven": Trial(
+        "average", {"bound": 1.1}, (("x", _MANY),), _uneven_people, _average_error
+    ),
+    "linear regression": Trial(
+        "regression",
+        _ASKED,
+        regression.VIEWS,
+        partial(_explained_people, model="linear"),
+        _coefficient_error,
+    ),
+    "logistic regression": Trial(
+        "regression",
+        {**_ASKED, "model": "logistic"},
+        regression.VIEWS,
+        partial(_explained_people, model="logistic"),
+        _coefficient_error,
+    ),
+    "cca": Trial(
+        "cca", {"pairs": 2, "detect": LINK}, cca.VIEWS, _linked_people, _is_found, mean=True
+    ),
+    "network": Trial(
+        "network",
+        {**_APART, "hidden": [8]},
+        _CLASSES,
+        partial(_classified_people, spread=SPREAD),
+        _network_accuracy,
+        mean=True,
+    ),
+    "admm": Trial(
+        "admm",
+        _APART,
+        _CLASSES,
+        partial(_classified_people, spread=_HALF),
+        _neighbours_accuracy,
+        mean=True,
+    ),
+    "histogram": Trial(
+        "histogram",
+        {"view": "x", "bins": BINS},
+        (("x", 1),),
+        _even_people,
+        _count_error,
+        times=float(ndtri(0.975)),
+    ),
+    "summarize": Trial("summarize", {}, (("x", ENTRIES),), _alike_people, _floor, mean=True),
+    "coordinate": Trial("coordinate", _LEVELS, (("genes", 6), ("scan", 4)), _coins, _genes_mean),
+    "coordinate, target": Trial(
+        "coordinate",
+        {**_LEVELS, "target": "y"},
+        (("genes", 6), ("scan", 4), ("y", 1)),
+        _genes_people,
+        _genes_coefficient,
+    ),
+}

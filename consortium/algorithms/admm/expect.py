@@ -1,0 +1,81 @@
+"""How well the neighbours' model is expected to tell persons, from an assumed effect.
+
+Assumed: both labels are equally frequent and alike in all hospitals, entries vary as a normal law
+does, are as large as each other and fill half of the bound's square; the best rule tells the share
+rightly that the study assumes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from consortium.algorithms.admm.parameters import AdmmParameters
+from consortium.algorithms.admm.plan import AdmmPlan
+from consortium.algorithms.admm.result import gathered_floor
+from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed_persons import (
+    DRAWS,
+    NEW,
+    Classes,
+    class_means,
+    expected_accuracy,
+    sizes_drawn,
+)
+from consortium.algorithms.base import Algorithm, Array, Expectation, Shape
+from consortium.algorithms.replay import replay
+
+FILLED = 0.5
+"""Assumed part of the bound's square that a person's entries fill."""
+WITHHELD = (
+    "No accuracy is foretold, since it depends on how well persons can be told at all: say in "
+    "'analysis.detect' what share of them you assume that the best rule tells rightly."
+)
+
+
+def expect(admm: Algorithm, parameters: AdmmParameters, shape: Shape) -> tuple[Expectation, ...]:
+    """Accuracy on new persons, if an effect is assumed, and what a coefficient must pass.
+
+    The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
+    them, and chance is counted larger than it is.
+    """
+    plan = AdmmPlan(parameters, shape)
+    noise = deviation_of(admm.releases(parameters, shape)[0], shape)
+    floor = gathered_floor(plan, plan.broadcasts, noise)
+    told = () if parameters.detect is None else (_accuracy(admm, plan),)
+    return *told, Expectation("least coefficient that is found", floor, rises=False)
+
+
+def assumed_classes(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
+    """Persons as the study assumes them."""
+    entries = plan.shape.features - 1
+    means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
+    spread = plan.parameters.bound * math.sqrt(FILLED / entries)
+    return Classes(means, np.full(entries, spread))
+
+
+def stacked(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
+    """A site's table, with the label in its place."""
+    return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
+
+
+def _accuracy(admm: Algorithm, plan: AdmmPlan) -> Expectation:
+    right = []
+    sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
+    for seed in range(DRAWS):
+        generator = np.random.default_rng(seed)
+        law = assumed_classes(plan, generator)
+        tables = [stacked(plan, *law.draw(size, generator)) for size in sizes]
+        result = replay(admm, plan.parameters, plan.shape, tables, generator)
+        entries, kinds = law.draw(NEW, generator)
+        right.append(told_rightly(result.arrays, plan.target, entries, kinds))
+    return expected_accuracy(right)
+
+
+def told_rightly(arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array) -> float:
+    """Share of persons whose label the sites' mean model names."""
+    weights = np.delete(arrays["coefficients"][:, 0], target)
+    odds = weights @ entries + float(np.sum(arrays["intercept"]))
+    return float(np.mean((odds > 0) == (kinds > 0)))

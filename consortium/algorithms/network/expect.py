@@ -1,0 +1,131 @@
+"""How well a network is expected to tell persons, from public numbers and an assumed effect.
+
+Assumed: classes are equally frequent and alike in all hospitals, entries vary as a normal law does
+and with standard deviation 0.4, in a view of more than six entries with one over the root of their
+number, as in views of norm 1; the best rule tells the share rightly that the study assumes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed_persons import (
+    DRAWS,
+    NEW,
+    Classes,
+    class_means,
+    expected_accuracy,
+    sizes_drawn,
+    usual_spread,
+)
+from consortium.algorithms.base import Algorithm, Array, Expectation, Release, Shape
+from consortium.algorithms.findings import Finding
+from consortium.algorithms.network.parameters import NetworkParameters
+from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.result import judged
+from consortium.algorithms.network.site import HELD_WEIGHT
+from consortium.algorithms.replay import replay
+from consortium.kernels.classifier import predict
+
+
+def expect(
+    network: Algorithm, parameters: NetworkParameters, shape: Shape
+) -> tuple[Expectation, ...]:
+    """Accuracy on new persons, if an effect is assumed, and what the noise lets be seen.
+
+    The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
+    them, and chance is counted larger than it is.
+    """
+    plan, told = NetworkPlan(parameters, shape), []
+    if is_assumed(plan):
+        told = _foretold(network, plan)
+    if parameters.held_out:
+        least = _least_advantage(plan)
+        told.append(
+            Expectation("least advantage over the largest class that is seen", least, rises=False)
+        )
+    noise = deviation_of(plan.releases[0], shape) * math.sqrt(plan.count) / parameters.bound
+    return *told, Expectation("norm of a round's noise over the clipping bound", noise, rises=False)
+
+
+def withheld(plan: NetworkPlan) -> str:
+    """Why no accuracy is foretold; empty if one is."""
+    if is_assumed(plan):
+        return ""
+    if plan.parameters.detect is not None:
+        return "No accuracy is foretold: with more classes than entries none can be assumed."
+    return (
+        "No accuracy is foretold, since it depends on how well persons can be told at all: say in "
+        "'analysis.detect' what share of them you assume that the best rule tells rightly."
+    )
+
+
+def is_assumed(plan: NetworkPlan) -> bool:
+    """Whether the study assumes an effect that its entries can have."""
+    return plan.parameters.detect is not None and _kinds(plan) <= _entries(plan) + 1
+
+
+def assumed_classes(plan: NetworkPlan, generator: np.random.Generator) -> Classes:
+    """Persons as the study assumes them."""
+    kinds, accuracy = _kinds(plan), float(plan.parameters.detect or 0.0)
+    if accuracy <= 1.0 / kinds:
+        return Classes(np.zeros((_entries(plan), kinds)), _spread(plan))
+    return Classes(class_means(accuracy, kinds, _entries(plan), generator), _spread(plan))
+
+
+def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
+    """A site's table, with the target in its place."""
+    if plan.classes == 1:
+        target = np.where(kinds > 0, 1.0, -1.0)[None]
+    else:
+        target = np.eye(plan.classes)[:, kinds]
+    inside = np.clip(entries, -1.0, 1.0)
+    at = plan.target.start
+    return np.vstack([inside[:at], target, inside[at:]])
+
+
+def _foretold(network: Algorithm, plan: NetworkPlan) -> list[Expectation]:
+    right, found = [], []
+    sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
+    for seed in range(DRAWS):
+        generator = np.random.default_rng(seed)
+        law = assumed_classes(plan, generator)
+        tables = [stacked(plan, *law.draw(size, generator)) for size in sizes]
+        result = replay(network, plan.parameters, plan.shape, tables, generator)
+        entries, kinds = law.draw(NEW, generator)
+        units = tuple(int(size) for size in result.arrays["units"])
+        chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
+        guessed = chances.argmax(axis=0) if len(chances) > 1 else chances[0] > 0.5
+        right.append(float(np.mean(guessed == kinds)))
+        told = result.tables["accuracy"].rows[0][1]
+        found.append(isinstance(told, Finding) and told.state == "found")
+    accuracy = expected_accuracy(right)
+    chance = Expectation(
+        "chance that it is found to be above the largest class", float(np.mean(found))
+    )
+    return [accuracy, chance] if plan.parameters.held_out else [accuracy]
+
+
+def _least_advantage(plan: NetworkPlan) -> float:
+    """Above the largest class, where all classes are as frequent; 1 where nothing could be told."""
+    persons, part = sum(plan.shape.units), plan.parameters.held_out
+    value, level = 1.0 / _kinds(plan), deviation_of(plan.releases[1], plan.shape)
+    values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
+    _, above = judged(Release(values, level), persons, plan.parameters)
+    return float(above.high - above.value) if above.told else 1.0
+
+
+def _kinds(plan: NetworkPlan) -> int:
+    return max(plan.classes, 2)
+
+
+def _entries(plan: NetworkPlan) -> int:
+    return plan.shape.features - plan.classes
+
+
+def _spread(plan: NetworkPlan) -> Array:
+    sizes = [size for name, size in plan.shape.views if name != plan.parameters.target]
+    return np.repeat([usual_spread(size) for size in sizes], sizes)

@@ -1,0 +1,110 @@
+"""An analysis from its first question to its result, over persons in memory, for forecasts.
+
+The centre's half and the sites' halves are those of a real run, and the noise is as large as it is
+planned; it is drawn in real numbers, without the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from consortium.algorithms.assumed import deviation_of
+from consortium.algorithms.assumed_persons import AssumedSite
+from consortium.algorithms.base import (
+    Algorithm,
+    Array,
+    Extent,
+    NeighbourAnswers,
+    PlannedRelease,
+    Query,
+    Release,
+    Result,
+    Shape,
+)
+
+
+def replay(
+    algorithm: Algorithm,
+    parameters: Any,
+    shape: Shape,
+    tables: Sequence[Array],
+    generator: np.random.Generator,
+) -> Result:
+    """Let an analysis answer for persons of feature vectors, with fresh noise of the planned size.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    parameters
+        Of its own model.
+    shape : Shape
+        A plan's: the noise is that of its sizes.
+    tables : sequence of array, D x M
+        Persons of every site; a site with fewer than are planned stands for all that it has.
+    generator : numpy.random.Generator
+        Of the noise.
+    """
+    extent = Extent(shape.features, views=shape.views)
+    sites = [AssumedSite(table, extent) for table in tables]
+    planned = {each.stage: each for each in algorithm.releases(parameters, shape)}
+    spoken: list[Array] = []
+    run = algorithm.run(parameters, shape)
+    query = next(run)
+    while True:
+        release = planned[query.stage]
+        rows = _rows(algorithm, release, query, sites, spoken)
+        noisy = _released(release, shape, rows, generator)
+        if release.neighbours and release.released == "each":
+            spoken.append(noisy.values)
+        try:
+            query = run.send(noisy)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+
+
+def _rows(
+    algorithm: Algorithm,
+    planned: PlannedRelease,
+    query: Query,
+    sites: Sequence[AssumedSite],
+    spoken: Sequence[Array],
+) -> Array:
+    """What the sites answer, one row each."""
+    local, rows = algorithm.statistics[query.statistic], []
+    for number, site in enumerate(sites):
+        asked = replace(query, site=number)
+        if planned.neighbours:
+            asked = replace(asked, neighbour_answers=_heard(planned, number, sites, spoken))
+        rows.append(local(site, asked, planned.bound).ravel())
+    return np.stack(rows)
+
+
+def _heard(
+    planned: PlannedRelease, site: int, sites: Sequence[AssumedSite], spoken: Sequence[Array]
+) -> NeighbourAnswers:
+    """Put together what a site and its neighbours said so far."""
+    if not spoken:
+        entries = planned.entries
+        return NeighbourAnswers(site, np.zeros((0, len(sites), entries)))
+    answers = np.zeros((len(spoken), *spoken[0].shape))
+    within = [site, *planned.neighbours[site]]
+    answers[:, within] = np.stack(spoken)[:, within]
+    return NeighbourAnswers(site, answers)
+
+
+def _released(
+    planned: PlannedRelease, shape: Shape, rows: Array, generator: np.random.Generator
+) -> Release:
+    """Mean over the persons of all sites, or each site's own answer, with noise."""
+    units, level = np.array(shape.units, dtype=np.float64), deviation_of(planned, shape)
+    present = tuple(range(len(units)))
+    if planned.released == "each":
+        levels = level * units.min() / units[:, None]
+        return Release(rows + levels * generator.standard_normal(rows.shape), level, present)
+    mean = units / units.sum() @ rows
+    return Release(mean + level * generator.standard_normal(len(mean)), level, present)
