@@ -24,6 +24,8 @@ Blocks = list[list[Array]]
 _WORK = 40_000_000
 """Multiplications that decompositions of draws may take; large matrices vary little."""
 _FEWEST, _MOST = 40, 300
+_TINY = 1e-9
+_UNEVEN = 1.1  # chance over that of one law, where scales differ twofold from site to site
 _STRENGTHS = 26  # candidates for a correlation, from 0 to 1
 
 
@@ -74,6 +76,8 @@ class CrossNoise:
         """Draw the part of few persons.
 
         Their variance along a direction is λ + e at the most, whatever the noise made of it.
+        Scanners of other scales, which no release tells, make chance larger than persons of one
+        law do.
         """
         found = self._empty()
         for u, v in pairs_of(len(self.spectra)):
@@ -81,7 +85,7 @@ class CrossNoise:
                 np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
             ]
             block = np.outer(*spread) * generator.standard_normal((len(spread[0]), len(spread[1])))
-            found[u][v] = self._weighted(u, v, block / np.sqrt(self.persons))
+            found[u][v] = self._weighted(u, v, _UNEVEN * block / np.sqrt(self.persons))
         return found
 
     def _weighted(self, u: int, v: int, block: Array) -> Array:
@@ -144,7 +148,8 @@ def correlation_interval(
     Returns
     -------
     low, high : float
-        The test is inverted over candidates from 0 to 1; its ends are widened to the next ones.
+        The test is inverted over candidates from 0 to 1, between which its statistic is
+        interpolated; (0, 1) if it holds nowhere.
     """
     left, values, right = solved
     scale, doubt = scales[0][number], scales[1][number]
@@ -156,21 +161,34 @@ def correlation_interval(
     along = np.einsum("ij,kij->k", own, chances)[:, None, None] * own
     errors = doubt * generator.standard_normal(count)
     candidates, tail = np.linspace(0.0, 1.0, _STRENGTHS), (1.0 - level) / 2.0
-    seen, held = values[number] / scale, []
+    seen, surprise = values[number] / scale, []
     for strength in candidates:
         left_over = np.sqrt(1.0 - strength**2)
         moved = left_over * (chances + (left_over - 1.0) * along)
         whole = fixed + scale * strength * own + noises + moved
         drawn = np.linalg.svd(whole, compute_uv=False)[:, number] / scale + strength * errors
         # A normal law through mean and spread: tails of few draws are too rough.
-        wide = -NormalDist().inv_cdf(tail) * float(drawn.std(ddof=1))
-        held.append(abs(seen - float(drawn.mean())) <= wide)
-    if not any(held):
-        return (0.0, 1.0)
-    places = np.flatnonzero(held)
-    step = candidates[1]
-    low = candidates[places[0]] - step if places[0] else 0.0
-    return float(low), float(min(candidates[places[-1]] + step, 1.0))
+        surprise.append((seen - float(drawn.mean())) / max(float(drawn.std(ddof=1)), _TINY))
+    return _ends(candidates, np.array(surprise), -NormalDist().inv_cdf(tail))
+
+
+def _ends(candidates: Array, surprise: Array, most: float) -> tuple[float, float]:
+    """First and last strength under which what is seen is neither too large nor too small."""
+    low = _crossing(candidates, surprise - most)
+    high = 1.0 - _crossing(1.0 - candidates[::-1], -surprise[::-1] - most)
+    return (low, high) if low < high else (0.0, 1.0)
+
+
+def _crossing(places: Array, heights: Array) -> float:
+    """Where heights first come down to zero, linearly between places."""
+    down = np.flatnonzero(heights <= 0.0)
+    if not len(down):
+        return float(places[-1])
+    if down[0] == 0:
+        return float(places[0])
+    before, after = down[0] - 1, down[0]
+    part = heights[before] / (heights[before] - heights[after])
+    return float(places[before] + part * (places[after] - places[before]))
 
 
 def _added(first: Blocks, second: Blocks) -> Blocks:
