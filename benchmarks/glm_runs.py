@@ -14,6 +14,7 @@ from benchmarks.glm_data import COVARIATES, People
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Result, Shape
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
 from consortium.simulation.array_data import ArrayData
@@ -107,13 +108,16 @@ def run_trial(
     noise: float,
     generator: np.random.Generator,
     missing: Sequence[frozenset[int]] = (),
+    plan: GlmPlan | None = None,
 ) -> Result:
     """Drive the analysis; every release has Gaussian noise of the planned law.
 
     ``missing`` holds the sites that don't answer, for every round; the noise stays the same.
+    ``plan`` is that of the study with this noise, for who has it already.
     """
     shape = replace(trial.shape, noise=noise)
-    planned = {release.stage: release for release in GLM.releases(trial.parameters, shape)}
+    plan = plan or GlmPlan(trial.parameters, shape)
+    planned = {release.stage: release for release in plan.releases}
     run = GLM.run(trial.parameters, shape)
     sizes = np.array(shape.subjects, dtype=np.float64)
     query, number = next(run), 0

@@ -36,14 +36,14 @@ _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
 
 
-def capped_weights(proportions: Array, reach: float) -> Array:
+def capped_weights(proportions: Array, reach: float | Array) -> Array:
     """Return a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
 
     Parameters
     ----------
     proportions : array
         q, from 0 to 1.
-    reach : float
+    reach : float, or array that the proportions are broadcast with
         W_c.
     """
     return np.asarray(np.minimum(1.0, reach / np.maximum(proportions, 1 - proportions)))
@@ -87,8 +87,8 @@ class Groups:
         persons, part = float(self.persons[site]), float(self.proportions[site])
         return round(persons), round(persons * part)
 
-    def weights(self, reach: float) -> Array:
-        """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
+    def weights(self, reach: float | Array) -> Array:
+        """a_s = min(1, W_c/m_s), and 0 for sites of one group; of N x 1 reaches a row each."""
         if self.slope:
             return np.ones(len(self.persons))
         return np.where(self.spread > 0, capped_weights(self.proportions, reach), 0.0)
@@ -301,13 +301,12 @@ class Design:
         """W_c with the least error of the contrast alone."""
         groups, noise = self.groups, self.noise
         fair = groups.largest[groups.spread > 0]
-
-        def error(limit: float) -> float:
-            information, squares = groups.information(groups.weights(limit))
-            shared = (2 * norm * limit * noise) ** 2 * self.root / (WITHIN * clip**2)
-            return (squares + shared) / information**2
-
-        return float(min(sorted({*fair, *np.linspace(0.5, 1.0, 11)}), key=error))
+        limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
+        each = groups.persons * groups.spread
+        weights = np.broadcast_to(groups.weights(limits[:, None]), (len(limits), len(each)))
+        shared = (2 * norm * limits * noise) ** 2 * self.root / (WITHIN * clip**2)
+        errors = (np.square(weights) @ each + shared) / np.square(weights @ each)
+        return float(limits[int(np.argmin(errors))])
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
         """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
