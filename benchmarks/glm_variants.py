@@ -16,7 +16,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from benchmarks.glm import Tally
-from benchmarks.glm_data import People, make_people
+from benchmarks.glm_data import COVARIATES, People, make_people
 from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
 from consortium.algorithms.base import Result
 from consortium.algorithms.glm.forecast import forecast
@@ -24,6 +24,7 @@ from consortium.algorithms.glm.plan import GlmPlan
 
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0
+ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
 _EDGE = 12  # voxels, of the square that smooth images are of
 _SMOOTH = 1.2  # voxels, standard deviation of the kernel
 _COLUMNS = (
@@ -129,7 +130,20 @@ def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Varian
     return tally
 
 
-def _means(cell: tuple[int, int, int], runs: int, epsilon: float, size: int) -> Tally:
+def _alike(people: People, generator: np.random.Generator) -> People:
+    """Covariates act on all outcomes alike, and sites differ in all of them by the same."""
+    slopes = generator.choice([-1.0, 1.0], len(COVARIATES)) * ALIKE
+    offsets = 0.6 * generator.standard_normal(int(people.site.max()) + 1)
+    same = slopes @ people.covariates + offsets[people.site]
+    own = people.outcomes - people.slopes @ people.covariates
+    slopes = np.tile(slopes, (len(own), 1))
+    # What is the same comes on top of the sites' own offsets.
+    return replace(people, outcomes=own + same, slopes=slopes)
+
+
+def _means(
+    cell: tuple[int, int, int], runs: int, epsilon: float, size: int, *, alike: bool = False
+) -> Tally:
     """Means of as many neighbouring outcomes, whose effects are those of single ones."""
     tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
     parts = np.array_split(np.arange(entries), max(entries // size, 1))
@@ -137,6 +151,7 @@ def _means(cell: tuple[int, int, int], runs: int, epsilon: float, size: int) -> 
     for number in range(runs):
         generator = np.random.default_rng((number, 12, *cell))
         people = make_people(*cell, generator)
+        people = _alike(people, generator) if alike else people
         result = run_trial(make_trial(people, averages=names), noise, generator)
         truth = people.truth / people.deviation
         each = np.array([truth[part].mean() for part in parts])
@@ -182,8 +197,10 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
         for name, make in VARIANTS.items():
             print(_row(name, _variant(cell, runs, epsilon, make)), flush=True)
         for size in (5, 10):
-            tally = _means(cell, runs, epsilon, size)
-            print(_row(f"means of {size} outcomes", tally), flush=True)
+            for alike in (False, True):
+                tally = _means(cell, runs, epsilon, size, alike=alike)
+                name = f"means of {size} outcomes{', all alike' if alike else ''}"
+                print(_row(name, tally), flush=True)
     print(_row(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
 
 
