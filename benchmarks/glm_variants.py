@@ -27,7 +27,7 @@ EPSILON = 4.0
 ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
 _EDGE = 12  # voxels, of the square that smooth images are of
 _SMOOTH = 1.2  # voxels, standard deviation of the kernel
-_COLUMNS = (
+COLUMNS = (
     "variant",
     "RMSE",
     "coverage",
@@ -88,7 +88,8 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-def _noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
+def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
+    """Count a run's effects, or those on means of outcomes, against the truth."""
     found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
     low, high = result.arrays[f"{prefix}low"], result.arrays[f"{prefix}high"]
     null, told = truth == 0, found["q"] <= 0.05
@@ -101,7 +102,8 @@ def _noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None
     )
 
 
-def _row(name: str, tally: Tally) -> str:
+def row_of(name: str, tally: Tally) -> str:
+    """Write a row of the table in Markdown."""
     error = tally.root("square")
     known = "forecast" in tally.found
     false = np.array(tally.found["false"])
@@ -125,7 +127,7 @@ def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Varian
         trial, missing = make(people, cell[2])
         result = run_trial(trial, noise, generator, missing)
         plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
-        _noted(tally, result, people.truth / people.deviation)
+        noted(tally, result, people.truth / people.deviation)
         tally.add(forecast=forecast(plan).error ** 2)
     return tally
 
@@ -155,7 +157,7 @@ def _means(
         result = run_trial(make_trial(people, averages=names), noise, generator)
         truth = people.truth / people.deviation
         each = np.array([truth[part].mean() for part in parts])
-        _noted(tally, result, each, "average_")
+        noted(tally, result, each, "average_")
     return tally
 
 
@@ -181,7 +183,7 @@ def _maps(cell: tuple[int, int, int], runs: int, epsilon: float) -> Tally:
         outcomes += np.outer(truth.ravel(), people.group)
         people = replace(people, outcomes=outcomes, truth=truth.ravel())
         result = run_trial(make_trial(people), noise, generator)
-        _noted(tally, result, people.truth / people.deviation)
+        noted(tally, result, people.truth / people.deviation)
     return tally
 
 
@@ -193,15 +195,15 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
             f"\n{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
             f"{runs} runs\n"
         )
-        print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
+        print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
         for name, make in VARIANTS.items():
-            print(_row(name, _variant(cell, runs, epsilon, make)), flush=True)
+            print(row_of(name, _variant(cell, runs, epsilon, make)), flush=True)
         for size in (5, 10):
             for alike in (False, True):
                 tally = _means(cell, runs, epsilon, size, alike=alike)
                 name = f"means of {size} outcomes{', all alike' if alike else ''}"
-                print(_row(name, tally), flush=True)
-    print(_row(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
+                print(row_of(name, tally), flush=True)
+    print(row_of(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
 
 
 if __name__ == "__main__":
