@@ -25,8 +25,8 @@ from consortium.algorithms.glm.plan import GlmPlan
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0
 ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
-_EDGE = 12  # voxels, of the square that smooth images are of
-_SMOOTH = 1.2  # voxels, standard deviation of the kernel
+_EDGE = 24  # voxels, of the square that smooth images are of
+_SMOOTH = 2.4  # voxels, standard deviation of the kernel
 COLUMNS = (
     "variant",
     "RMSE",
@@ -162,28 +162,44 @@ def _means(
 
 
 def _smooth(values: Array) -> Array:
+    """Smooth images (_EDGE² x N)."""
     square = values.reshape(_EDGE, _EDGE, -1)
     smoothed = gaussian_filter(square, (_SMOOTH, _SMOOTH, 0), mode="wrap")
     return np.asarray(smoothed.reshape(_EDGE**2, -1))
 
 
-def _maps(cell: tuple[int, int, int], runs: int, epsilon: float) -> Tally:
-    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them."""
+def _coarse(values: Array, block: int) -> Array:
+    """Means of images over squares of as many voxels by as many."""
+    edge = _EDGE // block
+    parts = values.reshape(edge, block, edge, block, -1)
+    return np.asarray(parts.mean(axis=(1, 3)).reshape(edge**2, -1))
+
+
+def _maps(cell: tuple[int, int, int], runs: int, epsilon: float, block: int) -> Tally:
+    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them.
+
+    ``block`` voxels of an edge become one; effects are in standard deviations of what is left.
+    """
     persons, _, sites = cell
-    tally, noise, entries = Tally(), noise_of(epsilon, sites), _EDGE**2
-    truth = np.zeros((_EDGE, _EDGE))
-    truth[: _EDGE // 2, : _EDGE // 2 - 1] = 0.5
+    tally, noise, entries = Tally(), noise_of(epsilon, sites), (_EDGE // block) ** 2
+    place = np.zeros((_EDGE, _EDGE))
+    place[: _EDGE // 2, : _EDGE // 2 - 2] = 0.5
     for number in range(runs):
         generator = np.random.default_rng((number, 13, *cell))
         people = make_people(persons, entries, sites, generator, effect=0.0)
-        scale = _smooth(generator.standard_normal((entries, 200))).std()
-        own = _smooth(generator.standard_normal((entries, persons))) / scale
-        offsets = 0.6 * _smooth(generator.standard_normal((entries, sites))) / scale
-        outcomes = own + offsets[:, people.site] + people.slopes @ people.covariates
-        outcomes += np.outer(truth.ravel(), people.group)
-        people = replace(people, outcomes=outcomes, truth=truth.ravel())
+        own = _smooth(generator.standard_normal((_EDGE**2, persons)))
+        whole, own = own.std(), _coarse(own, block)
+        scale = own.std()
+        offsets = _smooth(generator.standard_normal((_EDGE**2, sites)))
+        outcomes = own / scale + 0.6 * _coarse(offsets, block)[:, people.site] / scale
+        truth = _coarse(place.reshape(-1, 1), block)[:, 0] * whole / scale
+        outcomes += people.slopes @ people.covariates + np.outer(truth, people.group)
+        people = replace(people, outcomes=outcomes, truth=truth)
         result = run_trial(make_trial(people), noise, generator)
         noted(tally, result, people.truth / people.deviation)
+        told = result.arrays["q"] <= 0.05
+        full = np.isclose(truth, 0.5 * whole / scale)
+        tally.add(power=float(told[full].mean()))
     return tally
 
 
@@ -203,7 +219,10 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
                 tally = _means(cell, runs, epsilon, size, alike=alike)
                 name = f"means of {size} outcomes{', all alike' if alike else ''}"
                 print(row_of(name, tally), flush=True)
-    print(row_of(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
+    for block in (4, 2, 1):
+        tally = _maps(cells[-1], runs, epsilon, block)
+        name = f"{(_EDGE // block) ** 2} voxels of smooth maps, power {tally.mean('power'):.2f}"
+        print(row_of(name, tally), flush=True)
 
 
 if __name__ == "__main__":
