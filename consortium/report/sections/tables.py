@@ -25,16 +25,16 @@ class ShownTable:
 def section(run: Finished) -> Section | None:
     """Show every table."""
     voxels = run.space.regions is None
-    tables = [_shown(_listed(table) if voxels else table) for table in run.result.tables.values()]
-    found = [table for table in tables if table.rows] + (_peaks(run) if voxels else [])
-    return Section("tables", {"tables": found}) if found else None
+    tables = [_listed(table) if voxels else table for table in run.result.tables.values()]
+    shown = [_shown(table) for table in tables if table is not None]
+    shown += _peaks(run) if voxels else []
+    return Section("tables", {"tables": shown}) if shown else None
 
 
-def _listed(table: Table) -> Table:
-    """The table without its rows of voxels."""
-    if not table.voxels_of:
-        return table
-    return replace(table, rows=tuple(row for row in table.rows if row[0] not in table.voxels_of))
+def _listed(table: Table) -> Table | None:
+    """The table without its rows of voxels; nothing if it has no others."""
+    rows = tuple(row for row in table.rows if row[0] not in table.voxels_of)
+    return replace(table, rows=rows) if rows or not table.rows else None
 
 
 def _peaks(run: Finished) -> list[ShownTable]:

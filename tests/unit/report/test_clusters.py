@@ -6,6 +6,7 @@ import pytest
 from consortium.algorithms.base import Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.report.clusters import MOST, rows
+from consortium.report.page import write_page
 from consortium.report.sections.tables import section
 from consortium.report.shown_maps import set_maps
 from consortium.space.grid import template_grid
@@ -68,6 +69,14 @@ def test_the_page_lists_peaks_in_the_place_of_voxels():
     assert entries.rows == (("regions", "insula", "2.5"),)
     assert peaks.columns == ("cluster", "x, y, z in mm", "peak t", "size in mm³")
     assert all(len(row) == len(peaks.columns) for row in peaks.rows)
+
+
+def test_the_page_itself_names_peaks_and_no_voxel(tmp_path):
+    run, _ = run_with(two_blobs)
+    text = write_page(tmp_path, run).read_text(encoding="utf-8")
+    assert "clusters that touch" in text
+    assert "<td>insula</td>" in text
+    assert "<td>faces</td>" not in text
 
 
 def test_a_map_that_peaks_everywhere_has_no_endless_table():
