@@ -36,7 +36,7 @@ CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68
 LEVELS = (1.0, 2.0, 4.0, 8.0)
 GRID = tuple(product((400, 1000, 4000), (20, 68, 152, 400), (4, 8, 33)))
 _WORTH = 0.5  # of the runs: the plan knows the sites' sizes, which differ from run to run
-_TRIED = 4  # outcomes of a run that `regression` explains one by one
+_TRIED = 1  # outcomes of a run that `regression` explains one by one
 
 
 @dataclass
@@ -93,8 +93,8 @@ def _at(
     people: People, trial: Trial, noise: float, generator: np.random.Generator
 ) -> dict[str, float]:
     truth, unit, entries = people.truth, people.deviation, len(people.truth)
-    result = run_trial(trial, noise, generator)
     plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+    result = run_trial(trial, noise, generator, plan=plan)
     effect, error = result.arrays["effect"] * unit, result.arrays["error"] * unit
     low, high = result.arrays["low"] * unit, result.arrays["high"] * unit
     p, null = result.arrays["p"], truth == 0

@@ -19,6 +19,35 @@ EFFECTS = (0.25, 0.5)
 COVARIATES = ("age", "icv", "sex")
 
 
+@dataclass(frozen=True)
+class Unkind:
+    """What is unkind about the data; by default everything is, at once.
+
+    Parameters
+    ----------
+    tails : bool
+        Whether outcomes have the tails of t with five degrees of freedom instead of Gaussian ones.
+    variances : float
+        Largest variance of a scanner over the smallest.
+    parts : (float, float)
+        Between which the second group's part of a site's persons lies.
+    alone : bool
+        Whether one of eight sites or more has persons of one group only.
+    offsets : float
+        Standard deviation of the sites' offsets in every outcome.
+    norms : float
+        How far public norms are off: relative error of the deviations, and two thirds of the error
+        of the locations, in standard deviations.
+    """
+
+    tails: bool = True
+    variances: float = 2.0
+    parts: tuple[float, float] = (0.25, 0.75)
+    alone: bool = True
+    offsets: float = 0.6
+    norms: float = 0.1
+
+
 @dataclass(frozen=True, eq=False)
 class People:
     """Persons of a consortium.
@@ -66,13 +95,19 @@ def site_sizes(persons: int, sites: int, generator: np.random.Generator) -> NDAr
 
 
 def make_people(
-    persons: int, entries: int, sites: int, generator: np.random.Generator, *, effect: float = 1.0
+    persons: int,
+    entries: int,
+    sites: int,
+    generator: np.random.Generator,
+    *,
+    effect: float = 1.0,
+    unkind: Unkind = Unkind(),
 ) -> People:
     """Draw a consortium; ``effect`` multiplies all true effects."""
     sizes = site_sizes(persons, sites, generator)
     site = np.repeat(np.arange(sites), sizes)
-    proportions = generator.uniform(0.25, 0.75, sites)
-    if sites >= 8:
+    proportions = generator.uniform(*unkind.parts, sites)
+    if unkind.alone and sites >= 8:
         proportions[int(generator.integers(sites))] = 0.0
     counts = np.rint(proportions * sizes).astype(int)
     group = np.concatenate(
@@ -85,13 +120,13 @@ def make_people(
     signs = generator.choice([-1.0, 1.0], 2 * each)
     truth[places[:each]], truth[places[each:]] = EFFECTS[0], EFFECTS[1]
     truth[places] *= effect * signs
-    within = _residuals(entries, site, sites, generator)
+    within = _residuals(entries, site, sites, generator, unkind)
     slopes = generator.normal(0, [[0.3], [0.2], [0.15]], (3, entries)).T
-    offsets = 0.6 * generator.standard_normal((entries, sites))
+    offsets = unkind.offsets * generator.standard_normal((entries, sites))
     outcomes = offsets[:, site] + slopes @ covariates + np.outer(truth, group) + within
-    usual = float(np.sqrt(1 + 0.36 + 0.15))
-    deviation = usual * np.exp(0.1 * generator.standard_normal(entries))
-    location = 0.15 * generator.standard_normal(entries) * usual
+    usual = float(np.sqrt(1 + unkind.offsets**2 + 0.15))
+    deviation = usual * np.exp(unkind.norms * generator.standard_normal(entries))
+    location = 1.5 * unkind.norms * generator.standard_normal(entries) * usual
     return People(outcomes, group, covariates, site, truth, slopes, deviation, location)
 
 
@@ -106,12 +141,19 @@ def _covariates(
 
 
 def _residuals(
-    entries: int, site: NDArray[np.int64], sites: int, generator: np.random.Generator
+    entries: int,
+    site: NDArray[np.int64],
+    sites: int,
+    generator: np.random.Generator,
+    unkind: Unkind,
 ) -> Array:
     """Heavy tails, a shared factor, and scanners of which some have twice the variance."""
     loadings = generator.uniform(0.3, 0.78, entries)
-    own = generator.standard_t(5, (entries, len(site))) / np.sqrt(5 / 3)
+    shape = entries, len(site)
+    heavy = unkind.tails
+    own = generator.standard_t(5, shape) / np.sqrt(5 / 3) if heavy else generator.normal(size=shape)
     shared = generator.standard_normal(len(site))
     values = loadings[:, None] * shared + np.sqrt(1 - loadings**2)[:, None] * own
-    scale = np.sqrt(np.exp(generator.uniform(-np.log(2) / 2, np.log(2) / 2, sites)))
+    width = np.log(unkind.variances) / 2
+    scale = np.sqrt(np.exp(generator.uniform(-width, width, sites)))
     return np.asarray(values * scale[site])

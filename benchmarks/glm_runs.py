@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,10 @@ from benchmarks.glm_data import COVARIATES, People
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Result, Shape
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
+from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
 
 Array = NDArray[np.float64]
@@ -107,13 +109,18 @@ def run_trial(
     noise: float,
     generator: np.random.Generator,
     missing: Sequence[frozenset[int]] = (),
+    plan: GlmPlan | None = None,
+    lattices: Mapping[str, Lattice] | None = None,
 ) -> Result:
     """Drive the analysis; every release has Gaussian noise of the planned law.
 
     ``missing`` holds the sites that don't answer, for every round; the noise stays the same.
+    ``plan`` is that of the study with this noise, for who has it already. With ``lattices``, by
+    stage, sites round as a private round does; without, nobody does.
     """
     shape = replace(trial.shape, noise=noise)
-    planned = {release.stage: release for release in GLM.releases(trial.parameters, shape)}
+    plan = plan or GlmPlan(trial.parameters, shape)
+    planned = {release.stage: release for release in plan.releases}
     run = GLM.run(trial.parameters, shape)
     sizes = np.array(shape.subjects, dtype=np.float64)
     query, number = next(run), 0
@@ -123,7 +130,11 @@ def run_trial(
         gone = missing[number] if number < len(missing) else frozenset()
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(trial.sites[n], replace(query, site=n), stage.bound) for n in there]
-        mean = np.average(means, axis=0, weights=sizes[there])
+        if lattices:
+            step, shares = lattices[query.stage].step, sizes[there, None] / sizes[there].sum()
+            mean = step * np.rint(shares * means / step).sum(axis=0)
+        else:
+            mean = np.average(means, axis=0, weights=sizes[there])
         deviation = stage.bound.spread / sizes[there].sum() * noise / np.sqrt(stage.share)
         mean = mean + deviation * generator.standard_normal(len(mean))
         number += 1

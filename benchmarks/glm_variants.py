@@ -16,7 +16,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from benchmarks.glm import Tally
-from benchmarks.glm_data import People, make_people
+from benchmarks.glm_data import COVARIATES, People, make_people
 from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
 from consortium.algorithms.base import Result
 from consortium.algorithms.glm.forecast import forecast
@@ -24,9 +24,10 @@ from consortium.algorithms.glm.plan import GlmPlan
 
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0
-_EDGE = 12  # voxels, of the square that smooth images are of
-_SMOOTH = 1.2  # voxels, standard deviation of the kernel
-_COLUMNS = (
+ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
+_EDGE = 24  # voxels, of the square that smooth images are of
+_SMOOTH = 2.4  # voxels, standard deviation of the kernel
+COLUMNS = (
     "variant",
     "RMSE",
     "coverage",
@@ -87,7 +88,8 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-def _noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
+def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
+    """Count a run's effects, or those on means of outcomes, against the truth."""
     found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
     low, high = result.arrays[f"{prefix}low"], result.arrays[f"{prefix}high"]
     null, told = truth == 0, found["q"] <= 0.05
@@ -100,7 +102,8 @@ def _noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None
     )
 
 
-def _row(name: str, tally: Tally) -> str:
+def row_of(name: str, tally: Tally) -> str:
+    """Write a row of the table in Markdown."""
     error = tally.root("square")
     known = "forecast" in tally.found
     false = np.array(tally.found["false"])
@@ -124,12 +127,25 @@ def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Varian
         trial, missing = make(people, cell[2])
         result = run_trial(trial, noise, generator, missing)
         plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
-        _noted(tally, result, people.truth / people.deviation)
+        noted(tally, result, people.truth / people.deviation)
         tally.add(forecast=forecast(plan).error ** 2)
     return tally
 
 
-def _means(cell: tuple[int, int, int], runs: int, epsilon: float, size: int) -> Tally:
+def _alike(people: People, generator: np.random.Generator) -> People:
+    """Covariates act on all outcomes alike, and sites differ in all of them by the same."""
+    slopes = generator.choice([-1.0, 1.0], len(COVARIATES)) * ALIKE
+    offsets = 0.6 * generator.standard_normal(int(people.site.max()) + 1)
+    same = slopes @ people.covariates + offsets[people.site]
+    own = people.outcomes - people.slopes @ people.covariates
+    slopes = np.tile(slopes, (len(own), 1))
+    # What is the same comes on top of the sites' own offsets.
+    return replace(people, outcomes=own + same, slopes=slopes)
+
+
+def _means(
+    cell: tuple[int, int, int], runs: int, epsilon: float, size: int, *, alike: bool = False
+) -> Tally:
     """Means of as many neighbouring outcomes, whose effects are those of single ones."""
     tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
     parts = np.array_split(np.arange(entries), max(entries // size, 1))
@@ -137,36 +153,53 @@ def _means(cell: tuple[int, int, int], runs: int, epsilon: float, size: int) -> 
     for number in range(runs):
         generator = np.random.default_rng((number, 12, *cell))
         people = make_people(*cell, generator)
+        people = _alike(people, generator) if alike else people
         result = run_trial(make_trial(people, averages=names), noise, generator)
         truth = people.truth / people.deviation
         each = np.array([truth[part].mean() for part in parts])
-        _noted(tally, result, each, "average_")
+        noted(tally, result, each, "average_")
     return tally
 
 
 def _smooth(values: Array) -> Array:
+    """Smooth images (_EDGE² x N)."""
     square = values.reshape(_EDGE, _EDGE, -1)
     smoothed = gaussian_filter(square, (_SMOOTH, _SMOOTH, 0), mode="wrap")
     return np.asarray(smoothed.reshape(_EDGE**2, -1))
 
 
-def _maps(cell: tuple[int, int, int], runs: int, epsilon: float) -> Tally:
-    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them."""
+def _coarse(values: Array, block: int) -> Array:
+    """Means of images over squares of as many voxels by as many."""
+    edge = _EDGE // block
+    parts = values.reshape(edge, block, edge, block, -1)
+    return np.asarray(parts.mean(axis=(1, 3)).reshape(edge**2, -1))
+
+
+def _maps(cell: tuple[int, int, int], runs: int, epsilon: float, block: int) -> Tally:
+    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them.
+
+    ``block`` voxels of an edge become one; effects are in standard deviations of what is left.
+    """
     persons, _, sites = cell
-    tally, noise, entries = Tally(), noise_of(epsilon, sites), _EDGE**2
-    truth = np.zeros((_EDGE, _EDGE))
-    truth[: _EDGE // 2, : _EDGE // 2 - 1] = 0.5
+    tally, noise, entries = Tally(), noise_of(epsilon, sites), (_EDGE // block) ** 2
+    place = np.zeros((_EDGE, _EDGE))
+    place[: _EDGE // 2, : _EDGE // 2 - 2] = 0.5
     for number in range(runs):
         generator = np.random.default_rng((number, 13, *cell))
         people = make_people(persons, entries, sites, generator, effect=0.0)
-        scale = _smooth(generator.standard_normal((entries, 200))).std()
-        own = _smooth(generator.standard_normal((entries, persons))) / scale
-        offsets = 0.6 * _smooth(generator.standard_normal((entries, sites))) / scale
-        outcomes = own + offsets[:, people.site] + people.slopes @ people.covariates
-        outcomes += np.outer(truth.ravel(), people.group)
-        people = replace(people, outcomes=outcomes, truth=truth.ravel())
+        own = _smooth(generator.standard_normal((_EDGE**2, persons)))
+        whole, own = own.std(), _coarse(own, block)
+        scale = own.std()
+        offsets = _smooth(generator.standard_normal((_EDGE**2, sites)))
+        outcomes = own / scale + 0.6 * _coarse(offsets, block)[:, people.site] / scale
+        truth = _coarse(place.reshape(-1, 1), block)[:, 0] * whole / scale
+        outcomes += people.slopes @ people.covariates + np.outer(truth, people.group)
+        people = replace(people, outcomes=outcomes, truth=truth)
         result = run_trial(make_trial(people), noise, generator)
-        _noted(tally, result, people.truth / people.deviation)
+        noted(tally, result, people.truth / people.deviation)
+        told = result.arrays["q"] <= 0.05
+        full = np.isclose(truth, 0.5 * whole / scale)
+        tally.add(power=float(told[full].mean()))
     return tally
 
 
@@ -178,13 +211,18 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
             f"\n{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, "
             f"{runs} runs\n"
         )
-        print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
+        print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
         for name, make in VARIANTS.items():
-            print(_row(name, _variant(cell, runs, epsilon, make)), flush=True)
+            print(row_of(name, _variant(cell, runs, epsilon, make)), flush=True)
         for size in (5, 10):
-            tally = _means(cell, runs, epsilon, size)
-            print(_row(f"means of {size} outcomes", tally), flush=True)
-    print(_row(f"{_EDGE**2} voxels of smooth maps", _maps(cells[-1], runs, epsilon)), flush=True)
+            for alike in (False, True):
+                tally = _means(cell, runs, epsilon, size, alike=alike)
+                name = f"means of {size} outcomes{', all alike' if alike else ''}"
+                print(row_of(name, tally), flush=True)
+    for block in (4, 2, 1):
+        tally = _maps(cells[-1], runs, epsilon, block)
+        name = f"{(_EDGE // block) ** 2} voxels of smooth maps, power {tally.mean('power'):.2f}"
+        print(row_of(name, tally), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,15 @@ class Table:
         Headings.
     rows : tuple of tuple
         Numbers, words, and findings, which may stay untold.
+    voxels_of : tuple of str
+        Views of voxels. Rows whose first cell names one of them are left to the TSV: the page shows
+        the peaks of their maps.
     """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    voxels_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

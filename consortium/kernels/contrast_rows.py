@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.kernels.contrast_regression import (
+    PRIOR_WIDTH,
     Adjustment,
     ContrastSums,
     Effects,
@@ -26,6 +27,8 @@ from consortium.kernels.contrast_regression import (
 Array = NDArray[Any]
 
 _LEAST_VARIANCE = 0.3  # of a mean of outcomes, over what their correlation lets expect
+_USUAL_DOUBT = 0.3  # of that expectation
+_LEAST_PART = 0.05  # of what covariates explain of single outcomes, and of how sites differ in them
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,35 +104,101 @@ def solve_coefficients(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class MeanSums:
+    """Released sums of the means of outcomes.
+
+    Parameters
+    ----------
+    squares : array, length G
+        Of pairs, scaled as `ContrastSums.squares`.
+    products : array, p x G
+        With the covariates, a (x - x̂) ūᵀ; zeros where no covariates are adjusted for.
+    spreads : array, length G
+        ū² over the number of persons; zeros where nothing was released before.
+    noise : mapping of these three to float
+        Standard deviation of the noise in an entry of each.
+    """
+
+    squares: Array
+    products: Array
+    spreads: Array
+    noise: dict[str, float]
+
+
 def mean_effects(
-    sums: ContrastSums, averages: Array, expected: Expected, found: Effects, correlation: float
+    sums: ContrastSums,
+    means: MeanSums,
+    averages: Array,
+    expected: Expected,
+    found: Effects,
+    adjustment: Adjustment,
+    correlation: float,
 ) -> Estimates:
     """Effects on means of outcomes, whose variances by chance were released with the others.
 
     Parameters
     ----------
     sums : ContrastSums
-        ``squares`` of the means, of the G groups.
+        Of the single outcomes.
+    means : MeanSums
+        Of the G groups.
     averages : array, G x V
     expected : Expected
     found : Effects
         Of the single outcomes.
+    adjustment : Adjustment
     correlation : float
         ρ.
     """
     own = np.square(averages).sum(axis=1)
     usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
     usual = np.maximum(usual, 1e-12 * expected.squares)
-    noise = sums.noise["squares"] ** 2 + 3 * usual**2 / expected.persons
-    kept = usual**2 / (usual**2 + noise)
-    chance = np.maximum(usual + kept * (sums.squares - usual), _LEAST_VARIANCE * usual)
+    noise = means.noise["squares"] ** 2 + 3 * usual**2 / expected.persons
+    chance = np.maximum(_drawn(means.squares, noise, usual, usual), _LEAST_VARIANCE * usual)
+    doubt = np.minimum(np.sqrt(noise), _USUAL_DOUBT * usual)
     turned = correlation_power(averages.T, correlation, 0.25)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
     return effects_of(
         averages @ sums.effects,
         chance,
-        privacy + found.leak,
+        privacy + _leak_of_means(means, expected, found, adjustment, chance, doubt),
         found.divisor,
         found.doubt,
         expected.persons,
     )
+
+
+def _leak_of_means(
+    means: MeanSums,
+    expected: Expected,
+    found: Effects,
+    adjustment: Adjustment,
+    chance: Array,
+    doubt: Array,
+) -> Array:
+    """What noise in the adjustment lets through to a mean: what its own covariates and sites do.
+
+    How far covariates act alike on the outcomes of a group, and sites differ alike in them, is
+    released; where noise hides it, they count as if they did so on all in the same way, which is
+    the worst that they can. ``chance`` is a mean's variance by chance, and ``doubt`` how far it may
+    be off.
+    """
+    inverse, variance = adjustment.inverse, chance / expected.squares
+    columns, prior = max(len(inverse), 1), expected.explained
+    slopes = np.square(inverse @ means.products).sum(axis=0)
+    noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance
+    unsure = (4 * prior + 2 * noise) * noise / columns
+    explained = np.maximum(_drawn(slopes - noise, unsure, prior, 2 * prior), _LEAST_PART * prior)
+    unsure = means.noise["spreads"] ** 2 + np.square(doubt / expected.squares)
+    between = _drawn(means.spreads - variance, unsure, found.sites, PRIOR_WIDTH)
+    between = np.maximum(between, _LEAST_PART * found.sites)
+    leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
+    return leak
+
+
+def _drawn(found: Array, noise: Array, centre: Array | float, width: Array | float) -> Array:
+    """Draw numbers that were found with noise of a variance to what is expected of them."""
+    kept = np.square(width) / (np.square(width) + noise)
+    drawn: Array = centre + kept * (found - centre)
+    return drawn

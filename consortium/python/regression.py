@@ -27,11 +27,16 @@ class PrivateGLM(PrivateEstimator):
     formula : str
         Columns that explain, with + between them, as ``"diagnosis + age"``.
     term : str
-        The column of two levels whose effect is asked for: the second level against the first.
+        The column whose effect is asked for: of two levels the second against the first, or the
+        slope of a column with limits.
     columns : mapping of str to (float, float) or sequence of str
         For every column of the formula its public limits, or its levels.
-    groups : (int, int)
-        Persons of each level of that column. They become public, and hold exactly.
+    groups : (int, int), optional
+        Persons of each level of that column. They become public, and hold exactly. Without them,
+        and with ``share``, they are counted: released with noise, and paid for like all the rest.
+        A slope needs neither.
+    share : float, optional
+        Without ``groups``: part of the persons that is publicly expected to be of the second level.
     deviation : float
         Public norm: standard deviation of the images' values among persons, in their unit. Effects
         are told in it.
@@ -110,7 +115,7 @@ class PrivateGLM(PrivateEstimator):
         formula: str,
         term: str,
         columns: Mapping[str, Limits],
-        groups: tuple[int, int],
+        groups: tuple[int, int] | None = None,
         *,
         deviation: float,
         epsilon: float,
@@ -118,6 +123,7 @@ class PrivateGLM(PrivateEstimator):
         location: float = 0.0,
         correlation: float = 0.25,
         detect: float = 0.5,
+        share: float | None = None,
         mask: Img = TEMPLATE,
         atlas: Img | None = None,
         resolution: float = 12.0,
@@ -135,6 +141,7 @@ class PrivateGLM(PrivateEstimator):
         self.location = location
         self.correlation = correlation
         self.detect = detect
+        self.share = share
         self.mask = mask
         self.atlas = atlas
         self.resolution = resolution
@@ -182,8 +189,13 @@ class PrivateGLM(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.contrast(stat=stat)
 
-    def foretell(self) -> Columns:
+    def foretell(self, persons: int | None = None) -> Columns:
         """Say what a fit would see, and what others near it, from public numbers alone.
+
+        Parameters
+        ----------
+        persons : int, optional
+            How many; by default those of ``groups``.
 
         Returns
         -------
@@ -194,9 +206,13 @@ class PrivateGLM(PrivateEstimator):
         Raises
         ------
         StudyError
-            If it could not find what ``detect`` says, with what would be enough.
+            If it could not find what ``detect`` says, with what would be enough; or if neither
+            ``groups`` nor ``persons`` say how many persons there are.
         """
-        return self._foretell(sum(self.groups), 1)
+        many = sum(self.groups or ()) if persons is None else persons
+        if not many:
+            raise StudyError("persons: no groups are stated; say how many persons there would be.")
+        return self._foretell(many, 1)
 
     def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
         image = {"name": "image", "source": "fmri", "measure": "image", "image": MAP}
@@ -214,11 +230,17 @@ class PrivateGLM(PrivateEstimator):
             "outcomes": "image",
             "formula": self.formula,
             "contrasts": {self.term: self.term},
-            "groups": {HERE: tuple(self.groups)},
             "norms": norms,
             "detect": self.detect,
+            **self._of_groups(),
         }
         return {"features": features}, analysis
+
+    def _of_groups(self) -> dict[str, Any]:
+        """What the analysis is told of the groups' numbers of persons."""
+        counted = {} if self.share is None else {"counts": "released", "shares": self.share}
+        stated = {} if self.groups is None else {"groups": {HERE: tuple(self.groups)}}
+        return counted | stated
 
 
 def _column(given: Limits) -> dict[str, Any]:

@@ -58,7 +58,12 @@ from consortium.kernels.contrast_regression import (
     correlation_power,
     estimate_effects,
 )
-from consortium.kernels.contrast_rows import Coefficients, mean_effects, solve_coefficients
+from consortium.kernels.contrast_rows import (
+    Coefficients,
+    MeanSums,
+    mean_effects,
+    solve_coefficients,
+)
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 
@@ -173,7 +178,7 @@ class Glm:
         found = estimate_effects(sums_of.outcomes, expected)
         more = More(
             sums_of.coefficients(adjustment, found, noise) if plan.rows > 1 else None,
-            sums_of.means(expected, found) if len(plan.columns.averages) else None,
+            sums_of.means(expected, found, adjustment) if len(plan.columns.averages) else None,
         )
         return effects_result(plan, found, adjustment, more)
 
@@ -249,29 +254,39 @@ class _ContrastRound:
         shape = len(rows), -1
         correlation = plan.parameters.norms.correlation
         self.rows = correlation_power(rows, correlation, 0.25).reshape(shape).T
-        self.squares = scale * sums["squares"]
-        self.divisor, self.spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
-        self.noise = {
+        squares = scale * sums["squares"]
+        own = {
             "effects": noise["effects"],
             "divisor": noise["divisor"],
             "squares": scale * noise["squares"],
             "spread": noise["spread"] / total,
         }
+        divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
+        self.outcomes = ContrastSums(self.rows[0], divisor, squares[: plan.outcomes], spread, own)
+        groups = len(plan.columns.averages)
+        products = plan.covariates, groups
+        self._means = MeanSums(
+            squares[plan.outcomes :],
+            sums.get("products", np.zeros(products[0] * products[1])).reshape(products),
+            sums.get("spreads", np.zeros(groups)) / total,
+            {
+                "squares": own["squares"],
+                "products": noise.get("products", 0.0),
+                "spreads": noise.get("spreads", 0.0) / total,
+            },
+        )
 
-    def _sums(self, part: slice) -> ContrastSums:
-        squares = self.squares[part]
-        return ContrastSums(self.rows[0], self.divisor, squares, self.spread, self.noise)
-
-    @property
-    def outcomes(self) -> ContrastSums:
-        """Of the outcomes one by one."""
-        return self._sums(slice(self.plan.outcomes))
-
-    def means(self, expected: Expected, found: Effects) -> Estimates:
+    def means(self, expected: Expected, found: Effects, adjustment: Adjustment) -> Estimates:
         """Effects on the means of groups of outcomes."""
-        sums, averages = self._sums(slice(self.plan.outcomes, None)), self.plan.columns.averages
-        correlation = self.plan.parameters.norms.correlation
-        return mean_effects(sums, averages, expected, found, correlation)
+        return mean_effects(
+            self.outcomes,
+            self._means,
+            self.plan.columns.averages,
+            expected,
+            found,
+            adjustment,
+            self.plan.parameters.norms.correlation,
+        )
 
     def coefficients(
         self, adjustment: Adjustment, found: Effects, noise: dict[str, float]

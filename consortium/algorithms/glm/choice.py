@@ -23,6 +23,8 @@ WITHIN = 0.7
 """Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
 between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
+PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01
+"""Of means of outcomes: their products with the covariates, and their squares."""
 BELOW = 0.25
 """How far below zero a person's part of the divisor may go, over how far above."""
 SLOPE_REACH, SLOPE_PAIR_REACH, SLOPE_MOST = 1.3, 2.0, 3.0
@@ -36,14 +38,14 @@ _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
 
 
-def capped_weights(proportions: Array, reach: float) -> Array:
+def capped_weights(proportions: Array, reach: float | Array) -> Array:
     """Return a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
 
     Parameters
     ----------
     proportions : array
         q, from 0 to 1.
-    reach : float
+    reach : float, or array that the proportions are broadcast with
         W_c.
     """
     return np.asarray(np.minimum(1.0, reach / np.maximum(proportions, 1 - proportions)))
@@ -51,14 +53,16 @@ def capped_weights(proportions: Array, reach: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Declared persons by site.
+    """Persons by site and group: as the study states them, expects them, or as they were counted.
 
     Parameters
     ----------
     persons : array, length S
         n_s.
     proportions : array, length S
-        q_s, part of them in the second group; of no meaning for a slope.
+        q_s, part of them in the second group: stated, and public then; with `counts: released` what
+        is expected, in the plan, and what the noisy count says, in the run. Of no meaning for a
+        slope.
     slope : bool
         Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
         what q (1 - q) is to groups is the column's usual variance within sites.
@@ -87,8 +91,8 @@ class Groups:
         persons, part = float(self.persons[site]), float(self.proportions[site])
         return round(persons), round(persons * part)
 
-    def weights(self, reach: float) -> Array:
-        """a_s = min(1, W_c/m_s), and 0 for sites of one group."""
+    def weights(self, reach: float | Array) -> Array:
+        """a_s = min(1, W_c/m_s), and 0 for sites of one group; of N x 1 reaches a row each."""
         if self.slope:
             return np.ones(len(self.persons))
         return np.where(self.spread > 0, capped_weights(self.proportions, reach), 0.0)
@@ -166,6 +170,8 @@ class Design:
     counted : bool
         Whether the groups' numbers of persons are released, so that those in ``groups`` are only
         what is expected.
+    averages : int
+        G, means of outcomes that are asked for.
     """
 
     outcomes: int
@@ -177,6 +183,18 @@ class Design:
     explained: float
     importance: float = 0.0
     counted: bool = False
+    averages: int = 0
+
+    @property
+    def mean_shares(self) -> dict[str, float]:
+        """Parts of the budget that tell what noise of the rounds before does to means of outcomes.
+
+        Where no noisy round comes before, nothing is let through and nothing needs to be told.
+        """
+        if not self.averages or not (self.clipped_columns or self.counted):
+            return {}
+        products = {"products": PRODUCTS_SHARE} if self.covariates else {}
+        return products | {"spreads": SPREADS_SHARE}
 
     @property
     def clipped_columns(self) -> int:
@@ -260,7 +278,7 @@ class Design:
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
         """Split the budget in proportion to the roots of what the blocks cost."""
         roots = {name: math.sqrt(cost) for name, cost in costs.items()}
-        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE
+        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE - sum(self.mean_shares.values())
         shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
         surplus = shares.get("means", 0.0) - _MOST_FOR_MEANS
         if self.groups.slope and surplus > 0:
@@ -301,13 +319,12 @@ class Design:
         """W_c with the least error of the contrast alone."""
         groups, noise = self.groups, self.noise
         fair = groups.largest[groups.spread > 0]
-
-        def error(limit: float) -> float:
-            information, squares = groups.information(groups.weights(limit))
-            shared = (2 * norm * limit * noise) ** 2 * self.root / (WITHIN * clip**2)
-            return (squares + shared) / information**2
-
-        return float(min(sorted({*fair, *np.linspace(0.5, 1.0, 11)}), key=error))
+        limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
+        each = groups.persons * groups.spread
+        weights = np.broadcast_to(groups.weights(limits[:, None]), (len(limits), len(each)))
+        shared = (2 * norm * limits * noise) ** 2 * self.root / (WITHIN * clip**2)
+        errors = (np.square(weights) @ each + shared) / np.square(weights @ each)
+        return float(limits[int(np.argmin(errors))])
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
         """K_j: what the noise of each block alone, with the whole budget, adds to the error."""

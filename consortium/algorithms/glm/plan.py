@@ -1,7 +1,7 @@
 """What a regression of every outcome will release, from the study alone.
 
-The persons of each group are declared in the study, so that the plan needs neither data nor the
-sites' own word.
+The persons of each group stand in the study, or, where they are to be counted, what part of the
+persons is expected to be of which: the plan needs neither data nor the sites' own word.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
+_MOST_PRODUCT, _MOST_SQUARE = 1.5, 4.0  # of means of outcomes, over what is usual
 STAGES = {
     "counts": "counts",
     "covariates": "covariates",
@@ -83,6 +84,7 @@ class GlmPlan:
             parameters.explained,
             parameters.importance,
             parameters.counted,
+            len(self.columns.averages),
         )
 
     @property
@@ -171,8 +173,23 @@ class GlmPlan:
                     SQUARES_SHARE,
                 ),
                 Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, SPREAD_SHARE),
+                *self._of_means,
             ]
         )
+
+    @property
+    def _of_means(self) -> list[Block]:
+        """Blocks of the means of outcomes: with the covariates, and their squares."""
+        shares, averages = self.design.mean_shares, self.columns.averages
+        correlation, p = self.parameters.norms.correlation, self.covariates
+        usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
+        product = _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
+        square = _MOST_SQUARE * float(np.linalg.norm(usual))
+        found = {
+            "products": (p * len(averages), product, 2 * product),
+            "spreads": (len(averages), square, math.sqrt(2) * square),
+        }
+        return [Block(name, *found[name], share) for name, share in shares.items()]
 
     @property
     def _common_arguments(self) -> dict[str, Argument]:

@@ -16,6 +16,7 @@ from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
     effects_table,
+    image_views,
     meaning,
 )
 from consortium.kernels.contrast_regression import Adjustment, Effects, Estimates
@@ -136,11 +137,8 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
     """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
     name, maps = plan.parameters.contrast, _maps(arrays, meaning(plan))
     owners = np.array([view for view, _ in plan.columns.labels])
-    # Statistics of component maps are no voxels: to mix the maps by them would mean nothing.
-    places = [v for v in plan.parameters.views if v.is_image and v.maps_file is None]
-    images = [view.name for view in places]
     found = {}
-    for view in (each for each in plan.parameters.outcome_views if each in images):
+    for view in image_views(plan):
         rows = owners == view
         hidden = np.where(significant[rows], 0.0, np.inf)[:, None]
         for stat, (values, caption) in maps.items():

@@ -7,7 +7,7 @@ once more to the bound of the site's own plan, which comes from no query.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from consortium.kernels.contrast_regression import correlation_power
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns, column_norms
+from consortium.privacy.clipping import clip_columns, column_norms, sum_clipped_products
 
 _MOST_SEED = 1 << 31
 
@@ -45,11 +45,14 @@ class _Weights:
         w of the contrast, and of every other coefficient that is released.
     largest : array, length n
         ω, which the norm of a person's rows is never above.
+    centred : array, p x n
+        a (x - x̂).
     """
 
     contrast: Array
     rows: Array
     largest: Array
+    centred: Array
 
 
 def glm_counts(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -103,7 +106,7 @@ def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
 
     Returns
     -------
-    array, length (K + 1) V + groups of outcomes + 2
+    array, length (K + 1) V + groups of outcomes + 2, and (p + 1) for each group of outcomes
     """
     blocks = _blocks(bound)
     with np.errstate(all="ignore"):
@@ -116,7 +119,7 @@ def glm_slope(data: SiteData, query: Query, bound: Bound) -> Array:
 
     Returns
     -------
-    array, length (K + 1) V + groups of outcomes + 2
+    array, length (K + 1) V + groups of outcomes + 2, and (p + 1) for each group of outcomes
     """
     blocks = _blocks(bound)
     with np.errstate(all="ignore"):
@@ -158,8 +161,9 @@ def _second_round(
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
     products = _between(weighted[0] * weights.contrast, -BELOW * most, most)
     spread = np.square(clipped).sum(axis=0) / len(clipped)
+    means = _averages(blocks, query, clipped)
     pairs = _pairs(
-        np.vstack([clipped, _averages(blocks, query, clipped)]),
+        np.vstack([clipped, means]),
         weights.rows[0],
         reach,
         (seed, query.site),
@@ -169,6 +173,7 @@ def _second_round(
         "divisor": products.sum(),
         "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
         "spread": _between(spread, 0.0, blocks.block("spread").norm).sum(),
+        **_of_means(blocks, weights.centred, means),
     }
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
@@ -183,19 +188,30 @@ def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
     return np.asarray(weights @ outcomes)
 
 
+def _of_means(blocks: BlocksBound, centred: Array, means: Array) -> dict[str, Array]:
+    """Sums of a (x - x̂) ūᵀ and of ū², ū the means of a person's clipped outcomes."""
+    planned, found = {block.name: block.norm for block in blocks.blocks}, dict[str, Array]()
+    if "products" in planned:
+        found["products"] = sum_clipped_products(centred, means, planned["products"])
+    if "spreads" in planned:
+        found["spreads"] = clip_columns(np.square(means), planned["spreads"]).sum(axis=1)
+    return found
+
+
 def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
     """Weights w = a (t̃ - γᵀ(x - x̂)), at most ω = a (m + |γᵀ(x - x̂)|), alike in both groups."""
     count = len(people.covariates)
     if not count:
         largest = np.full(len(people.contrast), people.weight * people.largest)
-        return _Weights(people.contrast, (people.weight * people.contrast)[None], largest)
+        first = (people.weight * people.contrast)[None]
+        return _Weights(people.contrast, first, largest, people.covariates)
     slopes, centre = slopes_and_centres(query, count, count)
     centred = people.covariates - centre[:, None]
     shift = slopes @ centred
     first = people.weight * (people.contrast - shift)
     largest = people.weight * (people.largest + np.abs(shift))
-    found = _Weights(people.contrast, first[None], largest)
-    return _with_others(blocks, query, found, people.weight * centred)
+    found = _Weights(people.contrast, first[None], largest, people.weight * centred)
+    return _with_others(blocks, query, found)
 
 
 def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
@@ -207,16 +223,16 @@ def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
     most = number_argument(query, "most")
     first = np.clip(contrast - slopes @ centred, -most, most)
     contrast = people.column - centre[0]
-    return _with_others(blocks, query, _Weights(contrast, first[None], np.abs(first)), centred)
+    return _with_others(blocks, query, _Weights(contrast, first[None], np.abs(first), centred))
 
 
-def _with_others(blocks: BlocksBound, query: Query, found: _Weights, centred: Array) -> _Weights:
+def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
     """Rows of the other coefficients beside the contrast's, if the plan has them."""
     if blocks.block("effects").entries == len(array_argument(query, "outcomes", 1)):
         return found
-    others = number_argument(query, "importance") * centred
+    others = number_argument(query, "importance") * found.centred
     largest = column_norms(np.vstack([found.largest, others]))
-    return _Weights(found.contrast, np.vstack([found.rows, others]), largest)
+    return replace(found, rows=np.vstack([found.rows, others]), largest=largest)
 
 
 def _pairs(clipped: Array, weights: Array, reach: float, seed: tuple[int, int]) -> Array:

@@ -47,7 +47,18 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
         f"{_NOTE}",
         ("view", "entry", *_NUMBERS, "found"),
         tuple(rows),
+        voxels_of=image_views(plan),
     )
+
+
+def image_views(plan: GlmPlan) -> tuple[str, ...]:
+    """Views of outcomes that are voxels.
+
+    Statistics of component maps are none: to mix the maps by them would mean nothing.
+    """
+    views = plan.parameters.views
+    images = [view.name for view in views if view.is_image and view.maps_file is None]
+    return tuple(name for name in plan.parameters.outcome_views if name in images)
 
 
 def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
@@ -91,6 +102,7 @@ def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> di
             "consortium contrast makes others of them.",
             ("view", "entry", "chance", *names),
             tuple(rows),
+            voxels_of=image_views(plan),
         ),
         ERRORS: Table(
             "Covariances of the coefficients: by chance, over that of the first, and by the noise "

@@ -217,7 +217,9 @@ def run_on_images(**image):
 
 
 def test_strengths_of_components_are_not_painted_as_voxels():
-    assert not run_on_images(measure="components", components="maps.nii.gz").images
+    result = run_on_images(measure="components", components="maps.nii.gz")
+    assert not result.images
+    assert result.tables["contrast-patients"].voxels_of == ()
 
 
 def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
@@ -228,6 +230,7 @@ def test_outcomes_that_are_images_become_maps_with_discoveries_coloured():
     shown = result.images["faces_contrast-patients_stat-t"]
     assert shown.entities == {"contrast": "patients", "stat": "t"}
     assert shown.view == "faces"
+    assert result.tables["contrast-patients"].voxels_of == ("faces",)
     assert np.array_equal(shown.coloured()[:, 0] != 0, result.arrays["q"] <= 0.05)
     assert shown.coloured()[1, 0] == result.arrays["t"][1] > 0
 

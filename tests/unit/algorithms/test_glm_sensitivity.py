@@ -142,6 +142,22 @@ def test_some_replacement_reaches_the_bound_of_the_outcomes_sums():
     assert 0.999 <= ratios(query, table, other)["effects"] <= 1 + 1e-9
 
 
+def test_some_replacement_reaches_the_bounds_of_what_means_of_outcomes_release():
+    plan = PLANS["all"]
+    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
+    query = honest("glm_contrast", 0, plan)
+    # Centres of a hostile size take every person to the end of the clip.
+    asked = {"centres": np.full((3, plan.design.clipped_columns), 1e6), "slopes": np.zeros(3)}
+    query = replace(query, arguments=dict(query.arguments) | asked | {"importance": 0.0})
+    table, other = np.zeros((2, ROWS, PERSONS))
+    table[:, 0], other[:, 0] = opposite(1.0), opposite(-1.0)
+    assert ratios(query, table, other, bound)["products"] == pytest.approx(1.0)
+    # Squares have no sign: two persons are furthest apart whose groups of outcomes differ.
+    table[:6, 0], other[:6, 0] = [1e3, 0, 1e3, 0, 0, 0], 0.0
+    moved = ratios(query, table, other, bound)["spreads"]
+    assert 0.5 < moved <= 1 + 1e-9
+
+
 def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():
     generator = np.random.default_rng(3)
     table = np.stack([generator.standard_normal(ROWS) for _ in range(PERSONS)], axis=1)

@@ -241,6 +241,28 @@ def test_a_contrast_is_found_where_it_is() -> None:
     assert set(table["found"]) == {"yes"}
 
 
+def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
+    imgs, design = _people(7, 400)
+    shifted = [
+        nib.Nifti1Image(np.asarray(image.dataobj) + 2.0 * (group == "b"), AFFINE)
+        for image, group in zip(imgs, design["group"], strict=True)
+    ]
+    model = _glm(groups=None, share=0.5, epsilon=20.0, analysis=None)
+    assert model.foretell(400)["worth it"][0] == "yes"
+    with pytest.raises(StudyError, match="say how many persons"):
+        model.foretell()
+    model.fit(shifted, design)
+    assert model.privacy_.epsilon <= 20.0
+    assert np.asarray(model.contrast("effect").dataobj).mean() == pytest.approx(2.0, abs=0.3)
+    with pytest.raises(StudyError, match="what is released is not stated too"):
+        _glm(groups=(200, 200), share=0.5).fit(shifted, design)
+
+
+def test_a_slope_needs_no_groups() -> None:
+    model = _glm(groups=None, epsilon=20.0).set_params(term="age")
+    assert model.foretell(400)["study"][0] == "as it is"
+
+
 def test_group_sizes_that_are_wrong_are_told_to_the_owner_alone() -> None:
     imgs, design = _people(6)
     design["group"][0] = "b"

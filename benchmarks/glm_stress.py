@@ -1,0 +1,68 @@
+"""``python -m benchmarks.glm_stress [RUNS [PERSONSxOUTCOMESxSITES ε]]``: one unkindness at a time.
+
+Persons as in `glm_data` with nothing unkind about them, then with heavy tails, unequal scanners,
+groups out of balance, sites' offsets or public norms that are off, each alone, and all together.
+Covariates follow group and site in every row. Releases have noise of the exact law (one colluding
+site, δ = 1e-5); one process. Errors are in public standard deviations.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.glm import Tally
+from benchmarks.glm_data import Unkind, make_people
+from benchmarks.glm_runs import make_trial, noise_of, run_trial
+from benchmarks.glm_variants import COLUMNS, noted, row_of
+from consortium.algorithms.glm.forecast import forecast, problem
+from consortium.algorithms.glm.plan import GlmPlan
+
+CELL, EPSILON = (1000, 68, 8), 4.0
+_KIND = Unkind(tails=False, variances=1.0, parts=(0.5, 0.5), alone=False, offsets=0.0, norms=0.0)
+STRESS = {
+    "nothing unkind": _KIND,
+    "tails of t with 5 degrees of freedom": replace(_KIND, tails=True),
+    "variances of scanners up to 4 times as large": replace(_KIND, variances=4.0),
+    "groups of .1 to .9, one site of one group": replace(_KIND, parts=(0.1, 0.9), alone=True),
+    "sites' offsets of .6": replace(_KIND, offsets=0.6),
+    "norms off by 10 %": replace(_KIND, norms=0.1),
+    "all of them": Unkind(variances=4.0, parts=(0.1, 0.9)),
+}
+
+
+def stressed(cell: tuple[int, int, int], runs: int, epsilon: float, unkind: Unkind) -> Tally:
+    """Runs of a cell with one unkindness; and how often its plan calls it worth while."""
+    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    for number in range(runs):
+        generator = np.random.default_rng((number, 14, *cell))
+        people = make_people(*cell, generator, unkind=unkind)
+        trial = make_trial(people)
+        plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+        result = run_trial(trial, noise, generator, plan=plan)
+        noted(tally, result, people.truth / people.deviation)
+        foretold = forecast(plan)
+        tally.add(forecast=foretold.error**2, feasible=float(not problem(plan, foretold)))
+    return tally
+
+
+def main(runs: int, cell: tuple[int, int, int], epsilon: float) -> None:
+    """Print the table in Markdown, a row as soon as it is known."""
+    persons, entries, sites = cell
+    print(
+        f"{persons:,} persons x {entries} outcomes, {sites} sites, ε = {epsilon:g}, {runs} runs\n"
+    )
+    columns = (*COLUMNS, "worth it")
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
+    for name, unkind in STRESS.items():
+        tally = stressed(cell, runs, epsilon, unkind)
+        print(f"{row_of(name, tally)} {100 * tally.mean('feasible'):.0f} % |", flush=True)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    given = tuple(int(part) for part in sys.argv[2].split("x")) if len(sys.argv) > 2 else CELL
+    level = float(sys.argv[3]) if len(sys.argv) > 3 else EPSILON
+    main(count, (given[0], given[1], given[2]), level)
