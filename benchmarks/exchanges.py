@@ -3,13 +3,16 @@
 Four agents and the centre as processes, each with its own folder and its own
 credentials, over a directory, an S3 server (moto) and Debian's OpenSSH server on
 loopback. The parties have the same keys each time, so the maps must be the same.
+What the S3 server was asked is counted from its log, from the first query to the end.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,6 +89,21 @@ def twin(
     return place, replace(place.files, exchange=door.place, credentials=door.credentials)
 
 
+def requests(log: Path) -> str:
+    """Requests a round by kind, as the S3 server wrote them down."""
+    lines = [line for line in log.read_text().splitlines() if "HTTP/1.1" in line]
+    first = next((n for n, line in enumerate(lines) if "PUT" in line and "/query" in line), 0)
+    last = max((n for n, line in enumerate(lines) if re.search(r"PUT \S*/end ", line)), default=0)
+    counted: Counter[str] = Counter()
+    for line in lines[first:last]:
+        found = re.search(r'"([A-Z]+) (\S+) HTTP/1.1" (\d+)', line)
+        if found:
+            method, path, status = found.groups()
+            kind = "LIST" if "list-type" in path else method
+            counted[f"{kind} of nothing" if status == "404" else kind] += 1
+    return ", ".join(f"{count / ROUNDS:.1f} {kind}" for kind, count in sorted(counted.items()))
+
+
 def maps(place: DemoFolders) -> str:
     """Digest of the map file."""
     (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
@@ -103,8 +121,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
             place, files = twin(source, place.root, doors)
             each = measure(place, files, SITES)
-            rows.append([kind.__name__, f"{each:.0f}", maps(place)])
-    show(f"{SITES} agents, each kind of exchange", ["exchange", "ms a round", "maps"], rows)
+            log = Path(home) / "log"
+            asked = requests(log) if kind is bucket else ""
+            rows.append([kind.__name__, f"{each:.0f}", asked, maps(place)])
+    columns = ["exchange", "ms a round", "requests a round", "maps"]
+    show(f"{SITES} agents, each kind of exchange", columns, rows)
 
 
 if __name__ == "__main__":

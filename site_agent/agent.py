@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from consortium.engine.clock import Clock
+from consortium.engine.clock import SLOWEST_POLL, Clock
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
@@ -42,7 +42,7 @@ from site_agent.run.site import Site
 from site_agent.run.site_log import SiteLog
 from site_agent.run.waits import Waits
 
-_LOOK_EVERY = 0.25  # s
+_LOOK_EVERY = 2.0  # s between two looks for runs, within a run and when nothing happens
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 
@@ -90,6 +90,7 @@ class Agent:
             MessageStore(self.folder / STORE),
             exchange,
             self._time,
+            self.clock.now,
             log,
         )
         self._admission = Admission(
@@ -141,7 +142,8 @@ class Agent:
     def _await_work(self, idle: float) -> None:
         start = self.clock.now()
         self._begin()
-        for _ in self.clock.polls(idle, self.site.exchange.pace):
+        slowest = SLOWEST_POLL if self._under_way() else _LOOK_EVERY
+        for _ in self.clock.polls(idle, self.site.exchange.pace, slowest):
             if self.round_trip():
                 self._waits.clear()
                 self._keep_page()

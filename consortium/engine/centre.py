@@ -86,6 +86,7 @@ class Centre:
         self._log = log
         self._announced = context.announcement
         self._records: list[bytes] = []  # of the rounds so far
+        self._resumes = True  # the next round may have been begun before a crash
 
     def on_wait(self, listener: Callable[[Waiting], None]) -> None:
         """Have every wait told that is worth telling."""
@@ -220,7 +221,8 @@ class Centre:
         """
         session = self._open_session
         number, stage = session.number, session.stage
-        digest, mechanism = self._ask(session), stage.mechanism
+        resumes, self._resumes = self._resumes, True
+        digest, mechanism = self._ask(session, resumes=resumes), stage.mechanism
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         bits, each = mechanism.lattice.bits, mechanism.each
         self._hub.open(
@@ -234,9 +236,10 @@ class Centre:
             clear=mechanism.public,
         )
         if masked:
-            self._messages.request(number, stage)
+            self._messages.request(number, stage, resumes=resumes)
         else:
-            self._messages.contributions(number, stage, self.releases.survivors(number, stage))
+            posted = self.releases.survivors(number, stage) if resumes else None
+            self._messages.contributions(number, stage, posted)
         total = self._messages.sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
@@ -251,13 +254,17 @@ class Centre:
         self._transcript.append(
             Kept(number, done.stage, done.statistic, done.survivors, ring, digest)
         )
+        self._resumes = False
         return done
 
-    def _ask(self, session: Session) -> bytes:
-        """Post the pending query, or find the one that was posted before a crash."""
+    def _ask(self, session: Session, *, resumes: bool) -> bytes:
+        """Post the pending query, or find the one that was posted before a crash.
+
+        A round after one that this process has finished can't have been begun before.
+        """
         assert session.pending is not None  # noqa: S101 - `stage` has checked it
         name = self._names.round(session.number, QUERY)
-        stored = self._mail.get(name, MOST_QUERY + OVERHEAD)
+        stored = self._mail.get(name, MOST_QUERY + OVERHEAD) if resumes else None
         if stored is None:
             body, beside = encode_query(session.pending)
             for digest, data in beside.items():

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-_SLOWEST_POLL = 0.25
+SLOWEST_POLL = 0.25  # s
 _EAGERNESS = 0.05
+_SHARE = 2.0  # of a look's time
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 
 
@@ -19,14 +20,19 @@ class Clock:
     pause: Callable[[float], None] = field(default=time.sleep)
     wall: Callable[[], float] = field(default=time.time)
 
-    def polls(self, seconds: float, pace: float = 0.002) -> Iterator[float]:
+    def polls(
+        self, seconds: float, pace: float = 0.002, slowest: float = SLOWEST_POLL
+    ) -> Iterator[float]:
         """Yield the seconds left, again and again, until there are none.
 
         A rest is a twentieth of the time waited so far, so that whoever waits is late by
-        little, and not below ``pace`` seconds or above a quarter of a second.
+        little. It is twice as long as the look before it took, so that many who wait for a slow
+        store don't make it slower, and not below ``pace`` or above ``slowest`` seconds.
         """
         start = self.now()
         while (left := seconds - (waited := self.now() - start)) > _INSTANT:
+            looked = self.now()
             yield left
-            step = min(max(waited * _EAGERNESS, pace), max(_SLOWEST_POLL, pace))
+            took = self.now() - looked
+            step = min(max(waited * _EAGERNESS, _SHARE * took, pace), max(slowest, pace))
             self.pause(min(step, left))

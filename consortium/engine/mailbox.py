@@ -14,10 +14,13 @@ from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError, ProtocolError, TakenError
-from consortium.exchange.base import Exchange
+from consortium.exchange.base import Exchange, get_each
 from consortium.secagg import CENTRE, seal, unseal
 
 _NOTICES_EVERY = 0.2  # s
+_LISTED_FROM = 8  # messages; a store's bill for a list is that of a dozen reads
+_UNLISTED_EVERY = 16  # looks; a list may be behind what is there
+_FLOOD = 64  # names more than there can be, after which a folder is not listed again
 _T = TypeVar("_T")
 
 
@@ -100,11 +103,29 @@ class Mailbox:
     def __post_init__(self) -> None:
         self._names = Names(self.context.run)
         self._logged: set[str] = set()
-        self._asked = -_NOTICES_EVERY
+        self._asked = 0.0
+        self._looks = 0
+        self._flooded: set[str] = set()  # folders
 
     def post(self, name: str, kind: str, number: int, body: bytes) -> None:
-        """Sign a message and put it on the exchange."""
-        self.put(name, seal(self.identity, self.context.run, CENTRE, kind, number, body))
+        """Sign a message and put it on the exchange.
+
+        Raises
+        ------
+        TakenError
+            If another lies there, of this centre's or of somebody else's.
+        """
+        message = seal(self.identity, self.context.run, CENTRE, kind, number, body)
+        self.put_own(name, message, kind, number)
+
+    def put_own(self, name: str, message: bytes, kind: str, number: int) -> None:
+        """Put a signed message on the exchange; raises as `post`."""
+        try:
+            self.put(name, message)
+        except TakenError:
+            stored = self.get(name, len(message))
+            self.own(name, stored or b"", kind, number)
+            raise
 
     def put(self, name: str, message: bytes) -> None:
         """Put a message on the exchange, again and again while that fails.
@@ -153,6 +174,7 @@ class Mailbox:
     def collect(self, wanted: Wanted) -> Sequence[str]:
         """Take messages until enough came, or everybody's time is up; returns who is missing."""
         missing = dict(wanted.places)
+        self._asked = self.clock.now()  # a round that goes well asks nobody for notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         for left in self.clock.polls(longest, self.exchange.pace):
             self._take(missing, wanted)
@@ -179,13 +201,37 @@ class Mailbox:
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
 
     def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
-        for place in list(missing.values()):
+        for place, found in get_each(self.exchange, self._there(missing), wanted.limit):
             try:
-                data = self.exchange.get(place, wanted.limit)
-                if data is not None:
-                    missing.pop(wanted.receive(data), None)
+                if isinstance(found, ExchangeError):
+                    raise found
+                if found is not None:
+                    missing.pop(wanted.receive(found), None)
             except (ProtocolError, ExchangeError) as error:  # wait for a good one
                 self.log_once(f"{place}: {error}")
+
+    def _there(self, missing: Mapping[str, str]) -> list[str]:
+        """Places that are worth a read: of many, those that a list of their folder shows.
+
+        Where a list fails, is behind, or was made long by somebody's other names, they are read
+        one by one: nobody hides a message or holds the centre up by more than one list of these.
+        """
+        places = list(missing.values())
+        folder = places[0].rpartition("/")[0] if places else ""
+        self._looks += 1
+        unlisted = self._looks % _UNLISTED_EVERY == 0 or folder in self._flooded
+        if len(places) < _LISTED_FROM or unlisted:
+            return places
+        try:
+            names = self.exchange.children(folder)
+        except ExchangeError as error:
+            self._flooded.add(folder)
+            self.log_once(str(error))
+            return places
+        if len(names) > len(self.context.study.sites) + _FLOOD:
+            self._flooded.add(folder)
+        there = {f"{folder}/{name}" for name in names}
+        return [place for place in places if place in there]
 
     def _collect_notices(self, wanted: Wanted) -> None:
         """Note which sites have said that they take no further part, or load their data."""

@@ -10,7 +10,7 @@ from consortium.engine.names import Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import Hub, RoundSum
-from consortium.secagg.messages import Limits
+from consortium.secagg.messages import UNMASK, Limits
 from consortium.study.plan import Stage
 
 
@@ -63,18 +63,21 @@ class RoundMessages:
             self._mail.log(f"round {number}: going on without {', '.join(missing)}")
         self.late = set(missing)
 
-    def request(self, number: int, stage: Stage) -> None:
-        """Close the round's contributions and post whose arrived."""
-        name = self._names.round(number, "unmask")
+    def request(self, number: int, stage: Stage, *, resumes: bool) -> None:
+        """Close the round's contributions and post whose arrived.
+
+        ``resumes`` says that this may have been done before a crash.
+        """
+        name = self._names.round(number, UNMASK)
         limit = self._sizes.request(stage.message_bytes, stage.heard)
-        stored = self._mail.get(name, limit)
+        stored = self._mail.get(name, limit) if resumes else None
         if stored is not None:  # posted before a crash: the lists must stay as they are
             try:
                 self._hub.restore(number, stored)
             except ProtocolError as error:
                 raise foreign(name, error) from error
         self.contributions(number, stage)
-        self._mail.put(name, self._hub.request(number))
+        self._mail.put_own(name, self._hub.request(number), UNMASK, number)
 
     def sum(self, number: int) -> RoundSum:
         """Open the sum with as few answers as will do; with all of them if shares are wrong."""

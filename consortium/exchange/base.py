@@ -7,6 +7,7 @@ else is noticed by signatures and ends in an error. A name is written once.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from typing import Protocol, runtime_checkable
 
 from consortium.errors import ExchangeError, OversizedError, TakenError
@@ -60,6 +61,37 @@ class Removes(Protocol):
         ExchangeError
             If this party may not.
         """
+
+
+@runtime_checkable
+class FetchesTogether(Protocol):
+    """An exchange that has several messages under way at a time."""
+
+    def get_together(
+        self, names: Collection[str], limit: int
+    ) -> Iterator[tuple[str, bytes | ExchangeError | None]]:
+        """Fetch each as `Exchange.get`, in any order; what that would raise is in its place."""
+
+
+def get_each(
+    exchange: Exchange, names: Collection[str], limit: int
+) -> Iterator[tuple[str, bytes | ExchangeError | None]]:
+    """Fetch messages of one kind, several at a time where the exchange can.
+
+    Yields
+    ------
+    name : str
+    found : bytes, ExchangeError or None
+        What `Exchange.get` returns or raises.
+    """
+    if isinstance(exchange, FetchesTogether) and len(names) > 1:
+        yield from exchange.get_together(names, limit)
+        return
+    for name in names:
+        try:
+            yield name, exchange.get(name, limit)
+        except ExchangeError as error:
+            yield name, error
 
 
 def check_name(name: str) -> str:

@@ -25,6 +25,8 @@ from site_agent.run.rounds import Rounds
 from site_agent.run.setup import LeftOut, Setup
 from site_agent.run.site import Site
 
+_ASIDE_EVERY = 0.2  # s
+
 
 class Participation:
     """One site's part in one run.
@@ -61,9 +63,13 @@ class Participation:
         self._outbox = Outbox(context, site.store, site.exchange)
         self._setup = Setup(site, context, loading, permission, self._outbox)
         self._logged = ""
+        self._looked_aside = -_ASIDE_EVERY
 
     def advance(self) -> bool:
         """Do what can be done now; False if there is nothing to do.
+
+        Each look costs one request, for the message that the centre is to send next. What else may
+        be there, such as the run's end, is looked for now and then.
 
         Raises
         ------
@@ -73,7 +79,9 @@ class Participation:
         if self.ended is not None:
             return False
         try:
-            done = self._act()
+            done, aside = self._act(), self._is_time_to_look_aside()
+            if aside and not done and self.rounds is not None:
+                done = self.rounds.advance_aside()
         except (ExchangeError, ProtocolError, EngineError):
             if self._read_end():  # whatever is amiss, the run's end is heard
                 return True
@@ -82,7 +90,14 @@ class Participation:
             trouble = self._outbox.deliver()
             if trouble is not None:
                 self._log_trouble(str(trouble))
-        return done or self._read_end()
+        if done or not aside:
+            return done
+        self._looked_aside = self._site.passed()
+        return self._read_end()
+
+    def _is_time_to_look_aside(self) -> bool:
+        waits = self.rounds is None or self.rounds.asks_more
+        return not waits or self._site.passed() - self._looked_aside >= _ASIDE_EVERY
 
     def _act(self) -> bool:
         if self.rounds is not None:

@@ -91,14 +91,29 @@ class Rounds:
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
     def advance(self) -> bool:
-        """Answer what the centre asks now; False if it asks nothing.
+        """Answer what the centre is to ask next; False if it has not.
 
         Raises
         ------
         ConsortiumError
             As `Participation.advance`.
         """
-        return self._answer_unmasking() or self._answer_query() or self._checks.advance()
+        return self._answer_unmasking() if self._open is not None else self._answer_query()
+
+    def advance_aside(self) -> bool:
+        """Answer a query that came though the last round was not closed, or check a release.
+
+        Raises
+        ------
+        ConsortiumError
+            As `Participation.advance`.
+        """
+        return (self._open is not None and self._answer_query()) or self._checks.advance()
+
+    @property
+    def asks_more(self) -> bool:
+        """Whether the centre has another question, or has not closed the last one."""
+        return self._open is not None or len(self._stages) < self._plan.rounds
 
     @property
     def awaited(self) -> str:

@@ -32,6 +32,8 @@ class Site:
     exchange : Exchange
     now : callable
         The time, for the ledger's readers.
+    passed : callable
+        Seconds on a clock that never goes back.
     log : SiteLog
     """
 
@@ -44,4 +46,5 @@ class Site:
     store: MessageStore
     exchange: Exchange
     now: Callable[[], str]
+    passed: Callable[[], float]
     log: SiteLog

@@ -1,0 +1,53 @@
+"""Waiting that is neither late nor busy."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from consortium.engine.clock import Clock
+
+
+class Hand:
+    """A clock's hand that only this test moves; rests are written down."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.rests: list[float] = []
+
+    def pause(self, seconds: float) -> None:
+        self.rests.append(seconds)
+        self.at += seconds
+
+
+def rests(looks: int, took: float, **options: float) -> list[float]:
+    """Rests after so many looks of so many seconds each."""
+    hand = Hand()
+    clock = Clock(lambda: hand.at, hand.pause)
+    for _ in itertools.islice(clock.polls(1e6, **options), looks + 1):
+        hand.at += took
+    return hand.rests
+
+
+def test_the_first_rests_are_as_short_as_the_exchange_is_worth() -> None:
+    assert rests(3, 0.0, pace=0.002) == pytest.approx([0.002] * 3)
+
+
+def test_a_rest_grows_with_the_wait_up_to_the_slowest() -> None:
+    found = rests(2000, 0.0, pace=0.002, slowest=2.0)
+    assert found == sorted(found)
+    assert found[-1] == 2.0
+    assert max(rests(2000, 0.0, pace=0.002)) == 0.25
+
+
+def test_a_slow_store_is_asked_less_often() -> None:
+    assert rests(3, 0.03, pace=0.002) == pytest.approx([0.06] * 3)
+    assert rests(3, 9.0, pace=0.002) == pytest.approx([0.25] * 3)
+
+
+def test_nobody_waits_beyond_the_deadline() -> None:
+    hand = Hand()
+    for _ in Clock(lambda: hand.at, hand.pause).polls(1.0, 0.3):
+        pass
+    assert hand.at == pytest.approx(1.0)
