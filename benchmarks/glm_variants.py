@@ -132,10 +132,10 @@ def _variant(cell: tuple[int, int, int], runs: int, epsilon: float, make: Varian
     return tally
 
 
-def _alike(people: People, generator: np.random.Generator) -> People:
+def _alike(people: People, offset: float, generator: np.random.Generator) -> People:
     """Covariates act on all outcomes alike, and sites differ in all of them by the same."""
     slopes = generator.choice([-1.0, 1.0], len(COVARIATES)) * ALIKE
-    offsets = 0.6 * generator.standard_normal(int(people.site.max()) + 1)
+    offsets = offset * generator.standard_normal(int(people.site.max()) + 1)
     same = slopes @ people.covariates + offsets[people.site]
     own = people.outcomes - people.slopes @ people.covariates
     slopes = np.tile(slopes, (len(own), 1))
@@ -144,16 +144,19 @@ def _alike(people: People, generator: np.random.Generator) -> People:
 
 
 def _means(
-    cell: tuple[int, int, int], runs: int, epsilon: float, size: int, *, alike: bool = False
+    cell: tuple[int, int, int], runs: int, epsilon: float, size: int, alike: float | None = None
 ) -> Tally:
-    """Means of as many neighbouring outcomes, whose effects are those of single ones."""
+    """Means of as many neighbouring outcomes, whose effects are those of single ones.
+
+    ``alike`` is the deviation of sites' offsets where they and covariates act on all alike.
+    """
     tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
     parts = np.array_split(np.arange(entries), max(entries // size, 1))
     names = {f"g{n}": [f"brain{v + 1}" for v in part] for n, part in enumerate(parts)}
     for number in range(runs):
         generator = np.random.default_rng((number, 12, *cell))
         people = make_people(*cell, generator)
-        people = _alike(people, generator) if alike else people
+        people = people if alike is None else _alike(people, alike, generator)
         result = run_trial(make_trial(people, averages=names), noise, generator)
         truth = people.truth / people.deviation
         each = np.array([truth[part].mean() for part in parts])
@@ -214,11 +217,11 @@ def main(runs: int, cells: tuple[tuple[int, int, int], ...], epsilon: float) -> 
         print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
         for name, make in VARIANTS.items():
             print(row_of(name, _variant(cell, runs, epsilon, make)), flush=True)
-        for size in (5, 10):
-            for alike in (False, True):
-                tally = _means(cell, runs, epsilon, size, alike=alike)
-                name = f"means of {size} outcomes{', all alike' if alike else ''}"
-                print(row_of(name, tally), flush=True)
+        means = [(size, alike) for size in (5, 10) for alike in (None, 0.6)]
+        for size, alike in (*means, (entries, 1.2)):
+            name = f"means of {size} outcomes"
+            name += "" if alike is None else f", all alike, offsets of {alike:g}"
+            print(row_of(name, _means(cell, runs, epsilon, size, alike)), flush=True)
     for block in (4, 2, 1):
         tally = _maps(cells[-1], runs, epsilon, block)
         name = f"{(_EDGE // block) ** 2} voxels of smooth maps, power {tally.mean('power'):.2f}"

@@ -1,7 +1,7 @@
 """Persons as planners assume them: classes that a rule tells apart as well as they say.
 
 The classes of K are equally frequent and equally far apart; entries vary alike within a class, as a
-normal law does. With class means √½·d·(e_j - e_k) apart in K directions, the best rule names the
+normal law does. With class means d·(e_j - e_k) apart in K directions, the best rule names the
 largest of K normal numbers of which one is raised by d; the share that it tells rightly is
 ∫ φ(z - d) Φ(z)^(K-1) dz.
 """
@@ -85,13 +85,15 @@ class AssumedSite:
 
 
 def separation(accuracy: float, classes: int) -> float:
-    """d, at which the best rule tells this share of the persons rightly; see above.
+    """d, at which the best rule tells this share of the persons rightly; 0 if guessing does.
 
     Examples
     --------
     >>> round(separation(0.7602499, 2), 4)  # Φ(1/√2)
     1.0
     """
+    if accuracy <= 1.0 / classes:
+        return 0.0
     return float(brentq(lambda d: _told_rightly(d, classes) - accuracy, 0.0, _FARTHEST))
 
 

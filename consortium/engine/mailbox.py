@@ -188,6 +188,8 @@ class Mailbox:
             if not awaited:
                 break
             self._show(wanted, waited, {site: lefts[site] for site in awaited})
+        if len(wanted.places) - len(missing) < wanted.enough and len(missing) >= _LISTED_FROM:
+            self._read(list(missing.values()), missing, wanted)  # whatever lists may have hidden
         self.wait_file.clear()
         return list(missing)
 
@@ -201,7 +203,10 @@ class Mailbox:
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
 
     def _take(self, missing: dict[str, str], wanted: Wanted) -> None:
-        for place, found in get_each(self.exchange, self._there(missing), wanted.limit):
+        self._read(self._there(missing), missing, wanted)
+
+    def _read(self, places: Sequence[str], missing: dict[str, str], wanted: Wanted) -> None:
+        for place, found in get_each(self.exchange, places, wanted.limit):
             try:
                 if isinstance(found, ExchangeError):
                     raise found
@@ -214,7 +219,8 @@ class Mailbox:
         """Places that are worth a read: of many, those that a list of their folder shows.
 
         Where a list fails, is behind, or was made long by somebody's other names, they are read
-        one by one: nobody hides a message or holds the centre up by more than one list of these.
+        one by one, and so are those still missing when time is up: nobody hides a message or holds
+        the centre up by more than one list of these.
         """
         places = list(missing.values())
         folder = places[0].rpartition("/")[0] if places else ""
@@ -228,8 +234,9 @@ class Mailbox:
             self._flooded.add(folder)
             self.log_once(str(error))
             return places
-        if len(names) > len(self.context.study.sites) + _FLOOD:
+        if len(names) > len(self.context.study.sites) + _FLOOD:  # and it took long
             self._flooded.add(folder)
+            return places
         there = {f"{folder}/{name}" for name in names}
         return [place for place in places if place in there]
 

@@ -95,7 +95,7 @@ def _wishart_root(rows: int, columns: int, generator: np.random.Generator) -> Ar
     return root
 
 
-def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Array, Array]:
+def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Array, Array, float]:
     """Variance that data really have along the leading eigenvectors of a noisy moment.
 
     An eigenvector turns to where noise is large: λ holds, beside vᵀ A v, vᵀ N v, which is expected
@@ -115,12 +115,16 @@ def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Arra
     -------
     variances : array, length k
     doubts : array, length k
-        How far those of its neighbours push each: unsure where they have nearly one variance. The
-        sum of all k has none.
+        How unsure each is of what the others push it by: those of the bulk, since that sum
+        varies with the noise by as much as each of its terms, and its neighbours, whose push is
+        unsure where they have nearly one variance.
+    doubt : float
+        The same of the sum of all k, which the bulk alone pushes.
     """
     gaps = values[:leading, None] - values[None, :]
     sizes = np.maximum(np.abs(gaps), np.finfo(np.float64).tiny)
     # Two directions of one variance are pushed apart by noise, and no further than to one value.
     pushed = np.sign(gaps) * np.minimum(deviation**2 / sizes, sizes / 2.0)
-    doubts = np.sqrt(np.sum(np.square(pushed[:, :leading]), axis=1))
-    return values[:leading] - pushed.sum(axis=1), doubts
+    squares = np.square(pushed)
+    together = float(np.sqrt(squares[:, leading:].sum()))
+    return values[:leading] - pushed.sum(axis=1), np.sqrt(squares.sum(axis=1)), together

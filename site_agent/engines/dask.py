@@ -54,7 +54,7 @@ class DaskCluster:
     def cancel(self, handle: Any) -> None:
         """Have an answer not computed, if nobody has begun."""
         with suppress(Exception, asyncio.CancelledError):  # of a cluster that is gone
-            self._client.cancel([handle], asynchronous=True)
+            handle.release()  # the scheduler forgets what no client holds any more
 
     def close(self) -> None:
         """Leave the cluster."""

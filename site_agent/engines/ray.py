@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections import deque
 from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
@@ -34,6 +35,7 @@ class RayCluster:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._lock, self._numbers = threading.Lock(), count()
+        self._unwanted: deque[object] = deque()
         self._process = context.Process(target=_serve, args=(theirs, address), daemon=True)
         self._process.start()
         theirs.close()
@@ -61,8 +63,7 @@ class RayCluster:
 
     def cancel(self, handle: object) -> None:
         """Have an answer not computed, if nobody has begun."""
-        with self._lock, suppress(LostError):
-            self._send((handle, None))
+        self._unwanted.append(handle)  # told with the next message
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -72,6 +73,8 @@ class RayCluster:
 
     def _send(self, message: tuple[object, ...]) -> None:
         try:
+            while self._unwanted:
+                self._pipe.send((self._unwanted.popleft(), None))
             self._pipe.send(message)
         except OSError as error:
             raise LostError("the connection to the cluster ended") from error
@@ -102,7 +105,8 @@ def _serve(pipe: Connection, address: str) -> None:
     while True:
         number, *call = pipe.recv()
         if call == [None]:
-            ray.cancel(begun.pop(number))
+            with suppress(Exception):  # it was fetched, or the cluster is gone
+                ray.cancel(begun.pop(number))
             continue
         if call:
             begun[number] = begin(*call)

@@ -41,7 +41,10 @@ class Workers(Protocol):
         """Wait for an answer; may raise LostError."""
 
     def cancel(self, handle: object) -> None:
-        """Have nothing more done for an answer that nobody waits for; raises nothing."""
+        """Have nothing more done for an answer that nobody waits for.
+
+        Raises nothing and waits for nothing, not for a lock either.
+        """
 
     def close(self) -> None:
         """Let go of them, alive or not."""
@@ -108,10 +111,11 @@ class RemoteEngine:
                 self._workers = None
 
     def _cancel(self, waiting: Iterable[_Call]) -> None:
-        with self._lock:
-            for call in waiting:
-                if self._workers is not None and call.workers is self._workers:
-                    self._workers.cancel(call.handle)
+        """Let go of calls; takes no lock, since a generator may end in any thread at any time."""
+        for call in waiting:
+            workers = self._workers
+            if workers is not None and call.workers is workers:
+                workers.cancel(call.handle)
 
     def _due(self, waiting: deque[_Call]) -> object:
         """Answer to the oldest call, which is asked again if it got lost."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from consortium.errors import ConsortiumError
 from site_agent.run.told import Told
 
-_REMEMBERED = 4096  # lines; what a stranger writes on the exchange must not fill the memory
+_MOST = 4096  # lines once; what strangers write on the exchange fills no memory and no disk
 
 
 class SiteLog:
     """The site's log.
 
-    What others can cause without end is written through `line_once`, or kept for the page under
-    a subject, so that it pushes nothing else off the page.
+    What others can cause without end is written through `line_once`, which ends at some thousand
+    lines, or kept for the page under a subject, so that it pushes nothing else off the page.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class SiteLog:
 
     def __init__(self, folder: Path, now: Callable[[], str], log: Callable[[str], None]) -> None:
         self._told, self._log = Told(folder, now), log
-        self._logged: dict[str, None] = {}
+        self._logged: set[str] = set()
 
     @property
     def kept(self) -> int:
@@ -70,9 +70,14 @@ class SiteLog:
             self.line_once(str(error))
 
     def _is_new(self, text: str) -> bool:
-        if text in self._logged:
+        if text in self._logged or len(self._logged) > _MOST:
             return False
-        if len(self._logged) >= _REMEMBERED:
-            self._logged.pop(next(iter(self._logged)))
-        self._logged[text] = None
+        if len(self._logged) == _MOST:
+            self.line(
+                f"More than {_MOST} different lines of this kind were logged; further ones are "
+                "left out until the agent starts again: look at who writes on the exchange."
+            )
+            self._logged.add("")
+            return False
+        self._logged.add(text)
         return True

@@ -35,7 +35,7 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
-_MOST_PRODUCT, _MOST_SQUARE = 1.5, 4.0  # of means of outcomes, over what is usual
+_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
 STAGES = {
     "counts": "counts",
     "covariates": "covariates",

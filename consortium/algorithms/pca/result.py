@@ -40,7 +40,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     values = np.linalg.eigvalsh(matrix)[::-1]
     edge = find_bulk(values, level, samples, np.random.default_rng(0)).edge
     found = int(np.count_nonzero(values[:components] > edge))
-    freed, doubts = freed_variances(values, found, level)
+    freed, doubts, doubt = freed_variances(values, found, level)
     total = float(np.trace(matrix))
     numbers: dict[str, Any] = {
         "noise_edge": level * math.sqrt(2.0 * size),
@@ -51,10 +51,10 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     }
     whole = _Whole(total, size, level)
     shares = tuple(
-        whole.share(float(each), float(value) - edge, float(doubt))
-        for each, value, doubt in zip(freed, values, doubts, strict=False)
+        whole.share(float(each), float(value) - edge, float(unsure))
+        for each, value, unsure in zip(freed, values, doubts, strict=False)
     )
-    all_found = whole.together(shares, doubts, float(freed.sum())) if found else Finding()
+    all_found = whole.together(shares, doubts, float(freed.sum()), doubt) if found else Finding()
     shares += (Finding(),) * (components - found)
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
     return make_result(arrays, numbers, shares, all_found, _first(found, components))
@@ -119,15 +119,17 @@ class _Whole:
         low, high = selected_interval(part, self.spread(part, 1, doubt), threshold)
         return Finding(part, max(low, 0.0), min(max(high, part), 1.0))
 
-    def together(self, shares: Sequence[Finding], doubts: Array, freed: float) -> Finding:
+    def together(
+        self, shares: Sequence[Finding], doubts: Array, freed: float, doubt: float
+    ) -> Finding:
         """Part of all that are found; its lower end bears what the choice moved theirs by."""
         if self._drowned:
             return Finding()
         part = freed / self.total
-        reach = _QUANTILE * self.spread(part, len(shares))
+        reach = _QUANTILE * self.spread(part, len(shares), doubt)
         moved = sum(
-            max(each.value - _QUANTILE * self.spread(each.value, 1, doubt) - each.low, 0.0)
-            for each, doubt in zip(shares, doubts, strict=True)
+            max(each.value - _QUANTILE * self.spread(each.value, 1, unsure) - each.low, 0.0)
+            for each, unsure in zip(shares, doubts, strict=True)
         )
         return Finding(part, max(part - reach - moved, 0.0), min(part + reach, 1.0))
 

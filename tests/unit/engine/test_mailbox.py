@@ -1,0 +1,73 @@
+"""The centre's post: which places are read, whatever lists say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from consortium.engine.mailbox import Mailbox, Wanted
+from consortium.engine.wait_file import WaitFile
+from consortium.errors import ExchangeError
+from consortium.exchange.memory import MemoryExchange
+from tests.support.local_consortium import Ticks
+
+SITES = [f"s{number}" for number in range(12)]
+FOLDER = "runs/small-0001/rounds/1/contributions"
+PLACES = {site: f"{FOLDER}/{site}" for site in SITES}
+
+
+class Lying(MemoryExchange):
+    """An exchange whose lists are another's."""
+
+    def __init__(self, listed: list[str] | None) -> None:
+        super().__init__()
+        self.listed, self.lists, self.reads = listed, 0, 0
+
+    def children(self, prefix: str) -> list[str]:
+        self.lists += 1
+        if self.listed is None:
+            raise ExchangeError("no lists today; try again.")
+        return self.listed
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        self.reads += 1
+        return super().get(name, limit)
+
+
+def mailbox(exchange: MemoryExchange, folder: Path) -> Mailbox:
+    clock = Ticks().clock()
+    context = SimpleNamespace(run="small-0001", study=SimpleNamespace(sites=SITES))
+    made: Any = Mailbox(context, None, exchange, clock, WaitFile(folder, clock.now), lambda _: None)  # type: ignore[arg-type]
+    made._collect_notices = lambda _wanted: None
+    return made
+
+
+def collected(exchange: MemoryExchange, folder: Path) -> set[str]:
+    for site, place in PLACES.items():
+        exchange.put(place, site.encode())
+    wanted = Wanted.within(5.0, "round 1", PLACES, 10, bytes.decode)
+    return set(mailbox(exchange, folder).collect(wanted))
+
+
+@pytest.mark.parametrize("listed", [[], None, [f"flood{n}" for n in range(1000)]])
+def test_a_list_that_hides_messages_keeps_nobody_out(
+    listed: list[str] | None, tmp_path: Path
+) -> None:
+    assert collected(Lying(listed), tmp_path) == set()
+
+
+def test_a_folder_that_was_flooded_is_not_listed_again(tmp_path: Path) -> None:
+    exchange = Lying([f"flood{n}" for n in range(1000)])
+    wanted = Wanted.within(2.0, "round 1", PLACES, 10, bytes.decode)
+    assert set(mailbox(exchange, tmp_path).collect(wanted)) == set(SITES)
+    assert exchange.lists == 1
+
+
+def test_of_many_messages_only_those_there_are_read(tmp_path: Path) -> None:
+    exchange = Lying(SITES[:2])
+    box = mailbox(exchange, tmp_path)
+    assert box._there(PLACES) == [PLACES["s0"], PLACES["s1"]]
+    assert exchange.reads == 0
