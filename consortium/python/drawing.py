@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,19 +14,41 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.result import DRAWN, SURE
 from consortium.formatting import number
-from consortium.python.result import StudyResult
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE
 
 _WIDTH, _HEIGHT = 8.0, 2.4  # inches, of one map
 
 
-def draw_result(result: StudyResult, most: int) -> Figure:
+class Drawable(Protocol):
+    """What is drawn of a result: `StudyResult` has it."""
+
+    @property
+    def components_img_(self) -> Nifti1Image:
+        """All maps."""
+
+    @property
+    def components_key(self) -> str:
+        """The image's name."""
+
+    @property
+    def found_(self) -> Sequence[bool]:
+        """Whether each map stands out."""
+
+    @property
+    def expected_(self) -> Sequence[float]:
+        """Expected correlation of each; may be empty."""
+
+    def errors_of(self, key: str) -> Nifti1Image | None:
+        """Standard errors of an image's maps, if they were released."""
+
+
+def draw_result(result: Drawable, most: int) -> Figure:
     """Draw what stands out of the noise: three slices through the peak of each map.
 
     Parameters
     ----------
-    result : StudyResult
+    result : Drawable
     most : int
         Maps to draw, at most.
     """
@@ -75,7 +98,7 @@ def _peak(image: Nifti1Image, which: int) -> tuple[float, ...]:
     return tuple(float(mm) for mm in apply_affine(image.affine, place))
 
 
-def _coloured(result: StudyResult, which: int) -> Nifti1Image:
+def _coloured(result: Drawable, which: int) -> Nifti1Image:
     """A map, with zero for what noise alone may have made."""
     key = result.components_key
     image, errors = result.components_img_, result.errors_of(key)
@@ -91,7 +114,7 @@ def _volume(image: Nifti1Image, which: int) -> NDArray[Any]:
     return values[..., which] if values.ndim == 4 else values
 
 
-def _heading(result: StudyResult, which: int) -> str:
+def _heading(result: Drawable, which: int) -> str:
     expected = result.expected_
     told = f", expected correlation {number(expected[which])}" if expected else ""
     return f"component {which + 1}{told}"

@@ -224,7 +224,7 @@ class StudyResult:
         matplotlib.figure.Figure
             Three slices through the peak of each; a sentence if nothing was found.
         """
-        from consortium.python.drawing import draw_result
+        from consortium.python.drawing import draw_result  # matplotlib: for who draws
 
         return draw_result(self, most)
 
