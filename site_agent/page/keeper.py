@@ -9,7 +9,6 @@ from pathlib import Path
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError
 from site_agent.loading.progress import Drive
-from site_agent.page.page import write_page
 
 EVERY = 10.0
 """Seconds between two pages, so that a run's rounds don't wait for them."""
@@ -57,6 +56,8 @@ class PageKeeper:
 
     def write(self) -> None:
         """Write the page now."""
+        from site_agent.page.page import write_page  # matplotlib, for sites that want a page
+
         try:
             write_page(self._folder, self._now())
         except ConsortiumError as error:
