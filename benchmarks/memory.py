@@ -116,9 +116,9 @@ def parts(folder: Path, persons: int) -> None:
         ),
     ]
     title = f"Where it goes, {SIZE.features} regions x {SIZE.volumes} volumes, {size:,} numbers"
-    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in lines]
-    show(title, ["part", "ms"], rows)
-    put("parts", [title, "ms"], rows)
+    cells = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in lines]
+    show(title, ["part", "ms"], cells)
+    put("parts", [title, "ms"], cells)
 
 
 def _directions(block: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from benchmarks.table import Row, alternate
 from consortium.algorithms.base import Query
 from consortium.algorithms.group_ica.site import mean_projector
 from consortium.algorithms.pca.site import second_moment as local
+from consortium.algorithms.query import Argument
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -47,8 +48,8 @@ def second_moment() -> list[Row]:
 
 def projectors() -> list[Row]:
     """Persons' leading directions beside their product, eigenvectors and orthonormal columns."""
-    arguments = {"directions": COMPONENTS, "cutoff": 0.0, "global_signal": "keep"}
-    query, rows = Query("", "projectors", arguments), []
+    asked: dict[str, Argument] = {"directions": COMPONENTS, "cutoff": 0.0, "global_signal": "keep"}
+    query, rows = Query("", "projectors", asked), []
     for kind in (np.float32, np.float64):
         blocks = made_up(kind)[:32]
         wide = [block.astype(np.float64) for block in blocks]

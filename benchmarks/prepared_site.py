@@ -13,6 +13,7 @@ import numpy as np
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
+from consortium.algorithms.query import Argument
 from consortium.kernels.power import start_basis
 from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
@@ -73,13 +74,14 @@ def prepare(folder: Path, size: Size, persons: int) -> None:
 
 def queries(features: int) -> dict[str, tuple[str, Query]]:
     """What a site is asked, by name: algorithm and query."""
-    basis, asked = start_basis(features, 20, 0), {"cutoff": 0.0, "global_signal": "keep"}
-    unmix = {"whitening": basis, "unmixing": np.eye(20), "score": "tanh"}
+    basis = start_basis(features, 20, 0)
+    unmix: dict[str, Argument] = {"whitening": basis, "unmixing": np.eye(20), "score": "tanh"}
+    asked: dict[str, Argument] = {"directions": 20, "cutoff": 0.0, "global_signal": "keep"}
     return {
         "pca second moment": ("pca", Query("pca", "second_moment")),
         "pca power": ("pca", Query("pca", "power", {"basis": basis})),
         "ica rotation": ("ica", Query("ica", "rotation", unmix)),
-        "group_ica projectors": ("group_ica", Query("", "projectors", asked | {"directions": 20})),
+        "group_ica projectors": ("group_ica", Query("", "projectors", asked)),
     }
 
 
