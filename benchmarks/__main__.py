@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...]``: one table, or parts of it, or studies."""
+"""``python -m benchmarks [NAME ...]``: one table, or parts of it, or studies.
+
+The whole table is written to docs/replication/performance.md, too.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,17 @@ import sys
 from collections.abc import Callable, Mapping
 
 from benchmarks import ica, loading, moment, pooled, power, secagg
-from benchmarks.table import RowMaker, print_table
+from benchmarks.page import put
+from benchmarks.table import COLUMNS, RowMaker, print_table
+from site_agent.engines.base import one_thread
 
 ROWS: Mapping[str, RowMaker] = {
     "moment": moment.second_moment,
+    "projectors": moment.projectors,
+    "components": moment.components,
     "power": power.power,
     "round": ica.one_round,
+    "ica": ica.beside_peers,
     "sums": secagg.sums,
     "bytes": secagg.sent_bytes,
     "noise": secagg.noise,
@@ -38,10 +46,14 @@ def main(names: list[str]) -> None:
             sys.exit(f"There is no benchmark '{name}'; choose from {known}.")
     makers = [maker for name, maker in ROWS.items() if name in names or not names]
     if makers:
-        print_table(makers)
+        one_thread()  # what a site computes with
+        rows = print_table(makers)
+        if not names:
+            put("peers", COLUMNS, [row.cells() for row in rows])
     for name in names:
         if name in STUDIES:
             STUDIES[name]()
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.peers import installed
 from benchmarks.studies import SITES, ica_alone, simulation, study
 from benchmarks.table import Row, alternate
 from benchmarks.timing import best, show
@@ -14,11 +16,12 @@ from consortium.synthetic.chapter import chapter
 from tests.support.gain_index import gain_index
 
 SUBJECTS = 1024
+OF_A_ROUND, FEW = 256, 64
 
 
 def one_round() -> list[Row]:
     """A private round over four sites beside the bare products and tanh it must do."""
-    data, rows = chapter(1, subjects=SUBJECTS), []
+    data, rows = chapter(1, subjects=OF_A_ROUND), []
     for unit in ("timepoint", "subject"):
         sim = simulation(data, study(unit, 8.0, rounds=60, score="tanh"))
         sim.step()  # PCA
@@ -39,12 +42,56 @@ def one_round() -> list[Row]:
             lambda: bare(blocks, unmixing),  # noqa: B023
             repeats=15,
         )
-        work = f"private ICA round, S = 4, N = 256,000, R = 20, unit {unit}"
+        work = f"private ICA round, S = 4, N = {250 * OF_A_ROUND:,}, R = 20, unit {unit}"
         rows += [
             Row(work, ours, "its products and tanh, float64", double, "≤ 1.15"),
             Row(work, ours, "its products and tanh, float32", single, ""),
         ]
     return rows
+
+
+def beside_peers() -> list[Row]:
+    """The run without privacy from whitened data to its end, beside peers on the pooled data."""
+    data = chapter(1, subjects=FEW)
+    sim = simulation(data, study("subject", None, score="tanh"))
+    sim.step()
+    whitening = _whitening(sim)
+    for site in sim._data:
+        site.reduced(whitening)
+    pooled = np.hstack([site.reduced(whitening) for site in sim._data]).astype(float)
+    (ours,) = alternate(sim.run, repeats=1)
+    assert sim.session.result is not None
+    gain = gain_index(sim.session.result.arrays["unmixing"] @ data.mixing)
+    work = f"ICA to its end, N = {pooled.shape[1]:,}, R = 20, no noise: gain index {gain:.3f}"
+    rows = []
+    for name, peer in (("MNE", _infomax), ("scikit-learn", _fast_ica)):
+        if installed(name) is None:
+            rows.append(Row(work, ours, name, None, "≤ 1.15"))
+            continue
+        seconds, unmixing = _once(peer, pooled)
+        gain = gain_index(unmixing @ whitening.T @ data.mixing)
+        rows.append(Row(work, ours, f"{name}, pooled: {gain:.3f}", seconds, "≤ 1.15"))
+    return rows
+
+
+def _once(peer: Callable[[np.ndarray], np.ndarray], pooled: np.ndarray) -> tuple[float, np.ndarray]:
+    found: list[np.ndarray] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (each,) = alternate(lambda: found.append(peer(pooled)), repeats=1)
+    return each, found[0]
+
+
+def _infomax(pooled: np.ndarray) -> np.ndarray:
+    import mne
+
+    return np.asarray(mne.preprocessing.infomax(pooled.T, random_state=0, verbose="error"))
+
+
+def _fast_ica(pooled: np.ndarray) -> np.ndarray:
+    from sklearn.decomposition import FastICA
+
+    return np.asarray(FastICA(whiten=False, random_state=0).fit(pooled.T).components_)
 
 
 def _whitening(sim: Simulation) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.space.grid import Grid
 from site_agent.images.preprocess import read_series
@@ -18,6 +20,7 @@ from site_agent.images.preprocess import read_series
 SHAPE, VOLUMES = (64, 64, 36), 500
 AFFINE = np.diag([3.0, 3, 3, 1])
 _PART = 1 << 20
+_UNPACKER = f"gunzip alone by {'ISA-L' if installed('isal') else 'zlib'}"
 
 
 def loading() -> list[Row]:
@@ -43,10 +46,11 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     acts = [ours, lambda: peer.fit_transform(path)]
     if path.suffix == ".gz":
         acts.append(lambda: drain(_unpacker(), path))
-    mine, masker, *bare = alternate(*acts, repeats=4)
+    # The time that goes by: a thread that unpacks ahead is there to save it.
+    mine, masker, *bare = alternate(*acts, repeats=4, clock=time.perf_counter)
     work = f"load {np.prod(SHAPE) * VOLUMES * 4 / 1e6:.0f} MB of {''.join(path.suffixes)}"
-    rows = [Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", inverse=True)]
-    return rows + [Row(work, mine, "gunzip alone by ISA-L", each, "≤ 1.3") for each in bare]
+    rows = [Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", "ms gone by", inverse=True)]
+    return rows + [Row(work, mine, _UNPACKER, each, "≤ 1.2", "ms gone by") for each in bare]
 
 
 def _unpacker() -> Callable[..., Any]:

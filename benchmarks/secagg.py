@@ -1,9 +1,8 @@
 """Secure sums beside the key stream that they can't do without, and beside a peer's way of masking.
 
 All sites and the centre run one after another in one thread, so that a time is the work of all of
-them. The peer is the masking of Flower's SecAgg+ (1.41) written again in its manner: NumPy's
-seeded generator, one whole vector of 64-bit integers for each pair, sums into new arrays; without
-its keys, shares and messages.
+them. The peer is the masking of Flower's SecAgg+ by Flower's own functions, where it is installed:
+masks and sums only, without its keys, shares and messages.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster, threshold
@@ -94,21 +94,27 @@ def key_streams(count: int, nbytes: int) -> None:
 
 
 def flower_masks(sites: int, vector: np.ndarray) -> None:
-    """Mask in the manner of Flower's SecAgg+, and take the self-masks off the sum."""
+    """Mask with Flower's SecAgg+, and take the self-masks off the sum."""
+    from flwr.common.secure_aggregation import ndarrays_arithmetic as arithmetic
+    from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
 
-    def stream(seed: int) -> np.ndarray:
-        return np.random.RandomState(seed).randint(0, 1 << 32, vector.size, dtype=np.int64)
+    def stream(name: str) -> list[np.ndarray]:
+        return pseudo_rand_gen(_secret(name), 1 << 32, [vector.shape])
 
-    total = np.zeros(vector.size, dtype=np.int64)
+    total = [np.zeros(vector.size, dtype=np.int64)]
     for site in range(sites):
-        masked = vector.astype(np.int64) + stream(site)
+        masked = arithmetic.parameters_addition([vector.astype(np.int64)], stream(f"{site}"))
         for peer in set(range(sites)) - {site}:
-            pair = stream(1000 * min(site, peer) + max(site, peer))
-            masked = masked + pair if site < peer else masked - pair
-        total = total + masked % (1 << 32)
+            pair = stream(f"{min(site, peer)} {max(site, peer)}")
+            act = (
+                arithmetic.parameters_addition if site < peer else arithmetic.parameters_subtraction
+            )
+            masked = act(masked, pair)
+        masked = arithmetic.parameters_mod(masked, 1 << 32)
+        total = arithmetic.parameters_addition(total, masked)
     for site in range(sites):
-        total = total - stream(site)
-    total %= 1 << 32
+        total = arithmetic.parameters_subtraction(total, stream(f"{site}"))
+    arithmetic.parameters_mod(total, 1 << 32)
 
 
 def sums() -> list[Row]:
@@ -120,16 +126,19 @@ def sums() -> list[Row]:
         meeting.set_up()
         numbers = iter(range(1, repeats + 1))
         streams = sites * (sites + 1)  # a site's own and its pairs' masks; its own at the centre
-        ours, limit, theirs = alternate(
+        acts = [
             lambda: meeting.round(next(numbers), vector),  # noqa: B023 - called in this turn
             lambda: key_streams(streams, vector.nbytes),  # noqa: B023
-            lambda: flower_masks(sites, vector),  # noqa: B023
-            repeats=repeats,
-        )
+        ]
+        if installed("Flower"):
+            acts.append(lambda: flower_masks(sites, vector))  # noqa: B023
+        ours, limit, *theirs = alternate(*acts, repeats=repeats)
         work = f"secure sum, 4 million entries, {sites} sites"
         rows += [
             Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
-            Row(work, ours, "masks only, Flower's way", theirs, "≥ 10", inverse=True),
+            Row(
+                work, ours, "masks only, by Flower", next(iter(theirs), None), "≥ 10", inverse=True
+            ),
         ]
     return rows
 
@@ -157,16 +166,19 @@ def sent_bytes() -> list[Row]:
 
 def noise() -> list[Row]:
     """Draws of discrete Gaussian noise, exact in both cases."""
+    sampler, size = GaussianSampler(_secret("noise")), 20_000
+    work = "20,000 draws of exact noise, σ = 10⁶ steps"
+    if not installed("OpenDP"):
+        (ours,) = alternate(lambda: sampler.draw(10**6, size))
+        return [Row(work, ours, "OpenDP", None, "≥ 10", inverse=True)]
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-    measurement, zeros = dp.m.make_gaussian(*space, scale=1e6), [0] * 20_000
-    sampler = GaussianSampler(_secret("noise"))
+    measurement, zeros = dp.m.make_gaussian(*space, scale=1e6), [0] * size
     ours, theirs = alternate(
-        lambda: sampler.draw(10**6, len(zeros)), lambda: measurement(zeros), repeats=5
+        lambda: sampler.draw(10**6, size), lambda: measurement(zeros), repeats=5
     )
-    work = "20,000 draws of exact noise, σ = 10⁶ steps"
     return [Row(work, ours, "OpenDP", theirs, "≥ 10", inverse=True)]
 
 

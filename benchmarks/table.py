@@ -23,8 +23,10 @@ class Row:
     ----------
     work : str
         What is done, with its sizes.
-    ours, peer : float
+    ours : float
         What was measured, in ``unit``.
+    peer : float or None
+        The same; None for a peer that is not installed.
     beside : str
         What the peer is.
     reach : str
@@ -37,46 +39,62 @@ class Row:
     work: str
     ours: float
     beside: str
-    peer: float
+    peer: float | None
     reach: str
     unit: str = "ms"
     inverse: bool = False
 
     @property
-    def ratio(self) -> float:
-        """Ours over the peer's, or the inverse."""
+    def ratio(self) -> float | None:
+        """Ours over the peer's, or the inverse; nothing without a peer."""
+        if self.peer is None:
+            return None
         return self.peer / self.ours if self.inverse else self.ours / self.peer
 
     def cells(self) -> tuple[str, ...]:
         """Text of the columns."""
-        ours, peer = (f"{value:.3g} {self.unit}" for value in (self.ours, self.peer))
-        return self.work, ours, self.beside, peer, f"{self.ratio:.2f}", self.reach
+        ours, peer = (_cell(value, self.unit) for value in (self.ours, self.peer))
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        return self.work, ours, self.beside, peer, ratio, self.reach
+
+
+def _cell(value: float | None, unit: str) -> str:
+    return "not installed" if value is None else f"{value:.3g} {unit}".strip()
 
 
 RowMaker = Callable[[], Sequence[Row]]
 
 
-def alternate(*acts: Act, repeats: int = 5) -> list[float]:
-    """Shortest time of each act in milliseconds, all acts taking turns.
+def alternate(
+    *acts: Act, repeats: int = 5, clock: Callable[[], float] = time.process_time
+) -> list[float]:
+    """Least processor time of each act in milliseconds, all acts taking turns.
 
-    What disturbs the machine for a while then disturbs all of them, and the minimum none.
+    What disturbs the machine for a while then disturbs all of them, and the minimum none. Other
+    work on the machine is not counted. With ``time.perf_counter`` as ``clock`` the time that goes
+    by, for acts whose threads work side by side.
     """
     found = [float("inf")] * len(acts)
     for _ in range(repeats):
         for place, act in enumerate(acts):
-            start = time.perf_counter()
+            start = clock()
             act()
-            found[place] = min(found[place], 1e3 * (time.perf_counter() - start))
+            found[place] = min(found[place], 1e3 * (clock() - start))
     return found
 
 
-def print_table(makers: Sequence[RowMaker]) -> None:
-    """Make all rows and print them together."""
-    table = Table("work", "ours", "beside", "peer", "ratio", "reach", title="Beside the limits")
+COLUMNS = ("work", "ours", "beside", "peer", "ratio", "reach")
+
+
+def print_table(makers: Sequence[RowMaker]) -> list[Row]:
+    """Make all rows, print them together, and return them."""
+    table, rows = Table(*COLUMNS, title="Beside the limits"), []
     console = Console(width=150)
     with console.status("measuring") as status:
         for maker in makers:
             status.update(f"measuring: {maker.__module__}.{maker.__name__}")
             for row in maker():
                 table.add_row(*row.cells())
+                rows.append(row)
     console.print(table)
+    return rows

@@ -22,6 +22,8 @@ _TITLE = (
 )
 
 
+_BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+_LEAST_MEMORY = 10**8
 _MOST_CORES = 4  # each worker holds a person's scan
 
 
@@ -59,6 +61,14 @@ class SiteConfig(FrozenModel):
         "computed, at the same time: with engine threads or processes, the machine's cores, as far "
         "as there is memory for so many scans.",
     )
+    memory: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$",
+        description="Such as 2 GB: what all scans and sums that are worked on at the same time may "
+        "take together, on this machine or over all workers of its cluster. As few persons or "
+        "parts as fit are worked on at a time, one at the least; what is computed stays the same. "
+        "Each process takes some 150 MB beside it. None: as many as there are workers.",
+    )
     engine: Literal["threads", "processes", "dask", "ray"] = Field(
         default="threads",
         description="What the agent prepares and computes on: threads or processes of this "
@@ -91,6 +101,12 @@ class SiteConfig(FrozenModel):
     )
 
     @model_validator(mode="after")
+    def _memory_is_something(self) -> Self:
+        if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
+            raise ValueError("memory: less than 100 MB holds nobody's scan; give more, or none")
+        return self
+
+    @model_validator(mode="after")
     def _cluster_has_an_address(self) -> Self:
         cluster = self.engine in ("dask", "ray")
         if cluster and self.engine_address is None:
@@ -98,6 +114,13 @@ class SiteConfig(FrozenModel):
         if not cluster and self.engine_address is not None:
             raise ValueError(f"engine_address: engine {self.engine} has none; name dask or ray")
         return self
+
+    @property
+    def most_memory(self) -> int | None:
+        """`memory` in bytes."""
+        if self.memory is None:
+            return None
+        return int(float(self.memory[:-2]) * _BYTES[self.memory[-2:]])
 
     @property
     def on_this_machine(self) -> Self:

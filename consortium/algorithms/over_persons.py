@@ -31,7 +31,11 @@ class SumsInParts(Protocol):
     """Data whose owner has an engine that works on several chunks at a time."""
 
     def partial_sums(
-        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+        self,
+        part: Part,
+        shape: tuple[int, ...],
+        resolution: Resolution,
+        beside: Sequence[Any] | None,
     ) -> Iterator[Array]:
         """Yield the part of each chunk, in their order; see `sum_over_persons`."""
 
@@ -56,7 +60,7 @@ def sum_over_persons(
     resolution : {'features', 'maps'}
         Of the blocks.
     beside : sequence, optional
-        One thing for each person.
+        One thing for each person; a slice of it holds a chunk's.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def sum_over_persons(
     """
     found = data if isinstance(data, SumsInParts) else _Here(data)
     total: Array | None = None
-    for one in found.partial_sums(part, resolution, beside):
+    for one in found.partial_sums(part, shape, resolution, beside):
         checked = _checked(one, shape)
         if total is None:
             total = np.array(checked, order="K")
@@ -91,8 +95,13 @@ class _Here:
         self._data = data
 
     def partial_sums(
-        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+        self,
+        part: Part,
+        shape: tuple[int, ...],
+        resolution: Resolution,
+        beside: Sequence[Any] | None,
     ) -> Iterator[Array]:
+        del shape
         blocks = self._data.blocks(resolution)
         persons = blocks if beside is None else zip(blocks, beside, strict=True)
         for chunk in chunks(len(self._data.lengths)):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import daxpy, dsyrk
 
-from consortium.privacy.clipping import clip_columns
+from consortium.privacy.clipping import clip_columns, clip_in_place, clip_moment
 
 Array = NDArray[Any]
+
+_VOLUMES = 256
 
 
 def add_second_moment(total: Array, block: Array, scale: float) -> Array:
@@ -23,10 +26,34 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
     block : array, D x T
     scale : float
     """
-    rows = np.asarray(block, dtype=np.float64, order="C")
-    # The transpose of rows that lie one after the other is what BLAS takes without a copy.
-    added: Array = dsyrk(scale, rows.T, trans=1, beta=1.0, c=total, overwrite_c=1)
+    rows = np.asarray(block, dtype=np.float64, order="F")  # BLAS takes it without a copy
+    added: Array = dsyrk(scale, rows, beta=1.0, c=total, overwrite_c=1)
     return added
+
+
+def add_person_moment(total: Array, block: Array, bound: float) -> Array:
+    """Add X Xᵀ / T of one person, clipped to Frobenius norm ``bound``; see `add_second_moment`."""
+    rows, scale, product = clip_moment(block, bound)
+    if product is None:
+        return add_second_moment(total, rows, scale)
+    daxpy(product.ravel("F"), total.ravel("F"), a=scale)  # in place: both lie column by column
+    return total
+
+
+def add_volume_moments(total: Array, block: Array, bound: float) -> Array:
+    """Add x xᵀ of every volume, each clipped to norm ``bound``; see `add_second_moment`.
+
+    ‖x xᵀ‖ = ‖x‖², so that clipping the volume is clipping its moment. Volumes are widened and
+    clipped in one small room, which stays in the processor's cache.
+    """
+    reach, (features, volumes) = math.sqrt(bound), block.shape
+    room = np.empty((features, min(_VOLUMES, volumes)), order="F")
+    for start in range(0, volumes, _VOLUMES):
+        wide = room[:, : min(_VOLUMES, volumes - start)]
+        np.copyto(wide, block[:, start : start + _VOLUMES])
+        clip_in_place(wide, reach)
+        total = add_second_moment(total, wide, 1.0)
+    return total
 
 
 def pack_symmetric(matrix: Array) -> Array:

@@ -42,6 +42,8 @@ def reduce_series(block: Array, basis: Array | None, global_signal: GlobalSignal
         return np.zeros((size, block.shape[1]))
     near = np.ldexp(block, -int(np.frexp(largest)[1]))
     reduced = np.asarray(near if basis is None else basis.T @ near, dtype=np.float64)
+    if basis is None and global_signal == "keep":
+        return reduced  # near one as it is
     if global_signal == "remove":
         course = near.mean(axis=0, dtype=np.float64)
         square = float(course @ course)

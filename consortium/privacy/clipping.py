@@ -70,15 +70,24 @@ def clip_columns(matrix: Array, norm: float) -> Array:
     Returns a new float64 array; a norm of zero or less leaves nothing.
     """
     clipped = np.array(matrix, dtype=np.float64, order="C")
+    clip_in_place(clipped, norm)
+    return clipped
+
+
+def clip_in_place(columns: Array, norm: float) -> None:
+    """Do what `clip_columns` does to a float64 array itself.
+
+    Last bits depend on the array's layout.
+    """
     with np.errstate(all="ignore"):
-        squares = squared_norms(clipped)
+        along = columns.flags.f_contiguous  # then a column's numbers lie side by side
+        squares = _squared_rows(columns.T) if along else squared_norms(columns)
         extreme = _extreme(norm, squares)
         if extreme.size:
-            careful = _clip_carefully([(clipped[:, extreme],)], norm)[0][0]
-        clipped *= norm / np.maximum(np.sqrt(squares), norm)
+            careful = _clip_carefully([(columns[:, extreme],)], norm)[0][0]
+        columns *= norm / np.maximum(np.sqrt(squares), norm)
         if extreme.size:
-            clipped[:, extreme] = careful
-    return clipped
+            columns[:, extreme] = careful
 
 
 def clipped_mean(parts: Iterable[Array], bound: float, units: int) -> Array:
@@ -154,31 +163,35 @@ def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
     return total
 
 
-def clip_moment(block: Array, bound: float) -> tuple[Array, float]:
+def clip_moment(block: Array, bound: float) -> tuple[Array, float, Array | None]:
     """Clip X Xᵀ / T of one subject's D x T block to Frobenius norm ``bound``.
 
     Returns
     -------
-    rows : array, D x T, float64
+    rows : array, D x T, float64, Fortran order
     scale : float
         ``scale * rows @ rows.T`` is what the subject contributes.
+    product : array, D x D, Fortran order, or None
+        Upper triangle of ``rows @ rows.T``, zeros below, if it was worked out for the norm.
 
     Notes
     -----
     The norm is that of the smaller of X Xᵀ and Xᵀ X.
     """
-    rows = np.asarray(block, dtype=np.float64, order="C")
+    rows = np.asarray(block, dtype=np.float64, order="F")
     volumes, factor = rows.shape[1], 1.0
     with np.errstate(all="ignore"):
-        square = _squared_moment(rows)
+        product, square = _squared_moment(rows)
         if _extreme(bound, square).size:
             column, exponents = _near_one(rows.reshape(-1, 1))
-            rows, factor = column.reshape(rows.shape), np.ldexp(1.0, 2 * exponents[0])
-            square = _squared_moment(rows)
+            rows = np.asfortranarray(column.reshape(rows.shape))
+            factor = np.ldexp(1.0, 2 * exponents[0])
+            product, square = _squared_moment(rows)
         size = math.sqrt(square) / volumes
         if not size > 0:
-            return np.zeros_like(rows), 0.0
-        return rows, float(min(factor, min(bound, _LARGEST) / size) / volumes)
+            return np.zeros_like(rows), 0.0, None
+        scale = float(min(factor, min(bound, _LARGEST) / size) / volumes)
+        return rows, scale, None if volumes < len(rows) else product
 
 
 def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> None:
@@ -207,6 +220,11 @@ def finite_columns(matrix: Array) -> Array:
     """Put zero for columns that hold anything but finite numbers."""
     finite = _finite(matrix)
     return matrix if finite.all() else np.where(finite, matrix, 0.0)
+
+
+def _squared_rows(rows: Array) -> Array:
+    squares: Array = np.einsum("ij,ij->i", rows, rows)
+    return squares
 
 
 def _finite(columns: Array) -> Array:
@@ -266,10 +284,10 @@ def _near_one(columns: Array) -> tuple[Array, Array]:
     return scaled, exponents
 
 
-def _squared_moment(rows: Array) -> Array:
-    """Squared Frobenius norm of X Xᵀ."""
-    half = dsyrk(1.0, rows.T, trans=rows.shape[1] >= len(rows))  # the upper triangle, zeros below
+def _squared_moment(rows: Array) -> tuple[Array, Array]:
+    """X Xᵀ or Xᵀ X, whichever is smaller, and its squared Frobenius norm."""
+    half = dsyrk(1.0, rows, trans=rows.shape[1] < len(rows))  # the upper triangle, zeros below
     diagonal = np.diag(half)
     # No product of NumPy's: its BLAS is another than SciPy's, and their threads would fight.
-    square: Array = 2.0 * np.einsum("ij,ij->", half, half) - np.square(diagonal).sum()
-    return square
+    square: Array = 2.0 * np.einsum("ij,ij->", half.T, half.T) - np.square(diagonal).sum()
+    return half, square

@@ -228,6 +228,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         problems=tuple(problems),
         notes=(
             *_unknown(config),
+            *_too_large(config, data),
             *(_notes(plan, config.name, data) if plan and not problems else ()),
         ),
         choice=choice,
@@ -245,6 +246,16 @@ def _unknown(config: SiteConfig) -> Iterator[str]:
             f"{config.left_out} leaves out {count(len(strange), 'person')} without a folder in the "
             f"data set ({who}{', …' if strange[5:] else ''}); correct what is mistyped, so that "
             "nobody takes part who should not."
+        )
+
+
+def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:
+    """Persons who don't fit into the memory that the site's people set; told to them only."""
+    memory = config.most_memory
+    if memory is not None and isinstance(data, SiteDataset) and data.largest > memory:
+        yield (
+            f"One person's scan takes up to {data.largest / 1e6:.0f} MB, more than memory "
+            f"{config.memory} in site.yaml; one is prepared at a time."
         )
 
 

@@ -23,7 +23,7 @@ def open_engine(config: SiteConfig) -> Engine:
     """
     one_thread()
     if config.engine == "threads":
-        return Threads(config.workers)
+        return Threads(config.workers, config.most_memory)
     from site_agent.engines.remote import RemoteEngine
 
     address = config.engine_address or ""
@@ -31,16 +31,16 @@ def open_engine(config: SiteConfig) -> Engine:
         if config.engine == "processes":
             from site_agent.engines.processes import Processes
 
-            return RemoteEngine("processes", partial(Processes, config.workers))
+            return RemoteEngine("processes", partial(Processes, config.workers), config.most_memory)
         if config.engine == "dask":
             from site_agent.engines.dask import DaskCluster
 
-            return RemoteEngine("dask", partial(DaskCluster, address))
+            return RemoteEngine("dask", partial(DaskCluster, address), config.most_memory)
         if find_spec("ray") is None:  # the process that imports it is another
             raise ImportError("there is no package ray")
         from site_agent.engines.ray import RayCluster
 
-        return RemoteEngine("ray", partial(RayCluster, address))
+        return RemoteEngine("ray", partial(RayCluster, address), config.most_memory)
     except ImportError as error:
         raise ConfigurationError(
             f"site.yaml: field 'engine': {config.engine} is not installed here ({error}); install "

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from consortium.errors import EngineError, SiteError
-from site_agent.engines.base import Item, Made, one_thread
+from site_agent.engines.base import Item, Made, most_at_once, one_thread
 
 _TRIES = 3
 _HELD = 2  # calls for each worker, so that none waits for the next
@@ -71,15 +71,19 @@ class RemoteEngine:
         The engine's in ``site.yaml``.
     start : callable
         Starts workers or connects to them; may raise LostError.
+    memory : int, optional
+        Bytes that items may take together, wherever they are worked on.
     """
 
-    def __init__(self, name: str, start: Callable[[], Workers]) -> None:
-        self._name, self._start = name, start
+    def __init__(self, name: str, start: Callable[[], Workers], memory: int | None = None) -> None:
+        self._name, self._start, self.memory = name, start, memory
         self._lock = threading.Lock()
         self._workers: Workers | None = None
         self._trouble, self._again = "", 0.0  # why workers could not be reached, and rest until
 
-    def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    def map(
+        self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0
+    ) -> Iterator[Made]:
         """Yield ``work(item)`` in the order of the items, computed elsewhere.
 
         Raises
@@ -93,7 +97,7 @@ class RemoteEngine:
             for item in items:
                 waiting.append(_Call(pickle.dumps((work, item), protocol=5)))
                 count = self._tried(waiting, lambda workers: workers.count)
-                if len(waiting) >= _HELD * count:
+                if len(waiting) >= most_at_once(_HELD * count, self.memory, each):
                     yield cast("Made", self._due(waiting))
             while waiting:
                 yield cast("Made", self._due(waiting))

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from site_agent.engines.base import Item, Made
+from site_agent.engines.base import Item, Made, most_at_once
 
 
 class Threads:
@@ -18,22 +18,27 @@ class Threads:
     ----------
     workers : int
         1 or more. Unpacking, splines and products let other threads run.
+    memory : int, optional
+        Bytes that items may take together; fewer threads work on large ones.
     """
 
-    def __init__(self, workers: int = 1) -> None:
-        self.workers = workers
+    def __init__(self, workers: int = 1, memory: int | None = None) -> None:
+        self.workers, self.memory = workers, memory
 
-    def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    def map(
+        self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0
+    ) -> Iterator[Made]:
         """Yield ``work(item)`` in the order of the items, made by threads that run ahead."""
-        if self.workers <= 1:
+        workers = most_at_once(self.workers, self.memory, each)
+        if workers <= 1:
             yield from map(work, items)
             return
         waiting: deque[Future[Made]] = deque()
-        pool = ThreadPoolExecutor(self.workers)
+        pool = ThreadPoolExecutor(workers)
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) == self.workers:
+                if len(waiting) == workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -76,7 +76,9 @@ def measure_images(
     vectors = {}
     work = partial(_measured, settings, unmix)
     everybody = (data.person(number) for number in range(len(survey.subjects)))
-    for subject, outcome in zip(survey.subjects, engine.map(work, everybody), strict=True):
+    for subject, outcome in zip(
+        survey.subjects, engine.map(work, everybody, data.largest), strict=True
+    ):
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Resolution, units_of
-from consortium.algorithms.over_persons import Part, chunks
+from consortium.algorithms.over_persons import CHUNK, Part, chunks
 from consortium.errors import DataError, EngineError
 from consortium.privacy.bounds import Unit
 from consortium.space.study_space import Space
@@ -22,6 +22,7 @@ from site_agent.data.people import chosen_by
 from site_agent.data.survey import Skipped, Subject, Survey, Without, in_turn, nobody
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
+from site_agent.images.footprint import scratch, to_prepare, to_sum
 from site_agent.images.nifti import open_series
 from site_agent.images.person_blocks import PersonBlocks, prepared, reduced_by, summed
 
@@ -159,7 +160,11 @@ class SiteDataset:
         yield from self._people(resolution).blocks()
 
     def partial_sums(
-        self, part: Part, resolution: Resolution, beside: Sequence[Any] | None
+        self,
+        part: Part,
+        shape: tuple[int, ...],
+        resolution: Resolution,
+        beside: Sequence[Any] | None,
     ) -> Iterator[NDArray[Any]]:
         """Yield the sums of fixed chunks of persons, in order, computed on the engine.
 
@@ -175,7 +180,9 @@ class SiteDataset:
             (people[chunk], None if beside is None else beside[chunk])
             for chunk in chunks(len(self.lengths))
         )
-        return self.engine.map(partial(summed, part), work)
+        features = people.target.features
+        each = to_sum(features, self.lengths, shape)
+        return self.engine.map(partial(summed, part), work, each)
 
     def person(self, number: int) -> PersonBlocks:
         """One subject of the survey, whose block is prepared when it is asked for."""
@@ -202,10 +209,16 @@ class SiteDataset:
         """
         yield "headers"
         persons = len(self.sound.subjects)
-        ahead = self.engine.map(prepared, map(self._one, range(persons)))
+        ahead = self.engine.map(prepared, map(self._one, range(persons)), self.largest)
         yield f"1 of {persons}"
         for done, _ in enumerate(ahead, start=1):
             yield f"{min(done + 1, persons)} of {persons}"
+
+    @property
+    def largest(self) -> int:
+        """Bytes of memory that preparing the person with most volumes takes at the most."""
+        targets = {self.space.target, self.space.maps_target}
+        return max(to_prepare(each, max(self.survey.lengths, default=0)) for each in targets)
 
     def prepare(self, number: int) -> None:
         """Bring one subject's blocks into the cache.
@@ -235,11 +248,13 @@ class SiteDataset:
         return self._last[1]
 
     def _reduce(self, basis: Block) -> Block:
-        reduced = np.empty((basis.shape[1], sum(self.lengths)), dtype=np.float32)
-        start = 0
+        size, start = (basis.shape[1], sum(self.lengths)), 0
+        reduced = scratch(size, self.engine.memory, self.cache.folder)
         people = self._people("features")
+        chunk_of = basis.shape[1], CHUNK * max(self.lengths)
+        each = to_sum(self.features, self.lengths, chunk_of)
         work = (people[chunk] for chunk in chunks(len(self.lengths)))
-        for found in self.engine.map(partial(reduced_by, basis), work):
+        for found in self.engine.map(partial(reduced_by, basis), work, each):
             stop = start + found.shape[1]
             reduced[:, start:stop] = found
             start = stop

@@ -10,9 +10,10 @@ regression (Beckmann et al. 2009), as one sum over all subjects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import overload
 
 import numpy as np
 
@@ -77,13 +78,32 @@ def gradient(data: SiteData, query: Query, bound: Bound) -> Array:
 def map_products(data: SiteData, query: Query, bound: Bound) -> Array:
     """Mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = unmixed(data, query)
-    shape, ends = (data.voxels, len(unmixing)), np.cumsum([0, *data.lengths])
+    shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = unmixing.astype(reduced.dtype)
-    # One layout, sent to a worker or not: how a product is rounded may depend on it.
-    spans = [np.ascontiguousarray(reduced[:, a:b]) for a, b in pairwise(ends)]
     part = partial(_sum_maps, shape, narrow, data.unit, bound.norm)
     return sum_over_persons(data, part, shape, "maps", spans) / data.units
+
+
+class _Spans(Sequence[Array]):
+    """Each person's columns, copied when they are asked for: all of them may not fit in memory."""
+
+    def __init__(self, reduced: Array, lengths: Sequence[int]) -> None:
+        self._reduced, self._ends = reduced, np.cumsum([0, *lengths])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, which: int) -> Array: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Array]: ...
+    def __getitem__(self, which: int | slice) -> Array | list[Array]:
+        if isinstance(which, slice):
+            return [self[number] for number in range(len(self))[which]]
+        start, stop = self._ends[range(len(self))[which] :][:2]
+        # One layout, sent to a worker or not: how a product is rounded may depend on it.
+        return np.ascontiguousarray(self._reduced[:, start:stop])
 
 
 def _sum_maps(

@@ -9,7 +9,6 @@ directions are a moment again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 
@@ -18,10 +17,9 @@ import numpy as np
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import feature_argument
-from consortium.kernels.moments import add_second_moment, pack_symmetric
+from consortium.kernels.moments import add_person_moment, add_volume_moments, pack_symmetric
 from consortium.kernels.power import add_subject_product, add_volume_products
 from consortium.privacy.bounds import Bound, Unit
-from consortium.privacy.clipping import clip_columns, clip_moment
 
 
 def second_moment(data: SiteData, query: Query, bound: Bound) -> Array:
@@ -49,12 +47,9 @@ def variances_within(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def _sum_moments(features: int, unit: Unit, norm: float, blocks: Iterable[Array]) -> Array:
     total = np.zeros((features, features), order="F")
+    add = add_person_moment if unit == "subject" else add_volume_moments
     for block in blocks:
-        if unit == "subject":
-            rows, scale = clip_moment(block, norm)
-        else:
-            rows, scale = clip_columns(block, math.sqrt(norm)), 1.0  # ‖x xᵀ‖ = ‖x‖²
-        total = add_second_moment(total, rows, scale)
+        total = add(total, block, norm)
     return total
 
 
@@ -79,6 +74,6 @@ def _sum_variances(basis: Array, norm: float, blocks: Iterable[Array]) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             if narrow.dtype != block.dtype:
                 narrow = basis.astype(block.dtype)
-            rows, scale = clip_moment(narrow.T @ block, norm)
-        total = add_second_moment(total, rows, scale)
+            reduced = narrow.T @ block
+        total = add_person_moment(total, reduced, norm)
     return total

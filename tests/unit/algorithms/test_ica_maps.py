@@ -5,7 +5,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Shape
-from consortium.algorithms.ica.site import map_products
+from consortium.algorithms.ica.site import _Spans, map_products
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -105,3 +105,17 @@ def test_what_does_not_fit_is_refused():
             ICA.Parameters(components=200, maps=True),
             Shape(300, (9,), (900,), "subject", 1_000_000),
         )
+
+
+def test_persons_columns_are_copied_one_at_a_time_and_lie_in_one_layout():
+    reduced = np.arange(36, dtype=np.float32).reshape(4, 9)
+    spans = _Spans(reduced, (2, 3, 4))
+    assert len(spans) == 3
+    expected = [reduced[:, :2], reduced[:, 2:5], reduced[:, 5:]]
+    for found in (list(spans), spans[:], [spans[0], spans[1], spans[-1]]):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert one.flags.c_contiguous
+    assert [each.shape for each in spans[1:7]] == [(4, 3), (4, 4)]
+    with pytest.raises(IndexError):
+        spans[3]

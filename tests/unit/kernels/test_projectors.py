@@ -13,6 +13,17 @@ def projector(block, count, basis=None, global_signal="keep"):
     return directions @ directions.T
 
 
+@pytest.mark.parametrize("size", [1e-44, 3.7e-20, 1.0, 8.0, 3e38])
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("basis", [True, False])
+def test_a_series_comes_near_one_at_any_scale(size, single, basis):
+    kind = np.float32 if single else np.float64
+    block = np.array([[size, -size / 2], [0.0, size / 4]], dtype=kind)
+    reduced = reduce_series(block, np.eye(2, dtype=kind) if basis else None, "keep")
+    assert reduced.dtype == np.float64
+    assert 0.5 <= np.abs(reduced).max() <= 1.0
+
+
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 8),

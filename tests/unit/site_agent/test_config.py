@@ -100,3 +100,21 @@ def test_a_new_site_has_as_many_workers_as_cores_and_four_at_the_most(
     for cores, workers in ((1, 1), (3, 3), (64, 4)):
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert config.on_this_machine.workers == workers
+
+
+def test_memory_is_told_in_megabytes_or_more(tmp_path: Path) -> None:
+    def loaded(text: str) -> SiteConfig:
+        (tmp_path / CONFIG).write_text(GOOD + text)
+        return SiteConfig.load(tmp_path)
+
+    assert loaded("").most_memory is None
+    assert loaded("memory: 2 GB\n").most_memory == 2 * 10**9
+    assert loaded("memory: 1.5TB\n").most_memory == 15 * 10**11
+    loaded("memory: 500 MB\n").save(tmp_path)
+    assert SiteConfig.load(tmp_path).most_memory == 5 * 10**8
+    for wrong in ("2", "2000000000", "-2 GB", "2 gb", "two GB", "2 KB", ".inf", "99999999 TB"):
+        with pytest.raises(ConfigurationError, match="field 'memory'"):
+            loaded(f"memory: {wrong}\n")
+    for little in ("0 GB", "99.999 MB"):
+        with pytest.raises(ConfigurationError, match="less than 100 MB"):
+            loaded(f"memory: {little}\n")

@@ -99,6 +99,19 @@ def _content(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(f): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
 
 
+def test_the_owner_is_told_of_scans_that_are_larger_than_the_memory(
+    place: DemoFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = place.site("east") / "site.yaml"
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("memory:")]
+    file.write_text("\n".join([*lines, "memory: 100 MB"]) + "\n")
+    assert look(place).notes == ()
+    monkeypatch.setattr("site_agent.images.footprint._PREPARED", 1e9)
+    found = look(place)
+    assert "more than memory 100 MB in site.yaml; one is prepared at a time" in shown(found)
+    assert found.problems == ()  # a refusal would tell others
+
+
 def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) -> None:
     before, exchange = _content(place.dataset("east")), _content(place.root / "exchange")
     found = look(place)

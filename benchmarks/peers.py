@@ -1,0 +1,31 @@
+"""Which peers are installed here, and in which version."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+PEERS = {
+    "NumPy": "numpy",
+    "SciPy": "scipy",
+    "scikit-learn": "scikit-learn",
+    "MNE": "mne",
+    "nilearn": "nilearn",
+    "OpenDP": "opendp",
+    "Flower": "flwr",
+    "isal": "isal",
+}
+"""Names of distributions."""
+
+
+def installed(peer: str) -> str | None:
+    """Version of a peer, or nothing if it is not installed."""
+    try:
+        return version(PEERS[peer])
+    except PackageNotFoundError:
+        return None
+
+
+def versions() -> str:
+    """All of them, for the page."""
+    found = {peer: installed(peer) for peer in PEERS}
+    return ", ".join(f"{peer} {number or 'not installed'}" for peer, number in found.items())

@@ -1,0 +1,91 @@
+"""A site of made-up persons whose prepared blocks lie in its cache, as many as one likes.
+
+A few blocks are drawn; every person's file is one of them under another name. So what a round reads
+is what it would read, and the disk holds no more than a few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from consortium.algorithms import REGISTRY
+from consortium.algorithms.base import Query
+from consortium.algorithms.query import Argument
+from consortium.kernels.power import start_basis
+from consortium.privacy.bounds import Bound
+from consortium.space.grid import Grid
+from consortium.space.study_space import Space
+from consortium.study.data_section import DataSection
+from site_agent.data.cache import BlockCache, block_key
+from site_agent.data.survey import Run, Subject, Survey
+from site_agent.engines.base import Engine
+from site_agent.engines.threads import Threads
+from site_agent.images.series import SiteDataset
+
+BOUND = Bound(0.5)
+DRAWN = 8
+"""Blocks that differ."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Persons' numbers of features and volumes."""
+
+    features: int
+    volumes: int
+
+    def __str__(self) -> str:
+        return f"{self.features:,} x {self.volumes}"
+
+
+def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDataset:
+    """A site whose persons' blocks are prepared."""
+    grid = Grid(np.ones((size.features, 1, 1), dtype=np.bool_), np.eye(4))
+    data = SiteDataset(folder, DataSection(), Space(grid), "subject", folder / "cache", engine)
+    subjects = tuple(
+        Subject(f"{number:06}", (Run(folder / f"{number:06}"),)) for number in range(persons)
+    )
+    data.__dict__["survey"] = Survey(subjects, (size.volumes,) * persons, ())
+    return data
+
+
+def prepare(folder: Path, size: Size, persons: int) -> None:
+    """Write everybody's block, of low rank and noise, as if it had been prepared."""
+    data, draws = dataset(folder, size, persons, Threads()), np.random.default_rng(0)
+    cache = BlockCache(folder / "cache")
+    networks = draws.standard_normal((size.features, 20), dtype=np.float32)
+    kinds: list[Path] = []
+    for subject in data.survey.subjects:
+        subject.runs[0].bold.touch()
+        key = block_key(subject, data.data, data.space.target)
+        if len(kinds) == DRAWN:
+            (cache.folder / f"{key}.npy").hardlink_to(kinds[int(subject.label) % DRAWN])
+            continue
+        courses = draws.standard_normal((20, size.volumes), dtype=np.float32)
+        block = networks @ courses
+        block += draws.standard_normal(block.shape, dtype=np.float32)
+        block /= np.linalg.norm(block) / np.float32(np.sqrt(size.volumes))
+        cache.store(key, block)
+        kinds.append(cache.folder / f"{key}.npy")
+
+
+def queries(features: int) -> dict[str, tuple[str, Query]]:
+    """What a site is asked, by name: algorithm and query."""
+    basis = start_basis(features, 20, 0)
+    unmix: dict[str, Argument] = {"whitening": basis, "unmixing": np.eye(20), "score": "tanh"}
+    asked: dict[str, Argument] = {"directions": 20, "cutoff": 0.0, "global_signal": "keep"}
+    return {
+        "pca second moment": ("pca", Query("pca", "second_moment")),
+        "pca power": ("pca", Query("pca", "power", {"basis": basis})),
+        "ica rotation": ("ica", Query("ica", "rotation", unmix)),
+        "group_ica projectors": ("group_ica", Query("", "projectors", asked)),
+    }
+
+
+def answer(data: SiteDataset, name: str) -> bytes:
+    """A site's statistic."""
+    algorithm, asked = queries(data.features)[name]
+    return REGISTRY[algorithm].statistics[asked.statistic](data, asked, BOUND).tobytes()
