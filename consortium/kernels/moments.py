@@ -34,7 +34,7 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
 def add_person_moment(total: Array, block: Array, bound: float) -> Array:
     """Add X Xᵀ / T of one person, clipped to Frobenius norm ``bound``; see `add_second_moment`."""
     rows, scale, product = clip_moment(block, bound)
-    if product is None:
+    if product is None or not total.flags.f_contiguous:
         return add_second_moment(total, rows, scale)
     daxpy(product.ravel("F"), total.ravel("F"), a=scale)  # in place: both lie column by column
     return total
