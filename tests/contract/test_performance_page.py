@@ -46,7 +46,7 @@ def test_a_table_is_written_with_the_machine(
 
 def test_the_page_has_been_measured() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for name in ("peers", "parts"):
+    for name in ("peers", "persons", "parts"):
         inside = text.partition(f"<!-- measured: {name} -->")[2].partition("<!-- end -->")[0]
         assert inside.count("\n| ") > 4, name
         assert "Measured on " in inside, name
