@@ -16,7 +16,7 @@ from consortium.synthetic.chapter import chapter
 from tests.support.gain_index import gain_index
 
 SUBJECTS = 1024
-OF_A_ROUND, FEW = 256, 64
+OF_A_ROUND, FEW = 1024, 64
 
 
 def one_round() -> list[Row]:
