@@ -62,7 +62,7 @@ ONLY_LONG = re.compile(
     r"|unit/algorithms/test_template_networks\.py::test_noise_alone"
     r"|unit/algorithms/test_group_ica\.py::test_standard_errors"
     r"|unit/algorithms/test_admm\.py::test_(?:what_the_sites_differ|.*\[path\])"
-    r"|unit/algorithms/test_forecasts\.py::test_the_chance_of_a_link"
+    r"|unit/algorithms/test_forecasts\.py::test_(?:the_chance_of_a_link|a_classifier_tells)"
     r"|unit/algorithms/test_network\.py::test_(?:the_accuracy|what_no_line_can_tell.*\[cape-1\])"
     r"|unit/algorithms/test_cca\.py::test_(?:an_invertible_map|intervals_hold)"
     # Further draws of the same.
