@@ -13,7 +13,7 @@ from benchmarks.forecast_trials import ANALYSES
 from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import deviation_of
-from consortium.algorithms.assumed_persons import Classes, class_means
+from consortium.algorithms.assumed_persons import Classes, class_means, separation
 from consortium.algorithms.base import Expects, Withholds
 from consortium.coordinator.design import Assumed, expect, withheld
 from consortium.coordinator.design_page import design_studies
@@ -143,3 +143,9 @@ def test_no_accuracy_is_foretold_without_an_assumed_effect():
 @pytest.mark.parametrize("name", REGISTRY)
 def test_an_analysis_without_a_forecast_says_why(name):
     assert isinstance(REGISTRY[name], Expects | Withholds)
+
+
+def test_classes_that_guessing_tells_as_well_lie_together():
+    assert separation(0.5, 2) == 0.0
+    assert separation(1 / 3, 3) == 0.0
+    assert separation(0.51, 2) > 0.0
