@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 State = Literal["found", "not found", "not told"]
 NOT_TOLD = "not told"
+NOT_TOLD_APART = "Not told apart from the noise, and not drawn."
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class ImageSet:
     found: tuple[bool, ...] = ()
     accuracy: tuple[Finding, ...] = ()
     accuracy_caption: str = "Expected correlation with the truth"
-    unfound: str = "Not told apart from the noise, and not drawn."
+    unfound: str = NOT_TOLD_APART
     drawn: bool = True
     threshold: float | Array = 0.0
 

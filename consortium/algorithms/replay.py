@@ -6,14 +6,14 @@ planned; it is drawn in real numbers, without the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from consortium.algorithms.assumed import deviation_of
-from consortium.algorithms.assumed_persons import AssumedSite
+from consortium.algorithms.assumed_persons import DRAWS, NEW, AssumedSite, Classes
 from consortium.algorithms.base import (
     Algorithm,
     Array,
@@ -25,6 +25,18 @@ from consortium.algorithms.base import (
     Result,
     Shape,
 )
+
+
+class Trainable(Protocol):
+    """A classifier's plan."""
+
+    @property
+    def parameters(self) -> Any:
+        """Of its own model."""
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes, and the noise for them."""
 
 
 def replay(
@@ -65,6 +77,42 @@ def replay(
         except StopIteration as stop:
             result: Result = stop.value
             return result
+
+
+def trained(
+    algorithm: Algorithm,
+    plan: Trainable,
+    sizes: Sequence[int],
+    law: Callable[[np.random.Generator], Classes],
+    stacked: Callable[[Array, Array], Array],
+) -> Iterator[tuple[Result, Array, Array]]:
+    """Let a classifier learn from assumed persons, again and again.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    plan : Trainable
+    sizes : sequence of int
+        Persons of every site.
+    law : callable
+        Draws which persons there are.
+    stacked : callable
+        Makes a site's table of persons' entries and classes.
+
+    Yields
+    ------
+    result : Result
+    entries : array, entries x persons
+        Of new persons.
+    kinds : array, length persons
+        Their classes.
+    """
+    for seed in range(DRAWS):
+        generator = np.random.default_rng(seed)
+        classes = law(generator)
+        tables = [stacked(*classes.draw(size, generator)) for size in sizes]
+        result = replay(algorithm, plan.parameters, plan.shape, tables, generator)
+        yield result, *classes.draw(NEW, generator)
 
 
 def _rows(

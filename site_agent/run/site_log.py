@@ -30,6 +30,7 @@ class SiteLog:
     def __init__(self, folder: Path, now: Callable[[], str], log: Callable[[str], None]) -> None:
         self._told, self._log = Told(folder, now), log
         self._logged: set[str] = set()
+        self._full = False
 
     @property
     def kept(self) -> int:
@@ -70,14 +71,14 @@ class SiteLog:
             self.line_once(str(error))
 
     def _is_new(self, text: str) -> bool:
-        if text in self._logged or len(self._logged) > _MOST:
+        if self._full or text in self._logged:
             return False
-        if len(self._logged) == _MOST:
+        self._full = len(self._logged) == _MOST
+        if self._full:
             self.line(
                 f"More than {_MOST} different lines of this kind were logged; further ones are "
                 "left out until the agent starts again: look at who writes on the exchange."
             )
-            self._logged.add("")
-            return False
-        self._logged.add(text)
-        return True
+        else:
+            self._logged.add(text)
+        return not self._full

@@ -20,11 +20,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.admm.expect import WITHHELD, expect
+from consortium.algorithms.admm.expect import expect
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.plan import AdmmPlan, plan_releases
 from consortium.algorithms.admm.result import admm_result
 from consortium.algorithms.admm.site import local_gain, local_model
+from consortium.algorithms.assumed_persons import NO_EFFECT
 from consortium.algorithms.base import (
     Array,
     Case,
@@ -97,7 +98,7 @@ class Admm:
     def withheld(self, parameters: AdmmParameters, shape: Shape) -> str:
         """Why no accuracy is foretold."""
         del shape
-        return "" if parameters.detect is not None else WITHHELD
+        return "" if parameters.detect is not None else NO_EFFECT
 
     def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
         """Ask for models, round by round, and tell what the sites agreed on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -17,22 +18,16 @@ from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.admm.result import gathered_floor
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import (
-    DRAWS,
-    NEW,
     Classes,
     class_means,
     expected_accuracy,
     sizes_drawn,
 )
 from consortium.algorithms.base import Algorithm, Array, Expectation, Shape
-from consortium.algorithms.replay import replay
+from consortium.algorithms.replay import trained
 
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
-WITHHELD = (
-    "No accuracy is foretold, since it depends on how well persons can be told at all: say in "
-    "'analysis.detect' what share of them you assume that the best rule tells rightly."
-)
 
 
 def expect(admm: Algorithm, parameters: AdmmParameters, shape: Shape) -> tuple[Expectation, ...]:
@@ -62,16 +57,14 @@ def stacked(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
 
 
 def _accuracy(admm: Algorithm, plan: AdmmPlan) -> Expectation:
-    right = []
     sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
-    for seed in range(DRAWS):
-        generator = np.random.default_rng(seed)
-        law = assumed_classes(plan, generator)
-        tables = [stacked(plan, *law.draw(size, generator)) for size in sizes]
-        result = replay(admm, plan.parameters, plan.shape, tables, generator)
-        entries, kinds = law.draw(NEW, generator)
-        right.append(told_rightly(result.arrays, plan.target, entries, kinds))
-    return expected_accuracy(right)
+    law, table = partial(assumed_classes, plan), partial(stacked, plan)
+    return expected_accuracy(
+        [
+            told_rightly(result.arrays, plan.target, entries, kinds)
+            for result, entries, kinds in trained(admm, plan, sizes, law, table)
+        ]
+    )
 
 
 def told_rightly(arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array) -> float:

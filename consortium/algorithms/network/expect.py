@@ -8,13 +8,13 @@ number, as in views of norm 1; the best rule tells the share rightly that the st
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import (
-    DRAWS,
-    NEW,
+    NO_EFFECT,
     Classes,
     class_means,
     expected_accuracy,
@@ -27,7 +27,7 @@ from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import HELD_WEIGHT
-from consortium.algorithms.replay import replay
+from consortium.algorithms.replay import trained
 from consortium.kernels.classifier import predict
 
 
@@ -57,10 +57,7 @@ def withheld(plan: NetworkPlan) -> str:
         return ""
     if plan.parameters.detect is not None:
         return "No accuracy is foretold: with more classes than entries none can be assumed."
-    return (
-        "No accuracy is foretold, since it depends on how well persons can be told at all: say in "
-        "'analysis.detect' what share of them you assume that the best rule tells rightly."
-    )
+    return NO_EFFECT
 
 
 def is_assumed(plan: NetworkPlan) -> bool:
@@ -70,10 +67,8 @@ def is_assumed(plan: NetworkPlan) -> bool:
 
 def assumed_classes(plan: NetworkPlan, generator: np.random.Generator) -> Classes:
     """Persons as the study assumes them."""
-    kinds, accuracy = _kinds(plan), float(plan.parameters.detect or 0.0)
-    if accuracy <= 1.0 / kinds:
-        return Classes(np.zeros((_entries(plan), kinds)), _spread(plan))
-    return Classes(class_means(accuracy, kinds, _entries(plan), generator), _spread(plan))
+    accuracy = float(plan.parameters.detect or 0.0)
+    return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 
 
 def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
@@ -90,12 +85,8 @@ def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
 def _foretold(network: Algorithm, plan: NetworkPlan) -> list[Expectation]:
     right, found = [], []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
-    for seed in range(DRAWS):
-        generator = np.random.default_rng(seed)
-        law = assumed_classes(plan, generator)
-        tables = [stacked(plan, *law.draw(size, generator)) for size in sizes]
-        result = replay(network, plan.parameters, plan.shape, tables, generator)
-        entries, kinds = law.draw(NEW, generator)
+    law, table = partial(assumed_classes, plan), partial(stacked, plan)
+    for result, entries, kinds in trained(network, plan, sizes, law, table):
         units = tuple(int(size) for size in result.arrays["units"])
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
         guessed = chances.argmax(axis=0) if len(chances) > 1 else chances[0] > 0.5

@@ -11,7 +11,6 @@ from consortium.report.pictures import Drawing
 from consortium.report.shown_maps import ShownMap
 from consortium.report.viewer import NAME as VIEWER
 
-NOT_TOLD_APART = "Not told apart from the noise, and not drawn."
 Facts = tuple[tuple[str, str], ...]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Container
 import numpy as np
 
 from consortium.algorithms.base import Array
+from consortium.algorithms.findings import NOT_TOLD_APART
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
-from consortium.report.sections.base import NOT_TOLD_APART, Card, Facts, Section, cards_section
+from consortium.report.sections.base import Card, Facts, Section, cards_section
 from consortium.report.views import REPORTS, split_views
 
 SELECTED = "What does not stand out of noise and chance is not drawn."
