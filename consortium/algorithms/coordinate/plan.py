@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from consortium.algorithms.base import MOST_SOLVED_FEATURES, PlannedRelease, Released, Shape
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.errors import StudyError
@@ -15,6 +17,8 @@ from consortium.privacy.view_bounds import Part, PartsBound, choose_weights
 
 MOST_ROUNDING = 1e-3
 """Of the whole sensitivity: what a lattice may add to that of a view too."""
+_SHARES = tuple(0.85**step for step in range(48))
+"""Parts of the budget that are tried, the whole one first."""
 MOST_OF_DELTA = 1e-3
 """What a graph of masks may take of the study's δ, and of a level's."""
 
@@ -53,7 +57,7 @@ def plan_bound(parameters: CoordinateParameters, shape: Shape) -> PartsBound:
     _check(parameters, shape)
     squares = parameters.target is not None
     radii = [parameters.radii.get(view, math.sqrt(size)) for view, size in shape.views]
-    weights = _weights(parameters, shape, radii)
+    weights = _weights(parameters, shape, radii, budget_share(parameters, shape, radii))
     parts = tuple(
         Part(size, weight, radius)
         for (_, size), weight, radius in zip(shape.views, weights, radii, strict=False)
@@ -73,8 +77,43 @@ def _places(parameters: CoordinateParameters, shape: Shape) -> int:
     return len(shape.units) if separate else 1
 
 
-def _weights(parameters: CoordinateParameters, shape: Shape, radii: list[float]) -> Sequence[float]:
-    """Weight of every view, and with a target that of the constant, which is nobody's."""
+def budget_share(parameters: CoordinateParameters, shape: Shape, radii: Sequence[float]) -> float:
+    """Part of the person's budget (of μ²) with which least squares are told best.
+
+    A view with a level has the less weight the larger the part is, and an entry's product with
+    another of its own view has the noise over that weight squared: with the whole budget it may
+    hide the view, and with it the coefficients of all others. Least is taken the sum of noise
+    variances over the products that explain; no data decide.
+    """
+    if parameters.target is None or not parameters.levels:
+        return 1.0
+    scores = [
+        _products_noise(shape, _weights(parameters, shape, radii, share), parameters) / share
+        for share in _SHARES
+    ]
+    return _SHARES[int(np.argmin(np.round(np.array(scores) / min(scores), 9)))]
+
+
+def _products_noise(
+    shape: Shape, weights: Sequence[float], parameters: CoordinateParameters
+) -> float:
+    """Variance of the noise over all products of two entries, but for the target's own square."""
+    own = math.fsum(
+        size / weight**2
+        for (view, size), weight in zip(shape.views, weights, strict=False)
+        if view != parameters.target
+    )
+    target = [view for view, _ in shape.views].index(str(parameters.target))
+    return own * (own / 2.0 + 1.0 / weights[target] ** 2 + 1.0 / weights[-1] ** 2)
+
+
+def _weights(
+    parameters: CoordinateParameters, shape: Shape, radii: Sequence[float], share: float
+) -> Sequence[float]:
+    """Weight of every view, and with a target that of the constant, which is nobody's.
+
+    With a part of the budget a level is a larger part of what is left.
+    """
     squares, explaining = parameters.target is not None, shape.features - 1
     costs: list[float] = []
     limits: list[float] = []
@@ -82,7 +121,8 @@ def _weights(parameters: CoordinateParameters, shape: Shape, radii: list[float])
         # Target and constant are in a product with each of the entries that explain.
         costs.append(explaining if view == parameters.target else size)
         reach = radius if parameters.protects == "view" else min(1.0, radius)
-        limits.append(_largest_norm(part_of_loss(parameters, view), squares) / reach)
+        part = part_of_loss(parameters, view) / math.sqrt(share)
+        limits.append(_largest_norm(part, squares) / reach)
     if not squares:
         return choose_weights(costs, radii, limits)
     return choose_weights([*costs, explaining], [*radii, 1.0], [*limits, math.inf])
@@ -109,11 +149,14 @@ def plan_release(parameters: CoordinateParameters, shape: Shape) -> PlannedRelea
         As `plan_bound`.
     """
     bound = plan_bound(parameters, shape)
+    radii = [part.radius for part in bound.parts]
     released: Released = "sum" if parameters.randomize == "mean" else "each"
     if parameters.target is not None:
         entries = packed_size(shape.features + bound.places)
         return PlannedRelease(
-            "coordinate", "coordinate_moment", entries, bound, 1, 1.0, released=released
+            *("coordinate", "coordinate_moment", entries, bound, 1),
+            budget_share(parameters, shape, radii),
+            released=released,
         )
     share = min(1.0, bound.norm**2)  # noise of a vector of norm 1 for one that may be shorter
     return PlannedRelease(

@@ -321,3 +321,26 @@ def test_a_plan_without_the_studys_promise_is_refused():
 def test_parameters_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(ValidationError, match=message):
         make_feature_study("coordinate", VIEWS, wrong)
+
+
+@pytest.mark.parametrize("level", [0.3, 1.0])
+def test_more_budget_for_the_others_tells_no_product_worse(level):
+    """With the whole budget a view that is held down is hidden in its own products' noise."""
+    shape, worst, cost = shape_of(make_feature_sites(VIEWS, persons=COUNTS)), [], []
+    for epsilon in (1.0, 2.0, 4.0, 8.0):
+        analysis = {"levels": {"genes": level}, "target": "y"}
+        study = make_feature_study("coordinate", VIEWS, analysis, epsilon=epsilon)
+        plan = make_plan(study, shape)
+        mechanism = plan.stages[0].mechanism
+        weights = np.array([part.weight for part in mechanism.bound.parts])
+        noise = mechanism.noise.aggregate() / np.outer(weights, weights)
+        worst.append(np.sqrt(np.square(noise).sum()))
+        cost.append(plan.epsilon)
+    assert max(worst[1:]) <= 1.05 * min(worst)
+    assert cost[-1] < 8.0
+
+
+def test_with_the_whole_budget_a_view_that_is_held_down_would_be_hidden(monkeypatch):
+    monkeypatch.setattr(plan_module, "_SHARES", (1.0,))
+    with pytest.raises(AssertionError):
+        test_more_budget_for_the_others_tells_no_product_worse(1.0)
