@@ -16,7 +16,8 @@ Array = NDArray[Any]
 
 _POOL = 200  # starting points a step
 _PASSES = 2_000
-_REPLAYS = 1_000
+_REPLAYS = 10_000  # of which 5 % are told to 0.2 %
+_ROOM = 2_000_000  # numbers of the replays that are drawn at a time
 
 
 def draw_frequencies(
@@ -88,6 +89,7 @@ def null_floors(
     contrasts: Array,
     deviations: Array,
     chance: Array,
+    sizes: Array,
     entries: int,
     risk: float,
     generator: np.random.Generator,
@@ -105,6 +107,8 @@ def null_floors(
         Of the noise of a mean's entries.
     chance : array, length S
         Variance of each mean by chance, all entries together.
+    sizes : array, length S
+        Persons in each, as `gram` has them.
     entries : int
         E.
     risk : float
@@ -116,16 +120,48 @@ def null_floors(
     array, length R
     """
     count = len(deviations)
-    rows = deviations[:, None] * generator.standard_normal((_REPLAYS, count, entries))
-    rows[:, :, 0] += np.sqrt(chance) * generator.standard_normal((_REPLAYS, count))
-    products = rows @ rows.transpose(0, 2, 1)
-    # As `gram` does: a mean's own square is freed of noise and chance.
-    diagonal = np.arange(count)
-    products[:, diagonal, diagonal] -= entries * deviations**2 + chance
-    values = np.einsum("rs,nst,rt->nr", contrasts, products, contrasts)
+    each = max(_ROOM // count**2, 1)
+    parts = [min(each, _REPLAYS - start) for start in range(0, _REPLAYS, each)]
+    laws = deviations, chance, sizes, entries
+    values = np.concatenate([_replayed(contrasts, *laws, part, generator) for part in parts])
     spread = np.maximum(np.sqrt(np.mean(values**2, axis=0)), np.finfo(np.float64).tiny)
     most = np.quantile((values / spread).max(axis=1), 1.0 - risk)
     return np.asarray(most * spread)
+
+
+def _replayed(
+    contrasts: Array,
+    deviations: Array,
+    chance: Array,
+    sizes: Array,
+    entries: int,
+    replays: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Draw estimates of contrasts where all means are one: replays x R.
+
+    Products of the means are those of their first entries, where chance is, and of E - 1 entries
+    of noise alone, whose matrix of products is drawn by Bartlett's factor.
+    """
+    first = deviations * generator.standard_normal((replays, len(deviations)))
+    first += np.sqrt(chance) * generator.standard_normal(first.shape)
+    rest = deviations[:, None] * _factor(len(deviations), entries - 1, replays, generator)
+    squares = first**2 + np.square(rest).sum(axis=2) - entries * deviations**2 - chance
+    values = (first @ contrasts.T) ** 2 + np.square(contrasts @ rest).sum(axis=2)
+    # As `gram` does: a mean's own square is freed of noise and chance.
+    values -= (entries * deviations**2 + chance) @ contrasts.T**2
+    own = np.where(sizes > 1, 1.0 / np.maximum(sizes - 1.0, 1.0), 0.0)
+    return np.asarray(values + (own * squares) @ contrasts.T**2)
+
+
+def _factor(size: int, freedom: int, replays: int, generator: np.random.Generator) -> Array:
+    """A with A Aᵀ the matrix of products of S vectors of standard normal entries, n x S x S."""
+    if freedom < size:
+        return generator.standard_normal((replays, size, freedom))
+    lower = np.tril(generator.standard_normal((replays, size, size)), -1)
+    squares = generator.chisquare(freedom - np.arange(size), (replays, size))
+    lower[:, np.arange(size), np.arange(size)] = np.sqrt(squares)
+    return np.asarray(lower)
 
 
 def mixture_weights(rows: Array, target: int) -> Array:

@@ -53,6 +53,7 @@ def _floors(parameters: SummarizeParameters, shape: Shape, variance: float) -> A
         contrasts,
         deviations,
         variance / sizes,
+        sizes,
         planned.entries,
         1.0 - parameters.confidence,
         np.random.default_rng(parameters.seed),

@@ -161,6 +161,7 @@ def _rows(
         contrasts,
         found.deviations,
         chance,
+        found.sizes,
         entries,
         1.0 - parameters.confidence,
         np.random.default_rng(parameters.seed),

@@ -13,6 +13,7 @@ from consortium.kernels.mean_embedding import (
     fourier_features,
     gram,
     mixture_weights,
+    null_floors,
     project_to_simplex,
 )
 
@@ -157,3 +158,35 @@ def test_a_person_whose_phase_is_no_number_counts_as_zero():
     table = np.array([[0.0, np.nan, 1e308]])
     features = fourier_features(table, np.array([[1e308]]))
     assert features == pytest.approx(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("entries", [3, 40])
+def test_a_study_of_sites_that_are_alike_is_above_its_floors_in_one_of_twenty(entries):
+    sizes = np.array([30.0, 60.0, 200.0, 20.0])
+    deviations, chance = 5.0 / sizes, 0.6 / sizes
+    contrasts = np.eye(4)[1:] - np.eye(4)[0]
+    floors = null_floors(
+        contrasts, deviations, chance, sizes, entries, 0.05, np.random.default_rng(0)
+    )
+    generator, above, studies = np.random.default_rng(1), 0, 4000
+    for _ in range(studies):
+        rows = deviations[:, None] * generator.standard_normal((4, entries))
+        rows[:, 0] += np.sqrt(chance) * generator.standard_normal(4)
+        rows[:, -1] += np.sqrt(0.4)  # the mean that all have in common: 1 - 0.6 is its square
+        products = gram(rows, deviations, sizes)
+        values = np.einsum("rs,st,rt->r", contrasts, products, contrasts)
+        above += bool((values > floors).any())
+    assert above / studies == pytest.approx(0.05, abs=0.013)
+
+
+def test_another_seed_leaves_the_floors_where_they_are():
+    sizes = np.full(4, 200.0)
+    floors = [
+        null_floors(
+            np.eye(4)[1:] - np.eye(4)[0],
+            *(8.0 / sizes, 0.6 / sizes, sizes, 100, 0.05),
+            np.random.default_rng(seed),
+        )
+        for seed in range(4)
+    ]
+    assert np.ptp(floors, axis=0) == pytest.approx(np.zeros(3), abs=0.04 * np.mean(floors))
