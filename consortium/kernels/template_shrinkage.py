@@ -17,13 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orth
-from scipy.special import chdtri
+from scipy.special import chdtri, ndtri
 
 Array = NDArray[Any]
 
 FALSE_ALARM = 1e-4
 """Of one map: chance that noise alone is taken for a deviation from its template."""
 _NORMAL_95 = 1.96
+_ENDS = (0.025, 0.975)
+_VALUES = 32
+"""Equally likely values of each kind of noise, of which all combinations are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +63,36 @@ class Shrunk:
 
     @property
     def expected(self) -> Array:
-        """Expected correlation of each map with the truth, at the ends and within: (3, R)."""
+        """Expected correlation of each map with the truth, (3, R).
+
+        In the middle row, between the ends of its 95 % interval.
+        """
+        sizes = np.square(self.deviations).sum(axis=0)
         own = np.square(self.strengths)
-        size = own + np.square(self.kept) * np.square(self.deviations).sum(axis=0)
-        whole = own + self.squares
-        top = own + self.kept * self.squares
-        product = np.sqrt(size * whole)
-        found = np.divide(top, product, out=np.zeros_like(top), where=product > 0)
-        return np.sort(np.clip(found, 0.0, 1.0), axis=0)
+        found = np.sqrt(own + np.square(self.kept) * sizes)
+        top, whole = own + self.kept * self.squares[1], np.sqrt(own + self.squares[1])
+        middle = _ratio(top, found * whole)
+        return np.sort(np.vstack([*self._interval(sizes, found), middle]), axis=0)
+
+    def _interval(self, sizes: Array, found: Array) -> Array:
+        """Ends of the correlations that released s and ‖w‖² leave, over all that noise may be.
+
+        Of the noise beside the templates e τ lies along z, and χ² τ² is the square of the rest:
+        ‖w‖² = (‖z‖ + e τ)² + χ² τ², and wᵀz = ‖z‖ (‖z‖ + e τ). Solved for z at equally likely
+        values of e, χ² and the noise of s, the truth is what the map's correlation is with s a + z.
+        """
+        freedom = len(self.deviations) - self.deviations.shape[1]
+        tail = (np.arange(_VALUES) + 0.5) / _VALUES
+        normal, square = ndtri(tail), chdtri(freedom - 1, tail)
+        ends = []
+        for strength, size, kept, norm in zip(self.strengths, sizes, self.kept, found, strict=True):
+            along = np.sqrt(np.maximum(size - self.deviation**2 * square, 0.0))[:, None, None]
+            beside = np.maximum(along - self.deviation * normal[:, None], 0.0)
+            own = strength - self.deviation * normal
+            top = strength * own + kept * beside * along
+            values = _ratio(top, norm * np.hypot(own, beside))
+            ends.append(np.quantile(values, _ENDS))
+        return np.array(ends).T
 
     @property
     def errors(self) -> Array:
@@ -102,6 +127,12 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
     spread = _NORMAL_95 * deviation * np.sqrt(2.0 * freedom * noise + 4.0 * own)
     ends = np.maximum(np.stack([own - spread, own, own + spread]), 0.0)
     return Shrunk(strengths, beside, kept, ends, span, deviation)
+
+
+def _ratio(top: Array, product: Array) -> Array:
+    """Correlations, 0 of a map that is zero."""
+    product = np.broadcast_to(product, np.shape(top))
+    return np.clip(np.divide(top, product, out=np.zeros(top.shape), where=product > 0), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
