@@ -48,10 +48,11 @@ PARTS = (
         "plan",
         "forecast",
     ),
-    *("centring", "models", "tables", "result", "expect", "centre"),
+    *("centring", "levels", "models", "tables", "result", "expect", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
-mega-analysis entries by name, a choice of bounds and a forecast, and regression several models."""
+mega-analysis entries by name, a choice of bounds and a forecast, regression several models, and the
+tensor levels of sites."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)

@@ -148,8 +148,16 @@ REACHING = {  # two units as far apart as the clip allows, the arguments, and a 
     "coordinate_mean": ((1, 1, 0), (-1, -1, 0), {}, 0.9),
     "coordinate_moment": ((1, 1, 0), (-1, 3 / 7, np.sqrt(40) / 7), {}, 0.9),
     "mean_embedding": ((1, 0, 0), (0, 0, 0), {"frequencies": np.pi * np.eye(3)[:, :1]}, 1.0),
-    "mixture_second": ((3, 0, 1), (0, 2, 0), {"reach": 1.0, "constant": 0.01}, 1.0),
-    "mixture_third": ((3, 0, 1), (-3, 0, -1), {"reach": 9.0, "whitening": np.eye(3)}, 1.0),
+    "mixture_second": (
+        *((3, 0, 1), (0, 2, 0)),
+        {"reach": 1.0, "constant": 0.01, "constants": 1},
+        1.0,
+    ),
+    "mixture_third": (
+        *((3, 0, 1), (-3, 0, -1)),
+        {"reach": 9.0, "whitening": np.eye(3), "offsets": np.full((1, 3), 0.01)},
+        1.0,
+    ),
     "topic_second": ((1, 0, 0), (0, 1, 0), TOPIC, 1.0),
     "topic_cube": ((1, 0, 0), (0, 1, 0), TOPIC, 1.0),
     "topic_third": (

@@ -14,10 +14,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, PlannedRelease, Query, Run, Shape, Takes
+from consortium.algorithms.base import (
+    Argument,
+    Case,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Takes,
+)
+from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import (
+    MOST_NOISE,
+    constants,
     fixed_arguments,
+    means_noise,
     plan_releases,
     released_whole,
     vocabulary,
@@ -31,6 +44,15 @@ from consortium.algorithms.tensor.result import (
 from consortium.algorithms.tensor.site import STATISTICS
 from consortium.kernels.tensor import transformed, unpack_cubic
 
+ONE_CONSTANT = (
+    "All sites have one constant together: sites that differ in level count as components. Set "
+    "analysis.site_constants to change it."
+)
+COSTLY = (
+    "With so few persons for this ε the noise of sites' means hides components that few persons "
+    "have. With analysis.site_constants: false more is found, but offsets between sites too."
+)
+TOPICS = "Sites whose words are not equally frequent count as topics."
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _WORDS = ("one", "two", "three")
 
@@ -47,6 +69,7 @@ class Tensor:
     cases: ClassVar[Sequence[Case]] = (
         Case({"components": 2, "bound": 1.0}, views=_VIEWS),
         Case({"components": 5, "bound": 3.0, "share": 0.3}, views=_VIEWS),
+        Case({"components": 2, "bound": 1.0, "site_constants": False}, views=_VIEWS),
         Case(
             {"components": 3, "model": "topics", "words": _WORDS},
             views=tuple((word, 4) for word in _WORDS),
@@ -63,6 +86,15 @@ class Tensor:
         """One release each, sharing the budget."""
         return plan_releases(parameters, shape)
 
+    def remarks(self, parameters: TensorParameters, shape: Shape) -> tuple[str, ...]:
+        """Tell which constants there are, what that means, and whether it costs power."""
+        if constants(parameters, shape) > 1:
+            costly = means_noise(parameters, shape) > MOST_NOISE
+            return (SITE_MEANS, COSTLY) if costly else (SITE_MEANS,)
+        if len(shape.units) < 2:
+            return ()
+        return (ONE_CONSTANT if parameters.words is None else TOPICS,)
+
     def withheld(self, parameters: TensorParameters, shape: Shape) -> str:
         """Why there is no forecast."""
         del parameters, shape
@@ -77,12 +109,13 @@ class Tensor:
         topics = len(starts) > 0
         kind, (where, more) = "topic" if topics else "mixture", fixed_arguments(parameters, shape)
         second = yield Query("second", f"{kind}_second", {**where, **more})
-        model = (topic_moments if topics else mixture_moments)(second, parameters)
+        model = (topic_moments if topics else mixture_moments)(second, parameters, shape)
         if released_whole(parameters, size):
             third = yield Query("third", "topic_cube", {**where, **more})
             tensor = transformed(unpack_cubic(third.values, size), model.whitening.forward)
             return tensor_result(parameters, shape, model, tensor)
         forward = model.scale * model.whitening.forward
-        third = yield Query("third", f"{kind}_third", {**where, "whitening": forward})
+        asked: dict[str, Argument] = {**where, **model.taken, "whitening": forward}
+        third = yield Query("third", f"{kind}_third", asked)
         tensor = unpack_cubic(third.values, parameters.components) / model.scale**3
         return tensor_result(parameters, shape, model, corrected(tensor, model))

@@ -26,6 +26,11 @@ class TensorParameters(FrozenModel):
     words: tuple[str, str, str] | None = Field(
         default=None, description="For topics: three views of a word each, one entry for each word."
     )
+    site_constants: bool = Field(
+        default=True,
+        description="For mixture: whether each site's level is taken from its persons, so that "
+        "offsets between sites are no components; noisy site means become public.",
+    )
     share: float = Field(
         default=0.6,
         gt=0,

@@ -10,6 +10,7 @@ from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     Argument,
     Array,
+    Form,
     PlannedRelease,
     Shape,
     forms_of,
@@ -22,6 +23,8 @@ from consortium.privacy.bounds import Bound
 
 CONSTANT = 0.5
 """Weight of the mean in a mixture's first release, over the bound."""
+MOST_NOISE = 0.05
+"""Noise of a site's mean vector, over the bound, beyond which it costs power that shows."""
 _WHOLE = 4  # entries for each topic up to which a margin that clips few makes more noise
 _MOST_WHOLE = 64
 
@@ -38,18 +41,18 @@ def plan_releases(
         )
     bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
     if not len(starts):
-        norm = (parameters.bound or 0.0) ** 2 * (1 + CONSTANT**2)
-        bound, entries, kind = Bound(norm, cone=True), packed_size(size + 1), "mixture"
+        count = constants(parameters, shape)
+        bound, entries, kind = _mixture_bound(parameters), packed_size(size + count), "mixture"
     share, (where, more) = parameters.share, fixed_arguments(parameters, shape)
     both = {**where, **more}
+    if not len(starts) and constants(parameters, shape) == 1:
+        where = {**where, "offsets": np.zeros((1, size))}
+    forms: dict[str, Form] = {"whitening": (size, parameters.components), **forms_of(where)}
+    if not len(starts):
+        forms["offsets"] = (constants(parameters, shape), size)
     cubic = PlannedRelease(
-        "third",
-        f"{kind}_third",
-        cubic_size(parameters.components),
-        Bound(1.0),
-        1,
-        1 - share,
-        {"whitening": (size, parameters.components), **forms_of(where)},
+        *("third", f"{kind}_third", cubic_size(parameters.components), Bound(1.0)),
+        *(1, 1 - share, forms),
         fixed=where,
     )
     if released_whole(parameters, size):
@@ -61,8 +64,9 @@ def plan_releases(
             arguments=forms_of(both),
             fixed=both,
         )
-    forms = forms_of(both)
-    second = PlannedRelease("second", f"{kind}_second", entries, bound, 1, share, forms, fixed=both)
+    second = PlannedRelease(
+        *("second", f"{kind}_second", entries, bound, 1, share, forms_of(both)), fixed=both
+    )
     return second, cubic
 
 
@@ -73,7 +77,34 @@ def fixed_arguments(
     starts, size = vocabulary(parameters, shape)
     if len(starts):
         return {"starts": starts}, {"size": size}
-    return {"reach": _bound(parameters)}, {"constant": CONSTANT * _bound(parameters)}
+    constant = CONSTANT * _bound(parameters)
+    count = constants(parameters, shape)
+    return {"reach": _bound(parameters)}, {"constant": constant, "constants": count}
+
+
+def constants(parameters: TensorParameters, shape: Shape) -> int:
+    """S, constants of a mixture's first release: one for each site, or one for all."""
+    separate = parameters.words is None and parameters.site_constants
+    return len(shape.units) if separate else 1
+
+
+def means_noise(parameters: TensorParameters, shape: Shape) -> float:
+    """Root mean square of the noise of a site's mean vector, over the bound; 0 if none is told.
+
+    The mean of a site with a part π of the persons has the noise τ/(√2 c π) in each entry.
+    """
+    if constants(parameters, shape) < 2:
+        return 0.0
+    sizes = np.array(shape.units, dtype=np.float64)
+    sensitivity = _mixture_bound(parameters).sensitivity(int(sizes.sum()))
+    deviation = shape.noise * sensitivity / np.sqrt(parameters.share)
+    each = deviation / (np.sqrt(2.0) * CONSTANT * _bound(parameters)) * sizes.sum() / sizes
+    squares = shape.features * np.square(each)
+    return float(np.sqrt(np.average(squares, weights=sizes)) / _bound(parameters))
+
+
+def _mixture_bound(parameters: TensorParameters) -> Bound:
+    return Bound(_bound(parameters) ** 2 * (1 + CONSTANT**2), cone=True)
 
 
 def _bound(parameters: TensorParameters) -> float:

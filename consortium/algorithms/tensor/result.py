@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.tensor.levels import read_levels
 from consortium.algorithms.tensor.parameters import TensorParameters
-from consortium.algorithms.tensor.plan import CONSTANT
+from consortium.algorithms.tensor.plan import CONSTANT, constants
 from consortium.formatting import count
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
@@ -28,6 +30,8 @@ class Moments:
     """What the first release tells: whitening, mean, σ², and a public scale for whitened persons.
 
     The scale brings a whitened person's root mean square to 1/margin, so that 1 is the bound.
+    ``taken`` holds the offsets of the sites, S x D, that a mixture's third moment is without, and
+    ``error`` is the variance that their noise adds to the persons'.
     """
 
     whitening: Whitening
@@ -35,24 +39,29 @@ class Moments:
     variance: float
     scale: float
     edge: float
+    taken: Mapping[str, Array] = field(default_factory=dict)
+    error: float = 0.0
 
 
-def mixture_moments(release: Release, parameters: TensorParameters) -> Moments:
-    """Read the second moment of (x, c)."""
-    constant = CONSTANT * float(parameters.bound or 0.0)
-    matrix = unpack_symmetric(release.values)
-    square, size = matrix[:-1, :-1], len(matrix) - 1
-    mean = matrix[:-1, -1] / constant
-    variance = flat_variance(square, mean, parameters.components)
+def mixture_moments(release: Release, parameters: TensorParameters, shape: Shape) -> Moments:
+    """Read the second moment of (x, c e), without what sites' levels add to it."""
+    constant, size = CONSTANT * float(parameters.bound or 0.0), shape.features
+    levels = read_levels(release, constant, shape, constants(parameters, shape))
+    square, mean, error = levels.square, levels.mean, levels.error
+    flat = flat_variance(square, mean, parameters.components)
     edge = release.deviation * float(np.sqrt(2.0 * size))
     deviation = release.deviation / (constant**2 * (1 + CONSTANT**-2))
-    whitening = whiten(square - variance * np.eye(size), parameters.components, edge)
-    spread = parameters.components + variance * float(np.sum(1 / whitening.values))
-    return Moments(whitening, mean, variance, _scale(parameters, spread, deviation), edge)
+    whitening = whiten(square - flat * np.eye(size), parameters.components, edge)
+    variance = flat + error
+    spread = parameters.components + (variance + error) * float(np.sum(1 / whitening.values))
+    scale = _scale(parameters, spread, deviation)
+    taken = {"offsets": levels.offsets}
+    return Moments(whitening, mean, variance, scale, edge, taken, error)
 
 
-def topic_moments(release: Release, parameters: TensorParameters) -> Moments:
+def topic_moments(release: Release, parameters: TensorParameters, shape: Shape) -> Moments:
     """Read the mean product of two words."""
+    del shape
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * len(matrix)))
     deviation = release.deviation
@@ -90,7 +99,7 @@ def corrected(tensor: Array, model: Moments) -> Array:
     forward = model.whitening.forward
     product = np.einsum("i,jk->ijk", forward.T @ model.mean, forward.T @ forward)
     added = product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0)
-    corrected: Array = tensor - model.variance * added
+    corrected: Array = tensor - (model.variance + model.error) * added
     return corrected
 
 

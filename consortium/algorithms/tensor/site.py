@@ -12,6 +12,8 @@ from consortium.algorithms.query_arguments import (
     feature_argument,
     index_argument,
     number_argument,
+    place_argument,
+    site_constants,
 )
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square, pack_symmetric
@@ -21,20 +23,36 @@ from consortium.privacy.clipping import clip_columns, column_norms, finite_colum
 
 
 def _mixture_second(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of z zᵀ, z = (x, c), packed: (D + 1)(D + 2)/2 entries."""
+    """Mean of z zᵀ, z = (x, c e), packed: (D + S)(D + S + 1)/2 entries.
+
+    e is one in the place of the site, or in its only place, and zero in the others: where the
+    constant stands changes no norm.
+    """
     constant = number_argument(query, "constant")
     persons = clip_columns(data.table(), number_argument(query, "reach"))
-    row = np.full((1, persons.shape[1]), constant)
-    return mean_packed_square(np.vstack([persons, row]), bound.norm)
+    rows = constant * site_constants(query, persons.shape[1])
+    return mean_packed_square(np.vstack([persons, rows]), bound.norm)
 
 
 def _mixture_third(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean of v ⊗ v ⊗ v, v = Wᵀ x, packed: K (K + 1)(K + 2)/6 entries."""
+    """Mean of v ⊗ v ⊗ v, v = Wᵀ (x - o), packed: K (K + 1)(K + 2)/6 entries.
+
+    o is the site's offset as the first release told it: public, so that what is taken from a
+    person depends on nobody else. Whatever it is, v is clipped to the bound.
+    """
     whitening = feature_argument(query, "whitening", data.features)
     persons = clip_columns(data.table(), number_argument(query, "reach"))
     with np.errstate(over="ignore", invalid="ignore"):
-        whitened = whitening.T @ persons
+        whitened = whitening.T @ (persons - _offset(data, query)[:, None])
     return mean_cube(whitened, bound.norm)
+
+
+def _offset(data: SiteData, query: Query) -> Array:
+    """Look up what is taken from the site's persons."""
+    offsets = array_argument(query, "offsets", 2)
+    if offsets.shape[1] != data.features:
+        raise ProtocolError("The query's 'offsets' don't fit the data; discard it.")
+    return np.asarray(offsets[place_argument(query, len(offsets))])
 
 
 def _topic_second(data: SiteData, query: Query, bound: Bound) -> Array:

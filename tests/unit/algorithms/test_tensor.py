@@ -1,5 +1,6 @@
 """capeAGN: centres and weights of mixtures and topics are found."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -8,6 +9,8 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
+from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.tensor.centre import COSTLY, ONE_CONSTANT, TOPICS
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.tensor import pack_cubic, transformed, unpack_cubic
 from consortium.privacy.bounds import Bound
@@ -142,11 +145,118 @@ def test_the_margin_is_wide_where_noise_allows_it():
     assert rows[2] > 1.2 * rows[0]
 
 
+def offset_sites(table, views, size):
+    """Sites whose levels differ by ``size`` in every entry."""
+    offsets = size * np.random.default_rng(9).standard_normal((len(table), len(COUNTS)))
+    return sites_of(table + np.repeat(offsets, COUNTS, axis=1), views, COUNTS), offsets
+
+
+def test_offsets_between_sites_change_nothing_but_the_mean():
+    _, table, views = mixture()
+    moved, offsets = offset_sites(table, views, 0.3)
+    common = offsets @ np.array(COUNTS) / sum(COUNTS)
+    parameters = TENSOR.Parameters(components=3, bound=9.0, margin=9.0)
+    _, _, plain = drive(TENSOR, parameters, sites_of(table + common[:, None], views, COUNTS))
+    _, _, found = drive(TENSOR, parameters, moved)
+    assert found.arrays["centres"] == pytest.approx(plain.arrays["centres"], abs=1e-6)
+    assert found.arrays["weights"] == pytest.approx(plain.arrays["weights"], abs=1e-6)
+    # The falsifier: with one constant for all they are in the centres.
+    one = TENSOR.Parameters(components=3, bound=9.0, margin=9.0, site_constants=False)
+    _, _, blurred = drive(TENSOR, one, moved)
+    assert np.abs(blurred.arrays["centres"] - plain.arrays["centres"]).max() > 0.1
+
+
+def test_persons_of_one_kind_at_sites_that_differ_are_not_taken_for_several():
+    alike = 0.5 + 0.15 * np.random.default_rng(3).standard_normal((6, sum(COUNTS)))
+    sites, _ = offset_sites(alike, (("scale", 6),), 0.4)
+    found = {}
+    for constants in (True, False):
+        parameters = TENSOR.Parameters(components=3, bound=4.0, site_constants=constants)
+        found[constants] = drive(TENSOR, parameters, sites)[2].numbers["found"]
+    assert found == {True: 0, False: 3}
+
+
+def test_a_mix_that_differs_between_sites_is_drawn_together():
+    """What sites differ in by the kinds of their persons is taken with their levels."""
+    centres, table, views = mixture()
+    kinds = np.argmin(((table[:, None] - centres[:, :, None]) ** 2).sum(axis=0), axis=0)
+    sorted_table = table[:, np.argsort(kinds, kind="stable")]  # each site of few kinds
+    parameters = TENSOR.Parameters(components=3, bound=1.8)
+    _, _, found = drive(TENSOR, parameters, sites_of(sorted_table, views, COUNTS))
+    one = TENSOR.Parameters(components=3, bound=1.8, site_constants=False)
+    _, _, without = drive(TENSOR, one, sites_of(sorted_table, views, COUNTS))
+    far, _ = distance(found.arrays["centres"], found.arrays["weights"], centres)
+    near, _ = distance(without.arrays["centres"], without.arrays["weights"], centres)
+    assert near < 0.06
+    assert far > 0.3
+
+
+def test_what_is_taken_from_a_person_depends_on_nobody_else():
+    """Two persons change places with two others: the mean moves by their own parts alone."""
+    _, table, views = mixture(count=50)
+    parameters = TENSOR.Parameters(components=3, bound=1.8)
+    _, third = TENSOR.releases(parameters, shape_of(make_feature_sites(views)))
+    offsets = np.random.default_rng(1).standard_normal((4, 6))
+    arguments = {"whitening": np.full((6, 3), 0.3), "offsets": offsets, "reach": 1.8}
+    query = Query("third", third.statistic, arguments, site=2)
+
+    def answer(columns):
+        (site,) = sites_of(columns, views, (columns.shape[1],))
+        return columns.shape[1] * TENSOR.statistics[query.statistic](site, query, third.bound)
+
+    together = answer(table)
+    assert together == pytest.approx(answer(table[:, :20]) + answer(table[:, 20:]))
+    largest = max(np.linalg.norm(answer(table[:, [k]])) for k in range(50))
+    assert 0.5 < largest <= 1.0 + 1e-9
+
+
+def test_a_site_that_did_not_answer_has_no_offset():
+    _, table, views = mixture(count=400)
+    shape = shape_of(sites_of(table, views, (100,) * 4))
+    parts = sites_of(table[:, :300], views, (100,) * 3)
+    parameters = TENSOR.Parameters(components=3, bound=1.8)
+    steps = TENSOR.run(parameters, shape)
+    query, (second, _) = next(steps), TENSOR.releases(parameters, shape)
+    local = TENSOR.statistics[query.statistic]
+    values = [local(part, replace(query, site=k), second.bound) for k, part in enumerate(parts)]
+    asked = steps.send(Release(np.mean(values, axis=0), 0.0, sites=(0, 1, 2)))
+    offsets = asked.arguments["offsets"]
+    means = np.array([table[:, 100 * k : 100 * (k + 1)].mean(axis=1) for k in range(3)])
+    assert offsets[:3] == pytest.approx(means - means.mean(axis=0), abs=1e-6)
+    assert not offsets[3].any()
+
+
+def test_the_plan_says_which_constants_there_are_and_what_they_cost():
+    def remarks(size, **more):
+        shape = replace(shape_of(make_feature_sites((("scale", 6),))), subjects=(size,) * 4)
+        given = TENSOR.Parameters(components=3, bound=1.8, **more)
+        return TENSOR.remarks(given, replace(shape, noise=2.0))
+
+    assert remarks(10_000) == (SITE_MEANS,)
+    assert remarks(30) == (SITE_MEANS, COSTLY)
+    assert remarks(30, site_constants=False) == (ONE_CONSTANT,)
+    words = shape_of(make_feature_sites(tuple((name, 4) for name in WORDS)))
+    topic = TENSOR.Parameters(components=2, model="topics", words=WORDS)
+    assert TENSOR.remarks(topic, words) == (TOPICS,)
+
+
+@pytest.mark.parametrize("offsets", [np.zeros((4, 5)), np.zeros(6), np.zeros((2, 6)), None])
+def test_offsets_that_do_not_fit_are_refused_by_the_site(offsets):
+    (site, *_) = make_feature_sites((("scale", 6),))
+    arguments = {"whitening": np.ones((6, 2)), "reach": 1.0}
+    query = Query("third", "mixture_third", arguments | {"offsets": offsets}, site=3)
+    with pytest.raises(ProtocolError, match="discard"):
+        TENSOR.statistics["mixture_third"](site, query, Bound(1.0))
+
+
 def test_messages_have_the_planned_sizes():
     _, _, views = mixture()
     shape = shape_of(make_feature_sites(views))
     second, third = TENSOR.releases(TENSOR.Parameters(components=3, bound=2.0), shape)
-    assert (second.entries, third.entries) == (28, 10)  # 7 · 8 / 2 and 3 · 4 · 5 / 6
+    assert len(shape.units) == 4
+    assert (second.entries, third.entries) == (55, 10)  # 10 · 11 / 2 and 3 · 4 · 5 / 6
+    one = TENSOR.Parameters(components=3, bound=2.0, site_constants=False)
+    assert TENSOR.releases(one, shape)[0].entries == 28  # 7 · 8 / 2
     assert second.bound == Bound(5.0, cone=True)
     assert third.bound == Bound(1.0)
     assert second.share + third.share == pytest.approx(1)
