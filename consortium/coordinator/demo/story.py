@@ -7,8 +7,6 @@ from csv import DictReader
 from pathlib import Path
 
 import nibabel as nib
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -28,17 +26,16 @@ from consortium.coordinator.demo.score import (
     network_names,
     score_lines,
 )
+from consortium.coordinator.demo.volunteers import Volunteers, measure_volunteers
 from consortium.coordinator.run import RunFiles, run_study
 from consortium.engine.clock import Clock
 from consortium.report.statement import summary
-from consortium.space.study_space import study_space
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Patients, Recipe, Scanner, make_consortium
+from consortium.synthetic.bids import Patients, Recipe, Scanner
 from consortium.synthetic.signals import Levels
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import accounts, studies
-from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.policy.policy import Policy
 
 SITES = ("north", "east", "south", "west")
@@ -51,8 +48,11 @@ PATIENTS = Patients(
     0.5,
     {"default-mode": 0.8, "salience": 1.25, "frontoparietal-left": 0.8, "hippocampus": 1.25},
 )
-VOLUNTEERS = 40
-"""Persons of a public data set, in whom norms are measured."""
+_TRUTH = (
+    "In truth: what moves when volunteers are made up again as patients. A strength is part of a "
+    "person's whole variance, and a map may hold several networks, so that other networks' "
+    "outcomes move a little, too."
+)
 
 
 def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
@@ -130,51 +130,28 @@ def _compare_patients(
     files.study.parent.mkdir()
     nib.save(maps.image, files.study.parent / "networks.nii.gz")
     write_study(files, "demo-patients.yaml", NORMS="{deviation: 1}", **given)
-    norms = _norms(place, files, recipe.seed + 1)
-    write_study(files, "demo-patients.yaml", NORMS=json.dumps(norms), **given)
+    people = measure_volunteers(place.root / "volunteers", files.study, recipe, PATIENTS)
+    write_study(files, "demo-patients.yaml", NORMS=json.dumps(people.norms), **given)
     _carry_out(place, files, console)
-    _show_contrast(place, files, maps, console)
+    _show_contrast(place, files, maps, people, console)
 
 
-def _norms(place: DemoFolders, files: RunFiles, seed: int) -> dict[str, object]:
-    """Measure norms in public volunteers, as the study measures its persons."""
-    folder = place.root / "volunteers"
-    recipe = Recipe(
-        ("volunteers",),
-        VOLUNTEERS,
-        seed,
-        volumes=80,
-        networks=14,
-        resolution=8.0,
-        levels=LEVELS,
-        patients=Patients(0.0, {}),
-    )
-    made = make_consortium(folder, recipe)
-    study = load_study(files.study)
-    space = study_space(study, files.study.parent)
-    table = FeatureDataset(made.sites["volunteers"], study, space, folder / "cache").table()
-    outcomes = table[: space.views[0].size]
-    return {
-        "location": _rounded(outcomes.mean(axis=1)),
-        "deviation": _rounded(outcomes.std(axis=1)),
-    }
-
-
-def _rounded(values: NDArray[np.float64]) -> list[float]:
-    return [float(f"{value:.3g}") for value in values]
-
-
-def _show_contrast(place: DemoFolders, files: RunFiles, maps: FoundMaps, console: Console) -> None:
+def _show_contrast(
+    place: DemoFolders, files: RunFiles, maps: FoundMaps, people: Volunteers, console: Console
+) -> None:
     """Name every outcome by the true network that it is most like, and say what is true of it."""
     names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
     (path,) = files.out.glob("tables/*contrastpatients_results.tsv")
-    table = Table("network", "effect (SD)", "standard error", "q", "found", "in truth times")
+    columns = ("effect (SD)", "error", "q", "found", "in truth (SD)", "network times")
+    table = Table("found map, most like", *columns)
     with path.open(encoding="utf-8") as lines:
-        for row, true in zip(DictReader(lines, delimiter="\t"), alike, strict=True):
+        rows = zip(DictReader(lines, delimiter="\t"), alike, people.effects, strict=True)
+        for row, true, effect in rows:
             weight = PATIENTS.weights.get(names[true], 1.0)
             numbers = (f"{float(row[each]):.2f}" for each in ("effect", "error", "q"))
-            table.add_row(names[true], *numbers, row["found"], f"{weight:g}")
+            table.add_row(names[true], *numbers, row["found"], f"{effect:.2f}", f"{weight:g}")
     console.print(table)
+    console.print(_TRUTH)
 
 
 def _show_ledger(place: DemoFolders, console: Console) -> None:

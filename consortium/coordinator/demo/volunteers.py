@@ -1,0 +1,78 @@
+"""Made-up public volunteers: norms for a study of patients, and what illness does to outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.space.study_space import study_space
+from consortium.study.reader import load_study
+from consortium.synthetic.bids import Patients, Recipe, make_consortium
+from site_agent.loading.feature_vectors import FeatureDataset
+
+_SITE = "volunteers"
+_COUNT = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Volunteers:
+    """Outcomes of the same made-up persons, as a study measures them, if they are well or ill.
+
+    Parameters
+    ----------
+    well, ill : array, V x n
+    """
+
+    well: NDArray[np.float64]
+    ill: NDArray[np.float64]
+
+    @property
+    def norms(self) -> dict[str, list[float]]:
+        """What a study file says of those who are well."""
+        return {
+            "location": _rounded(self.well.mean(axis=1)),
+            "deviation": _rounded(self.well.std(axis=1)),
+        }
+
+    @property
+    def effects(self) -> NDArray[np.float64]:
+        """By how many of the norms' deviations illness moves each outcome, length V.
+
+        Amplitudes are parts of a person's whole variance, and a map may hold several networks: what
+        changes one network moves the outcomes of others, too.
+        """
+        moved = (self.ill - self.well).mean(axis=1)
+        return np.asarray(moved / np.array(self.norms["deviation"]))
+
+
+def measure_volunteers(
+    folder: Path, study_file: Path, recipe: Recipe, patients: Patients
+) -> Volunteers:
+    """Make up volunteers, once well and once ill, and measure a study's first view in them.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets their scans.
+    study_file : Path
+    recipe : Recipe
+        Of the study's persons; volunteers have a seed of their own, and one scanner.
+    patients : Patients
+        What those who are ill have.
+    """
+    study = load_study(study_file)
+    space = study_space(study, study_file.parent)
+    own = replace(recipe, sites=(_SITE,), subjects=_COUNT, seed=recipe.seed + 1, scanners=())
+    found = []
+    for name, part in (("well", replace(patients, share=0.0)), ("ill", replace(patients, share=1))):
+        made = make_consortium(folder / name, replace(own, patients=part))
+        cache = folder / name / "cache"
+        found.append(FeatureDataset(made.sites[_SITE], study, space, cache).table())
+    return Volunteers(*(table[: space.views[0].size] for table in found))
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [float(f"{value:.3g}") for value in values]

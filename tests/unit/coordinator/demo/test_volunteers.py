@@ -1,0 +1,55 @@
+"""Made-up volunteers: norms, and by how much illness moves what is measured."""
+
+import json
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from consortium.coordinator.demo import volunteers as module
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.demo.prepare import write_study
+from consortium.coordinator.demo.story import SITES
+from consortium.coordinator.demo.volunteers import Volunteers, measure_volunteers
+from consortium.space.grid import template_grid
+from consortium.synthetic.bids import Patients, Recipe, Scanner
+from consortium.synthetic.networks import network_maps
+
+NETWORKS, LOUD = 4, 0
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Measure volunteers of whom the first network is stronger when they are ill."""
+    monkeypatch.setattr(module, "_COUNT", 5)
+    grid = template_grid(8.0)
+    names, maps = network_maps(grid.affine, grid.shape, grid.mask, count=NETWORKS)
+    files = DemoFolders(tmp_path).study("patients")
+    given = {"GROUPS": json.dumps({site: [3, 2] for site in SITES}), "NORMS": "{deviation: 1}"}
+    write_study(files, "demo-patients.yaml", **given)
+    text = files.study.read_text(encoding="utf-8").replace("volumes: 80", "volumes: 30")
+    files.study.write_text(text, encoding="utf-8")
+    nib.save(grid.image(maps), files.study.parent / "networks.nii.gz")
+    recipe = Recipe(("north",), 9, 3, volumes=30, networks=NETWORKS, scanners=(Scanner(2.0, 1.5),))
+
+    def measure(factor, folder):
+        ill = Patients(0.5, {names[LOUD]: factor})
+        return measure_volunteers(tmp_path / folder, files.study, recipe, ill)
+
+    return measure
+
+
+def test_a_stronger_network_moves_the_others_too_and_none_moves_nothing(measured):
+    stronger, same = measured(1.5, "stronger"), measured(1.0, "same")
+    assert np.array_equal(same.well, stronger.well)
+    assert not same.effects.any()
+    assert stronger.effects[LOUD] > 0.5
+    # Strengths are parts of a person's whole variance: what one gains the others lose.
+    assert (np.delete(stronger.effects, LOUD) < 0).all()
+
+
+def test_norms_and_effects_are_means_and_deviations():
+    well = np.array([[1.0, 3.0], [2.0, 2.5]])
+    people = Volunteers(well, well + np.array([[0.5], [-1.0]]))
+    assert people.norms == {"location": [2.0, 2.25], "deviation": [1.0, 0.25]}
+    assert people.effects == pytest.approx([0.5, -4.0])
