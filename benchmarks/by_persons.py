@@ -129,7 +129,8 @@ def draw(found: dict[str, tuple[tuple[int, ...], list[float], list[float]]]) -> 
     for axes, title in ((left, "processor time of a round, s"), (right, "peak memory, MB")):
         axes.set(xlabel="persons at the site", title=title)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper left")
+        axes.margins(y=0.6 if axes is left else 0.05)
     right.set_ylim(100, 3000)
     right.axhline(MEMORY / 1e6, color="grey", linestyle=":")
     figure.savefig(PICTURE)

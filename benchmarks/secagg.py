@@ -17,6 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
+from consortium.privacy.bounds import Bound
+from consortium.privacy.loss import Scheme
+from consortium.privacy.mechanism import plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Party, Roster, threshold
 from consortium.secagg.graph_size import plan_neighbourhood
@@ -68,9 +71,8 @@ class Meeting:
         bundle = self.hub.keys()
         for party in self.parties:
             self.hub.receive_share(party.receive_keys(bundle))
-        bundle = self.hub.shares()
         for party in self.parties:
-            party.receive_shares(bundle)
+            party.receive_shares(self.hub.shares(party.name))
 
     def round(self, number: int, vector: np.ndarray) -> np.ndarray:
         """Sum one vector over all sites, secretly."""
@@ -146,18 +148,23 @@ def sums() -> list[Row]:
 def sent_bytes() -> list[Row]:
     """What a site sends for each number of a release, envelope and all.
 
-    `cape` sends two vectors by its design: ê masked, and w·f + ê + g open. What the centre does
-    with them, the difference of their sums, is one vector's information; a site that sent that
-    alone would be running `secure-sum`.
+    `cape` sends two vectors by its design: ê masked, and w·f + ê + g open. Their width follows
+    from the noise: here 256 persons at each of four sites and μ = 1 for the round.
     """
     entries, rows = 405_450, []
-    vector = np.arange(entries, dtype=np.uint32)
     meeting = Meeting(4, 2)
     meeting.set_up()
     party, context = meeting.parties[0], _secret("question")
-    for number, scheme, opened in ((1, "secure-sum", None), (2, "cape", vector)):
-        size = len(party.contribute(number, context, vector, opened))
-        work = f"sent per released number, {scheme}"
+    schemes: tuple[Scheme, ...] = ("secure-sum", "cape")
+    for number, scheme in enumerate(schemes, start=1):
+        mechanism = plan_mechanism(
+            scheme, entries=entries, bound=Bound(1.0), units=(256,) * 4, target=1.0, colluding=1
+        )
+        share = mechanism.protect(0, np.zeros(entries), GaussianSampler(_secret("noise")))
+        opened = share.opened if mechanism.opened_entries else None
+        bits = mechanism.lattice.bits
+        size = len(party.contribute(number, context, share.masked, opened, bits=bits))
+        work = f"sent per released number, {scheme}, {bits} bits"
         rows.append(
             Row(work, size / entries, "a float64 in the clear", 8.0, "≤ 4.5 bytes", "bytes")
         )

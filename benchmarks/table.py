@@ -59,7 +59,10 @@ class Row:
 
 
 def _cell(value: float | None, unit: str) -> str:
-    return "not installed" if value is None else f"{value:.3g} {unit}".strip()
+    if value is None:
+        return "not installed"
+    digits = f"{value:.3g}"
+    return f"{f'{float(digits):,.0f}' if 'e+' in digits else digits} {unit}".strip()
 
 
 RowMaker = Callable[[], Sequence[Row]]

@@ -101,7 +101,7 @@ def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> 
     }
     largest = max(stage.message_bytes for stage in plan.stages)
     heard = max(stage.heard for stage in plan.stages)
-    released = len(plan.study.sites) * largest
+    released = max(stage.released_bytes(len(plan.study.sites)) for stage in plan.stages)
     limits = {
         QUERY: MOST_QUERY + OVERHEAD,
         messages.UNMASK: sizes.request(largest, heard),

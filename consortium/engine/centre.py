@@ -120,7 +120,8 @@ class Centre:
         self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
         self._hub.check_common(plan_digest(plan))
-        self._mail.put(self._names.setup("shares"), self._hub.shares())
+        for site in self.context.study.sites:
+            self._mail.put(self._names.setup("shares", site), self._hub.shares(site))
         self.session = Session(plan)
         for done in self._transcript.rounds():
             self._same(done)

@@ -18,7 +18,9 @@ from consortium.algorithms.base import Array, NeighbourAnswers
 from consortium.errors import ProtocolError
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import OVERHEAD
+from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import Broadcast, Limits, encode
+from consortium.secagg.packing import pack, unpack
 from consortium.study.plan import Plan, Stage
 
 
@@ -27,7 +29,7 @@ def speaks(stage: Stage) -> bool:
     return bool(stage.release.neighbours) and stage.mechanism.each
 
 
-def encode_broadcast(context: bytes, vector: Array) -> bytes:
+def encode_broadcast(context: bytes, vector: Ring, bits: int) -> bytes:
     """Encode a site's protected answer.
 
     Parameters
@@ -36,8 +38,10 @@ def encode_broadcast(context: bytes, vector: Array) -> bytes:
         32-byte digest of the question.
     vector : array of uint32 or uint64
         As `Mechanism.protect` made it.
+    bits : int
+        The lattice's.
     """
-    return encode(Broadcast(context, vector.tobytes()))
+    return encode(Broadcast(context, pack(vector, bits).tobytes()))
 
 
 def broadcast_limit(stage: Stage) -> int:
@@ -68,12 +72,8 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
             "why sites are asked differently."
         )
     lattice = mechanism.lattice
-    if len(said.vector) != mechanism.entries * lattice.dtype.itemsize:
-        raise ProtocolError(
-            f"A broadcast has {len(said.vector)} bytes where {mechanism.entries} numbers are due; "
-            "update the site that sent it."
-        )
-    return lattice.decode(np.frombuffer(said.vector, lattice.dtype)) / mechanism.weights[site]
+    ring = unpack(said.vector, lattice.bits, mechanism.entries, "A broadcast")
+    return lattice.decode(ring) / mechanism.weights[site]
 
 
 def collect(

@@ -51,8 +51,8 @@ class Releases:
         TakenError
             If something else was said of the round before.
         """
-        shown = stage.mechanism.shown
-        body = messages.encode(release_of(total, context, released, shown=shown))
+        shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
+        body = messages.encode(release_of(total, context, released, bits, shown=shown))
         run, number = self.context.run, total.number
         message = seal(self.mail.identity, run, CENTRE, messages.RELEASE, number, body)
         self.mail.put(self._name(number), message)
@@ -81,7 +81,7 @@ class Releases:
             )
         body, record = posted
         sites = tuple(self.context.study.sites[site] for site in kept.survivors)
-        found = (kept.query, sites, 8 * kept.ring.itemsize, ring_digests(kept.ring))
+        found = (kept.query, sites, stage.mechanism.lattice.bits, ring_digests(kept.ring))
         if not _same(found, (body.context, body.survivors, body.bits, body.chunks)):
             raise OutputError(
                 f"Round {kept.number} of the transcript is not what was released: somebody changed "

@@ -74,7 +74,7 @@ def audit(mechanism: Mechanism, trials: int, keys: Keys) -> tuple[float, float]:
         np.cov(np.hstack([v - v.mean(axis=1, keepdims=True) for v in views]))
     )
     direction = np.zeros(len(covariance))
-    direction[0] = mechanism.sensitivities[0] / mechanism.lattice.step
+    direction[0] = mechanism.sensitivities[0] / mechanism.lattice.grid
     if mechanism.scheme == "secure-sum":
         direction = direction[:1]
     test = np.linalg.solve(covariance, direction)

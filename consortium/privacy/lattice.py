@@ -1,17 +1,21 @@
 """The integer grid on which everything secret travels, planned before any data is read.
 
-A contribution is rounded to a grid of width ``step`` and summed modulo 2^bits.
+A contribution is rounded to a fine grid of width ``step``, on which noise is drawn.
+Rounding moves two neighbouring contributions apart by at most step·sqrt(entries),
+which is added to the sensitivity. Once the noise is on, the lowest ``dropped`` bits
+of the noisy value, and of ê, are rounded away: as long as `_FINENESS` cells of the
+coarse grid fit into every site's own noise, whatever is seen on it could as well be
+worked out from what would be seen on the fine one (docs/explanation/privacy.md,
+Integers), so nothing is charged for it. What is left is summed modulo 2^bits.
 The ring is wide enough for the released sum (values and noise) except with
 probability 2^-40; what cancels (masks and ê) may wrap, since it wraps back.
-Rounding moves two neighbouring contributions apart by at most step·sqrt(entries),
-which is added to the sensitivity.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +23,9 @@ from numpy.typing import NDArray
 from consortium.errors import RangeError
 
 Array = NDArray[Any]
-Bits = Literal[32, 64]
-
 _FAILURE = 2.0**-40
 _MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits
+_FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,29 @@ class Lattice:
     Parameters
     ----------
     step : float
-        Width of the grid, a power of two, in the aggregator's units.
-    bits : {32, 64}
+        Width of the fine grid, a power of two, in the aggregator's units.
+    bits : int
+        1 to 64.
+    dropped : int
+        The coarse grid, on which everything travels, is 2^dropped fine steps wide.
     """
 
     step: float
-    bits: Bits
+    bits: int
+    dropped: int = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Unsigned integers of the ring."""
-        return np.dtype(np.uint32 if self.bits == 32 else np.uint64)
+        """Unsigned integers that hold the ring."""
+        return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
+
+    @property
+    def grid(self) -> float:
+        """Width of the coarse grid, in the aggregator's units."""
+        return math.ldexp(self.step, self.dropped)
 
     def encode(self, values: Array, bound: float) -> Array:
-        """Round contributions to whole steps (int64).
+        """Round contributions to whole fine steps (int64).
 
         Raises
         ------
@@ -60,23 +72,45 @@ class Lattice:
             )
         return np.rint(flat / self.step).astype(np.int64)
 
+    def coarse(self, noisy: Array) -> Array:
+        """Round fine steps, noise and all, to whole coarse ones (int64)."""
+        if not self.dropped:
+            return noisy
+        rounded: Array = (noisy + (1 << (self.dropped - 1))) >> self.dropped
+        return rounded
+
     def wrap(self, integers: Array) -> Array:
         """Map signed integers into the ring."""
-        return integers.astype(np.uint64).astype(self.dtype)
+        return self.reduce(integers.astype(np.uint64).astype(self.dtype))
+
+    def reduce(self, ring: Array) -> Array:
+        """Sums of the ring's numbers, in the ring again."""
+        reduced: Array = ring & self.dtype.type((1 << self.bits) - 1)
+        return reduced
 
     def decode(self, ring: Array) -> Array:
-        """Map a sum in the ring to real numbers: the inverse of `wrap`, times the step."""
-        signed = np.int32 if self.bits == 32 else np.int64
-        numbers: Array = ring.astype(self.dtype).view(signed).astype(np.float64)
-        return numbers * self.step
+        """Map a sum in the ring to real numbers: the inverse of `wrap`, times the coarse grid."""
+        signed = np.int32 if self.bits <= 32 else np.int64
+        free = signed(8 * self.dtype.itemsize - self.bits)
+        # The ring's highest bit becomes the type's sign.
+        numbers = (ring.astype(self.dtype) << free.astype(self.dtype)).view(signed) >> free
+        real: Array = numbers.astype(np.float64) * self.grid
+        return real
 
     def rounding(self, entries: int) -> float:
-        """What rounding adds to the sensitivity of a vector."""
+        """What rounding to the fine grid adds to the sensitivity of a vector."""
         return self.step * math.sqrt(entries)
 
 
 def plan_lattice(
-    *, entries: int, bound: float, sensitivity: float, aggregate: float, largest: float, sites: int
+    *,
+    entries: int,
+    bound: float,
+    sensitivity: float,
+    aggregate: float,
+    largest: float,
+    sites: int,
+    least: float = 0.0,
 ) -> Lattice:
     """Choose the grid for one release.
 
@@ -91,6 +125,9 @@ def plan_lattice(
     aggregate, largest : float
         Standard deviations of the noise in the release, and of any one site's draw.
     sites : int
+    least : float
+        Standard deviation of what hides every site's lower bits: of the least local noise and,
+        where there is correlated noise, of what is left of the two once their sum is known.
 
     Raises
     ------
@@ -99,12 +136,17 @@ def plan_lattice(
     """
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)
+    finest = _power_of_two(max(largest, aggregate, bound) / 2**42)
+    dropped = math.floor(math.log2(least / _FINENESS / finest)) if least > 0 else 0
+    if dropped > 0 and finest * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
+        cells = math.ldexp(reach / finest, -dropped) + sites
+        return Lattice(finest, 1 + math.ceil(math.log2(cells)), dropped)
     for bits in (32, 64):
         step = _power_of_two(reach / (2 ** (bits - 1) - sites))
         # Noise stays below the sampler's largest σ, with a margin.
-        step = max(step, _power_of_two(max(largest, aggregate, bound) / 2**42))
+        step = max(step, finest)
         if step * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
-            return Lattice(step, 32 if bits == 32 else 64)
+            return Lattice(step, bits)
     raise RangeError(
         f"A release of {entries} numbers does not fit 64-bit sums at this privacy; "
         "ask for fewer numbers or raise epsilon."

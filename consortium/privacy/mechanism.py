@@ -59,7 +59,7 @@ class Mechanism:
     sensitivities : tuple of float
         Δ_s of w_s·f_s as computed and rounded, in the aggregator's units.
     correlated, local : tuple of int
-        σ_s and γ_s of the draws, in grid steps.
+        σ_s and γ_s of the draws, in fine steps of the grid.
     colluding, dropouts : int
         Sites that the noise is planned for: friends of the centre, and missing ones.
     hidden : int
@@ -173,12 +173,13 @@ class Mechanism:
             )
         whole = self.lattice.encode(values, weight * self.bound.norm)
         whole += sampler.draw(self.local[site], self.entries)
+        whole = self.lattice.coarse(whole)
         nothing = np.zeros(0, dtype=self.lattice.dtype)
         if self.scheme in ("local", "none"):
             return Share(nothing, self.lattice.wrap(whole))
         if self.scheme == "secure-sum":
             return Share(self.lattice.wrap(whole), nothing)
-        correlated = sampler.draw(self.correlated[site], self.entries)
+        correlated = self.lattice.coarse(sampler.draw(self.correlated[site], self.entries))
         return Share(self.lattice.wrap(correlated), self.lattice.wrap(whole + correlated))
 
     def combine(self, hidden: Array, opened: Sequence[Array]) -> Array:
@@ -195,7 +196,7 @@ class Mechanism:
             total += part
         if self.scheme == "cape":
             total -= hidden
-        return total
+        return self.lattice.reduce(total)
 
     def release(self, hidden: Array, opened: Sequence[Array]) -> Array:
         """What `combine` gives, as numbers in the aggregator's units."""
@@ -211,6 +212,15 @@ def arithmetic(units: int) -> float:
     """
     machine = float(np.finfo(np.float64).eps)
     return _CLIPPED + _ODDS * machine * math.sqrt(units) * units
+
+
+def _least_hiding(noise: SiteNoise) -> float:
+    """Least deviation of a site's local noise, or with ``cape`` of it given local + correlated."""
+    local = np.asarray(noise.local)
+    if noise.scheme == "cape":
+        correlated = np.asarray(noise.correlated)
+        local = local * correlated / np.maximum(np.hypot(local, correlated), np.finfo(float).tiny)
+    return float(local.min())
 
 
 def plan_mechanism(
@@ -254,6 +264,7 @@ def plan_mechanism(
         aggregate=draft.aggregate(),
         largest=max((*draft.correlated, *draft.local)),
         sites=len(plain),
+        least=_least_hiding(draft),
     )
     rounded = tuple(
         delta * (1.0 + arithmetic(count)) + lattice.rounding(entries)

@@ -18,7 +18,8 @@ from consortium.errors import AlteredError, ProtocolError, legible
 from consortium.secagg import contribution, keystream, messages
 from consortium.secagg.correction import mask_streams
 from consortium.secagg.key_directory import Directory, Session
-from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.keystream import Ring
+from consortium.secagg.packing import packed_bytes, reduced, ring_type, unpack
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.release import ring_digests
 from consortium.secagg.unmask_request import read_manifest
@@ -81,7 +82,7 @@ def manifests_of(
     told: dict[str, messages.Manifest] = {}
     for site, data in zip(request.survivors, request.manifests, strict=True):
         body = read_manifest(session, number, request.context, site, data)
-        size = entries * RINGS[bits].itemsize
+        size = packed_bytes(entries, bits)
         chunks = -(-body.size // messages.CHUNK_BYTES)
         least = 2 * size if clear else size
         if (body.bits, body.masked) != (bits, size) or body.size < least:
@@ -99,7 +100,13 @@ def manifests_of(
 
 
 def added(
-    site: str, number: int, manifest: messages.Manifest, found: bytes, *, clear: bool = False
+    site: str,
+    number: int,
+    manifest: messages.Manifest,
+    found: bytes,
+    entries: int,
+    *,
+    clear: bool = False,
 ) -> Ring:
     """What a contribution adds to the sum under masks, if it is what its site signed for.
 
@@ -110,6 +117,8 @@ def added(
     ------
     AlteredError
         If it is not: who runs the exchange can have done that, or the site.
+    ProtocolError
+        If the site has signed for free bits that are not zero.
     """
     data = memoryview(found)[: manifest.size]
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
@@ -117,11 +126,11 @@ def added(
             f"What lies on the exchange as the contribution of {legible(site)} to round {number} "
             "is not what the site signed for; have the exchange's owner put the first one back."
         )
-    dtype, size = RINGS[manifest.bits], manifest.masked
-    masked = cast("Ring", np.frombuffer(data[:size], dtype))
+    what, size = f"The contribution of {legible(site)} to round {number}", manifest.masked
+    masked = unpack(data[:size], manifest.bits, entries, what)
     if not clear:
         return masked
-    return cast("Ring", masked - np.frombuffer(data[size : 2 * size], dtype))
+    return cast("Ring", masked - unpack(data[size : 2 * size], manifest.bits, entries, what))
 
 
 def add_again(
@@ -154,15 +163,15 @@ def add_again(
     -------
     array of the same type, shape (entries,)
     """
-    total: Ring = np.zeros(entries, RINGS[release.bits])
+    total: Ring = np.zeros(entries, ring_type(release.bits))
     for vector in vectors:
         total += vector
     seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
     streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
     keystream.add_streams(total, *streams)
-    return cast("Ring", np.negative(total)) if clear else total
+    return reduced(cast("Ring", np.negative(total)) if clear else total, release.bits)
 
 
 def agrees(total: Ring, release: messages.Release) -> bool:
     """Whether a sum is, entry by entry, the one that was released."""
-    return 8 * total.itemsize == release.bits and ring_digests(total) == release.chunks
+    return total.dtype == ring_type(release.bits) and ring_digests(total) == release.chunks

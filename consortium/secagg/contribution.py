@@ -12,6 +12,7 @@ it. So the site signs a manifest as well, for everybody: SHA-256 of each MiB of 
 hub shows all survivors' manifests before it asks for anything that opens masks, so that no vector
 can be chosen once the others' sum is known.
 
+Vectors are packed (see `consortium.secagg.packing`).
 Layout: masked vector, encrypted open vector, tag, envelope, length of the envelope (4 bytes,
 little-endian), manifest, length of the manifest. With the vector in front, the hub adds it where
 it lies. Where everybody may read the open vector, it lies readable behind the masked one, is
@@ -23,12 +24,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from consortium.errors import ProtocolError
-from consortium.secagg import crypto, envelope, messages
+from consortium.secagg import crypto, envelope, messages, packing
 from consortium.secagg.keystream import Ring
 
 _LENGTH_BYTES = 4
@@ -37,7 +38,7 @@ _NOTHING = memoryview(b"")
 
 @dataclass(frozen=True)
 class Vectors:
-    """A contribution once it is decrypted; ``opened`` is None if there is no such vector."""
+    """A contribution once it is decrypted, still packed; ``opened`` is None if there is none."""
 
     context: bytes
     bits: int
@@ -55,8 +56,9 @@ class Room:
     ----------
     entries : int
         Of the masked vector, which its owner writes to ``Room.masked``.
-    dtype : uint32 or uint64
-    opened : array of the same type, optional
+    bits : int
+        Of a number of the round.
+    opened : array of `packing.ring_type`, optional
     heard : sequence of Heard
         Neighbours' answers that the manifest lists.
     clear : bool
@@ -66,31 +68,34 @@ class Room:
     def __init__(
         self,
         entries: int,
-        dtype: np.dtype[Any],
+        bits: int,
         opened: Ring | None,
         heard: Sequence[messages.Heard] = (),
         *,
         clear: bool = False,
     ) -> None:
-        self._end = entries * dtype.itemsize
-        beside = 0 if opened is None else opened.nbytes
-        limit = messages.Limits.contribution(self._end + beside, len(heard))
-        self._room = np.empty(limit, dtype=np.uint8)
-        self._opened, self._heard, self._clear = opened, tuple(heard), clear
-        self.masked: Ring = self._room[: self._end].view(dtype)
-        if clear and opened is not None:
-            self._append(opened.view(np.uint8).data)
+        self._opened = None if opened is None else packing.pack(opened, bits).data
+        beside = 0 if self._opened is None else len(self._opened)
+        dtype, packed = packing.ring_type(bits), packing.packed_bytes(entries, bits)
+        limit = messages.Limits.contribution(packed + beside, len(heard))
+        plain = entries * dtype.itemsize
+        self._room = np.empty(max(limit, plain), dtype=np.uint8)
+        self._bits, self._heard, self._clear, self._end = bits, tuple(heard), clear, 0
+        self.masked: Ring = self._room[:plain].view(dtype)
 
     def load(self, key: bytes, context: bytes) -> messages.Contribution:
-        """Seal both vectors, the first with its masks on; gives the envelope's body."""
+        """Pack and seal both vectors, the first with its masks on; gives the envelope's body."""
+        size = self._end = packing.pack_into(self._room, self.masked, self._bits)
+        if self._clear and self._opened is not None:
+            self._append(self._opened)
         front = self._room[: self._end].data if self._end else _NOTHING
         hidden = None if self._clear else self._opened
-        behind = _NOTHING if hidden is None else hidden.view(np.uint8).data
-        digest, sealed = crypto.encrypt_apart(key, behind, front)
+        digest, sealed = crypto.encrypt_apart(key, hidden or _NOTHING, front)
+        self._masked = size
         body = messages.Contribution(
             context,
-            8 * self.masked.itemsize,
-            self.masked.nbytes,
+            self._bits,
+            size,
             self._opened is not None,
             digest + sealed[-crypto.TAG_BYTES :],
         )
@@ -119,13 +124,13 @@ class Room:
             Whether the open vector becomes public as it is.
         """
         self._append_with_length(signed)
-        size, bits = self._end, 8 * self.masked.itemsize
+        size = self._end
         chunks = digests(self._room[:size].data)
         opened = b""
         if released and self._opened is not None:
-            opened = opened_digest(context, self._opened.view(np.uint8).data)
+            opened = opened_digest(context, self._opened)
         manifest = messages.Manifest(
-            context, bits, self.masked.nbytes, size, chunks, opened, self._heard
+            context, self._bits, self._masked, size, chunks, opened, self._heard
         )
         self._append_with_length(sign(manifest))
         self._room.setflags(write=False)

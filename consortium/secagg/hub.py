@@ -10,8 +10,8 @@ from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, messages
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.hub_setup import HubSetup
-from consortium.secagg.keystream import RINGS
 from consortium.secagg.member import Member
+from consortium.secagg.packing import MOST_BITS
 from consortium.secagg.participants import CENTRE, Roster
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
 from consortium.secagg.unmask_request import read_request
@@ -79,9 +79,9 @@ class Hub:
         """See `HubSetup.receive_share`."""
         return self._setup.receive_share(data)
 
-    def shares(self) -> bytes:
+    def shares(self, site: str) -> bytes:
         """See `HubSetup.shares`."""
-        return self._setup.shares()
+        return self._setup.shares(site)
 
     def check_common(self, own: bytes) -> None:
         """See `HubSetup.check_common`."""
@@ -110,7 +110,7 @@ class Hub:
         entries : int
             Length of the vectors to be summed secretly; 0 for a round without masks.
         bits : int
-            32 or 64: both vectors are over the integers modulo 2^bits.
+            1 to 64: both vectors are over the integers modulo 2^bits.
         opened_entries : int
             Length of the vectors sent openly to the hub; 0 for none.
         released : bool
@@ -131,12 +131,12 @@ class Hub:
         before = self._finished.get(number, known.state if known else HubRound.UNOPENED)
         advance(HUB_ROUND, before, "open", f"The centre's round {number}")
         sizes = min(entries, opened_entries) >= 0 and entries + opened_entries > 0
-        sound = sizes and bits in RINGS and len(context) == crypto.KEY_BYTES
+        sound = sizes and 1 <= bits <= MOST_BITS and len(context) == crypto.KEY_BYTES
         if not sound or (entries and not self.session.roster.masked):
             raise ProtocolError(
                 f"Round {number} can't be opened with {entries} masked and {opened_entries} open "
-                f"entries of {bits} bits; use 32 or 64 bits, a context of {crypto.KEY_BYTES} "
-                "bytes, and masks only in a run that has a threshold."
+                f"entries of {bits} bits; use 1 to {MOST_BITS} bits, a context of "
+                f"{crypto.KEY_BYTES} bytes, and masks only in a run that has a threshold."
             )
         roster = self.session.roster
         self._tallies[number] = Tally(

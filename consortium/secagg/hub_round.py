@@ -11,7 +11,8 @@ import numpy as np
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import messages
 from consortium.secagg.contribution import Vectors
-from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.keystream import Ring
+from consortium.secagg.packing import packed_bytes, ring_type, unpack
 from consortium.secagg.participants import Roster
 from consortium.secagg.states import HUB_ROUND, HubRound, advance
 
@@ -36,7 +37,7 @@ class Tally:
     clear : bool
         Whether the open vectors lie readable.
     bits : int
-        32 or 64.
+        Of a number: both vectors are over the integers modulo 2^bits.
     """
 
     roster: Roster
@@ -60,12 +61,12 @@ class Tally:
     answers: dict[str, messages.Unmasking] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.total: Ring = np.zeros(self.entries, RINGS[self.bits])
+        self.total: Ring = np.zeros(self.entries, ring_type(self.bits))
 
     @property
     def nbytes(self) -> int:
         """Size of one site's vectors."""
-        return (self.entries + self.opened_entries) * self.bits // 8
+        return sum(packed_bytes(n, self.bits) for n in (self.entries, self.opened_entries))
 
     def after(self, event: str) -> HubRound:
         """Next state, if the event is legal now."""
@@ -121,10 +122,10 @@ class Tally:
             raise ProtocolError(
                 f"{what} must have {self.opened_entries} opened entries; discard it."
             )
-        masked = messages.ring_of(body.masked, self.bits, self.entries, what)
+        masked = unpack(body.masked, self.bits, self.entries, what)
         if body.opened is None:
             return masked, None
-        return masked, messages.ring_of(body.opened, self.bits, self.opened_entries, what)
+        return masked, unpack(body.opened, self.bits, self.opened_entries, what)
 
     def close(self, event: str) -> tuple[HubRound, tuple[str, ...]]:
         """Survivors with whom the round can go on, and its state then.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
@@ -10,8 +11,10 @@ from consortium.secagg.hub_keys import HubKeys
 from consortium.secagg.key_directory import read_advertisement, read_keys
 from consortium.secagg.key_schedule import public_bytes
 from consortium.secagg.member import Member
-from consortium.secagg.seed_shares import check_common, read_share
+from consortium.secagg.seed_shares import Given, check_common, handed_to, read_share
 from consortium.secagg.states import HUB, HubState, advance
+
+T = TypeVar("T")
 
 
 class HubSetup:
@@ -28,7 +31,7 @@ class HubSetup:
         self._channel = member.own.channel()
         self._advertisements: dict[str, bytes] = {}
         self._keys: HubKeys | None = None
-        self._shares: dict[str, bytes] = {}
+        self._given: dict[str, Given] = {}
 
     @property
     def known(self) -> HubKeys:
@@ -49,7 +52,7 @@ class HubSetup:
     @property
     def missing(self) -> tuple[str, ...]:
         """Sites that the set-up waits for now; none once it is complete."""
-        arrived = self._advertisements if self._keys is None else self._shares
+        arrived = self._advertisements if self._keys is None else self._given
         return tuple(site for site in self._member.session.roster.sites if site not in arrived)
 
     def receive_advertisement(self, data: bytes) -> str:
@@ -95,11 +98,11 @@ class HubSetup:
             If it is unsound, made for other keys than the hub's bundle, or came before.
         """
         advance(HUB, self.state, "share", "The centre")
-        sender, _ = read_share(self._member.session, self.known.directory, data)
-        gathered = _with(self._shares, sender, data, "share message")
+        sender, given = read_share(self._member.session, self.known.directory, data)
+        gathered = _with(self._given, sender, given, "share message")
         if len(gathered) == len(self._member.session.roster.sites):
             self.state = advance(HUB, self.state, "last share", "The centre")
-        self._shares = gathered
+        self._given = gathered
         return sender
 
     def check_common(self, own: bytes) -> None:
@@ -110,13 +113,11 @@ class HubSetup:
         DisagreementError
             If a site's differs; it names the site.
         """
-        for site, envelope in self._shares.items():
-            check_common(
-                self._member.session, self.known.directory, site, envelope, own, "the centre"
-            )
+        for site, given in self._given.items():
+            check_common(given.shared, site, own, "the centre")
 
-    def shares(self) -> bytes:
-        """Bundle of all share messages, for every site.
+    def shares(self, site: str) -> bytes:
+        """What one site gets of everybody's shares.
 
         Raises
         ------
@@ -124,7 +125,7 @@ class HubSetup:
             Before all sites have sent theirs.
         """
         advance(HUB, self.state, "shares", "The centre")
-        body = messages.Shares(self._ordered(self._shares))
+        body = handed_to(self.known.directory, site, self._given)
         return self._member.seal(messages.SHARES, 0, messages.encode(body))
 
     def _bundle(self, advertisements: Mapping[str, bytes]) -> bytes:
@@ -135,7 +136,7 @@ class HubSetup:
         return tuple(gathered[site] for site in self._member.session.roster.sites)
 
 
-def _with(gathered: Mapping[str, bytes], sender: str, data: bytes, what: str) -> dict[str, bytes]:
+def _with(gathered: Mapping[str, T], sender: str, data: T, what: str) -> dict[str, T]:
     """Add a message to those gathered, unless its sender has one there."""
     if sender in gathered:
         raise ProtocolError(f"The {what} of {sender} has arrived before; discard this one.")

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 Ring = NDArray[np.uint32] | NDArray[np.uint64]
-"""Vector over the integers modulo 2^32 or 2^64."""
+"""Vector over the integers modulo 2^32 or 2^64, or of numbers of fewer bits."""
 
 RINGS: Mapping[int, np.dtype[np.uint32] | np.dtype[np.uint64]] = MappingProxyType(
     {32: np.dtype("<u4"), 64: np.dtype("<u8")}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypeVar
 
 import msgspec
-import numpy as np
 
 from consortium.errors import ProtocolError
 from consortium.secagg import envelope
 from consortium.secagg.crypto import KEY_BYTES, SEALED_OVERHEAD
 from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.packing import MOST_BITS, ring_type
 from consortium.secagg.participants import NAME_BYTES
 from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
 ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
+SHARED = "shared"
+"""What a site signs of its shares, for everybody."""
 CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
 MANIFEST, RELEASE, BROADCAST = "manifest", "release", "broadcast"
 VECTORS = "vectors"
@@ -61,21 +63,46 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
     advertisements: tuple[bytes, ...]
 
 
-class Share(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One ciphertext for every holder in roster order (empty for the sender itself).
+class Shared(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a site says for everybody of the shares that it gave, and of what all have in common.
 
-    ``common`` is a digest of what the application must have in common, from everybody's notes.
+    ``root`` is that of a tree over the ciphertexts (see `consortium.secagg.share_tree`), so that
+    each holder can be shown its own without the others; ``common`` is a digest of what the
+    application must have in common, from everybody's notes.
     """
 
     transcript: Bytes32
-    sealed: tuple[bytes, ...]
+    root: Bytes32
     common: Annotated[bytes, msgspec.Meta(max_length=KEY_BYTES)] = b""
 
 
-class Shares(Body, frozen=True, forbid_unknown_fields=True):
-    """All share messages as they were signed, in roster order."""
+class Share(Body, frozen=True, forbid_unknown_fields=True):
+    """One ciphertext for every holder in roster order (empty for the sender itself).
 
-    shares: tuple[bytes, ...]
+    ``signed`` is the site's `Shared`, in an envelope of its own.
+    """
+
+    signed: bytes
+    sealed: tuple[bytes, ...]
+
+
+class SharePart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one site gets of another's shares.
+
+    ``signed`` is that site's `Shared`, in its envelope; ``sealed`` the ciphertext for the reader,
+    and ``path`` its way to the root, both empty where the reader holds nothing of that site.
+    """
+
+    signed: bytes
+    sealed: bytes
+    path: tuple[Bytes32, ...]
+
+
+class Shares(Body, frozen=True, forbid_unknown_fields=True):
+    """What one site, the ``reader``, gets of everybody's shares, in roster order."""
+
+    reader: Annotated[str, msgspec.Meta(max_length=NAME_BYTES)]
+    shares: tuple[SharePart, ...]
 
 
 class Contribution(Body, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +120,7 @@ class Contribution(Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Broadcast(Body, frozen=True, forbid_unknown_fields=True):
-    """A site's own answer, open for everybody: little-endian integers of the round's ring."""
+    """A site's own answer, open for everybody: packed integers modulo 2^bits of its round."""
 
     context: Bytes32
     vector: bytes
@@ -162,10 +189,10 @@ class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
     ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
     without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of what was released, as
-    little-endian integers of the ring. ``seeds`` has one for each site in roster order, of the
-    masks that were taken off: a survivor's self-mask seed, a lost site's key seed. It is empty
-    where the sum is not what was released. ``manifests`` are the survivors', as they were signed,
-    in a round without masks, which has no request to hold them.
+    little-endian integers of 4 bytes, or 8 where ``bits`` are over 32. ``seeds`` has one for each
+    site in roster order, of the masks that were taken off: a survivor's self-mask seed, a lost
+    site's key seed. It is empty where the sum is not what was released. ``manifests`` are the
+    survivors', as they were signed, in a round without masks, which has no request to hold them.
     """
 
     context: Bytes32
@@ -202,25 +229,8 @@ def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
         ) from error
 
 
-def ring_of(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring:
-    """Read a vector of 32 or 64 ``bits`` that must have ``entries`` entries; a view of the bytes.
-
-    Raises
-    ------
-    ProtocolError
-        If it has another length; ``what`` names it.
-    """
-    dtype = RINGS[bits]
-    if len(data) != entries * dtype.itemsize:
-        raise ProtocolError(
-            f"{what} has {len(data)} bytes and not {entries} entries of {bits} bits; "
-            "discard it and compare the versions."
-        )
-    return cast("Ring", np.frombuffer(data, dtype))
-
-
-def check_vectors(context: bytes, masked: Ring, opened: Ring | None, where: str) -> None:
-    """Refuse what can't be a contribution; ``where`` names the site.
+def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, where: str) -> None:
+    """Refuse what can't be a contribution of numbers of so many bits; ``where`` names the site.
 
     Raises
     ------
@@ -229,10 +239,12 @@ def check_vectors(context: bytes, masked: Ring, opened: Ring | None, where: str)
     vectors = [masked] if opened is None else [masked, opened]
     dtype = masked.dtype
     sound = all(v.ndim == 1 and v.dtype == dtype for v in vectors) and dtype in RINGS.values()
-    if not sound or len(context) != KEY_BYTES:
+    fits = 1 <= bits <= MOST_BITS and dtype == ring_type(bits)
+    if not (sound and fits) or len(context) != KEY_BYTES:
         raise ProtocolError(
-            f"{where} can contribute vectors of one type, uint32 or uint64, with a context of "
-            f"{KEY_BYTES} bytes; convert its arrays to the round's ring."
+            f"{where} can contribute vectors of one type, uint32 for up to 32 bits and uint64 for "
+            f"up to 64, with a context of {KEY_BYTES} bytes; convert its arrays to the round's "
+            "ring."
         )
 
 
@@ -265,13 +277,24 @@ class Limits:
     @property
     def share(self) -> int:
         """One site's shares for all who hold them."""
-        one = self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
-        return envelope.OVERHEAD + 2 * KEY_BYTES + (self.holders or self.sites) * one
+        return envelope.OVERHEAD + self.shared + (self.holders or self.sites) * self._sealed
 
     @property
     def shares(self) -> int:
-        """The bundle of all shares."""
-        return envelope.OVERHEAD + self.sites * (self.share + FRAME_BYTES)
+        """What one site gets of everybody's shares."""
+        path = self.sites.bit_length() * (KEY_BYTES + FRAME_BYTES)
+        one = self.shared + self._sealed + path + FRAME_BYTES
+        return envelope.OVERHEAD + NAME_BYTES + FRAME_BYTES + self.sites * one
+
+    @property
+    def shared(self) -> int:
+        """What a site signs of its shares."""
+        return envelope.OVERHEAD + 3 * (KEY_BYTES + FRAME_BYTES) + FRAME_BYTES
+
+    @property
+    def _sealed(self) -> int:
+        """A ciphertext for one holder."""
+        return self.rounds * 2 * SHARE_BYTES + SEALED_OVERHEAD + FRAME_BYTES
 
     def request(self, nbytes: int, heard: int = 0) -> int:
         """The hub's lists, and the manifests of vectors of ``nbytes`` together."""

@@ -118,6 +118,7 @@ class Party:
         masked: Ring,
         opened: Ring | None = None,
         *,
+        bits: int = 0,
         released: bool = False,
         heard: Sequence[messages.Heard] = (),
         clear: bool = False,
@@ -135,6 +136,8 @@ class Party:
             Not changed. No entries, for a round that needs no secret sum.
         opened : array of the same type, shape (opened entries,), optional
             Read by nobody but the hub, unless it is ``clear``.
+        bits : int
+            Both vectors are over the integers modulo 2^bits; left out, as many as their type has.
         released : bool
             Whether ``opened`` becomes public as it is: the site then signs for it, for everybody.
         heard : sequence of Heard
@@ -148,8 +151,9 @@ class Party:
             If the round was contributed to before, or an argument is malformed.
         """
         after = self._after(number, "contribute")
-        messages.check_vectors(context, masked, opened, self.name)
-        message = contribution.Room(masked.size, masked.dtype, opened, heard, clear=clear)
+        bits = bits or 8 * masked.itemsize
+        messages.check_vectors(context, masked, opened, bits, self.name)
+        message = contribution.Room(masked.size, bits, opened, heard, clear=clear)
         if masked.size:
             self._mask(message.masked, number, context, masked)
         body = message.load(self._key(messages.VECTORS, number), context)

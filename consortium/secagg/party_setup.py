@@ -10,6 +10,7 @@ from consortium.secagg import crypto, messages, seed_shares
 from consortium.secagg.key_directory import Directory, own_advertisement, read_keys
 from consortium.secagg.member import Member
 from consortium.secagg.participants import CENTRE
+from consortium.secagg.share_tree import root_of
 from consortium.secagg.states import PARTY, PartyState, advance
 
 
@@ -45,7 +46,7 @@ class PartySetup:
         self.state = PartyState.NEW
         self._member = member
         self._keys: PartyKeys | None = None
-        self._sent_shares = b""
+        self._signed = b""
         self._common = b""
 
     @property
@@ -107,18 +108,21 @@ class PartySetup:
         holders = directory.graph.holders(self._member.name)
         held = seed_shares.split_seeds(self._member.session, self._member.own, holders)
         agreed = common(directory.notes)
-        body = seed_shares.seal_shares(directory, self._member.name, channels, held, agreed)
+        sealed = seed_shares.seal_shares(directory, self._member.name, channels, held)
+        shared = messages.Shared(directory.transcript, root_of(sealed), agreed)
+        signed = self._member.seal(messages.SHARED, 0, messages.encode(shared))
+        body = messages.Share(signed, sealed)
         message = self._member.seal(messages.SHARE, 0, messages.encode(body))
         own_share = (
             {self._member.name: held[self._member.name]} if self._member.name in held else {}
         )
         self._keys = PartyKeys(directory, channels, own_share)
-        self._sent_shares, self._common = message, agreed
+        self._signed, self._common = signed, agreed
         self.state = after
         return message
 
     def receive_shares(self, bundle: bytes) -> None:
-        """Take the shares of everybody's seeds; the set-up is complete.
+        """Take this site's shares of the others' seeds; the set-up is complete.
 
         Raises
         ------
@@ -129,17 +133,21 @@ class PartySetup:
         """
         name, session = self._member.name, self._member.session
         after = advance(PARTY, self.state, "receive shares", name)
-        envelopes = seed_shares.read_shares(session, bundle)
-        if envelopes[name] != self._sent_shares:
+        parts = seed_shares.read_shares(session, name, bundle)
+        if parts[name].signed != self._signed:
             raise ProtocolError(
                 f"The bundle's shares of {name} are not those it sent; fetch the bundle anew."
             )
         known, channels = self.keys.directory, self.keys.channels
-        for site, envelope in envelopes.items():
-            seed_shares.check_common(session, known, site, envelope, self._common, name)
+        shared = {
+            site: seed_shares.read_shared(session, known, site, part.signed)
+            for site, part in parts.items()
+        }
+        for site, body in shared.items():
+            seed_shares.check_common(body, site, self._common, name)
         received = {
             sender: seed_shares.open_share(
-                session, known, name, sender, channels[sender], envelopes[sender]
+                session, known, name, sender, channels[sender], parts[sender], shared[sender].root
             )
             for sender in known.graph.owners(name)
             if sender != name

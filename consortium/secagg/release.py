@@ -13,12 +13,15 @@ from consortium.errors import ProtocolError
 from consortium.secagg import contribution, messages
 from consortium.secagg.correction import is_key_seed, is_self_seed
 from consortium.secagg.key_directory import Directory, Session
-from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.keystream import Ring
+from consortium.secagg.packing import MOST_BITS
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.unmasking import RoundSum
 
 
-def release_of(total: RoundSum, context: bytes, released: Ring, *, shown: bool) -> messages.Release:
+def release_of(
+    total: RoundSum, context: bytes, released: Ring, bits: int, *, shown: bool
+) -> messages.Release:
     """Make what the hub says of a round.
 
     Parameters
@@ -28,10 +31,11 @@ def release_of(total: RoundSum, context: bytes, released: Ring, *, shown: bool) 
         Digest of the round's question.
     released : array of uint32 or uint64
         What became public.
+    bits : int
+        It is over the integers modulo 2^bits.
     shown : bool
         Whether that is the sum itself, so that the seeds of its masks tell nothing more.
     """
-    bits = 8 * released.itemsize
     chunks = ring_digests(released)
     seeds = total.seeds if shown else ()
     return messages.Release(
@@ -47,8 +51,8 @@ def release_of(total: RoundSum, context: bytes, released: Ring, *, shown: bool) 
 
 
 def ring_digests(vector: Ring) -> tuple[bytes, ...]:
-    """SHA-256 of each `messages.CHUNK_BYTES` of a vector, little-endian."""
-    plain = np.ascontiguousarray(vector, RINGS[8 * vector.itemsize])
+    """SHA-256 of each `messages.CHUNK_BYTES` of a vector, little-endian and not packed."""
+    plain = np.ascontiguousarray(vector, vector.dtype.newbyteorder("<"))
     return contribution.digests(plain.view(np.uint8).data) if plain.size else ()
 
 
@@ -74,7 +78,9 @@ def _check_lists(session: Session, number: int, body: messages.Release) -> None:
     complete &= sum(map(len, lists)) == len(roster.sites)
     seeds = len(body.seeds) in (0, len(roster.sites))
     seeds &= len(body.manifests) == (0 if body.request else len(body.survivors))
-    if lists != (body.survivors, body.lost) or not (complete and seeds and body.bits in RINGS):
+    if lists != (body.survivors, body.lost) or not (
+        complete and seeds and 1 <= body.bits <= MOST_BITS
+    ):
         raise ProtocolError(
             f"The release of round {number} doesn't list every site once, in roster order; don't "
             "use its numbers."

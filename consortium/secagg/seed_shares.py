@@ -7,14 +7,25 @@ its share of the self-mask seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.key_schedule import OwnKeys
 from consortium.secagg.participants import CENTRE
+from consortium.secagg.share_tree import is_under, paths_of, root_of
 
 _ROUND_BYTES = 2 * shamir.SHARE_BYTES
+
+
+@dataclass(frozen=True)
+class Given:
+    """A site's share message, once it is checked, with each ciphertext's way to the root."""
+
+    body: messages.Share
+    shared: messages.Shared
+    paths: tuple[tuple[bytes, ...], ...]
 
 
 def split_seeds(session: Session, own: OwnKeys, holders: Sequence[str]) -> dict[str, bytes]:
@@ -40,8 +51,7 @@ def seal_shares(
     name: str,
     channels: Mapping[str, bytes],
     held: Mapping[str, bytes],
-    common: bytes = b"",
-) -> messages.Share:
+) -> tuple[bytes, ...]:
     """Encrypt to each holder what it is to hold.
 
     Parameters
@@ -53,10 +63,8 @@ def seal_shares(
         Agreement with each peer.
     held : mapping of str to bytes
         From `split_seeds`.
-    common : bytes
-        Digest of what all must have in common.
     """
-    sealed = tuple(
+    return tuple(
         b""
         if site == name
         else crypto.encrypt(
@@ -64,33 +72,18 @@ def seal_shares(
         )
         for site, shares in held.items()
     )
-    return messages.Share(directory.transcript, sealed, common)
-
-
-def read_shares(session: Session, bundle: bytes) -> dict[str, bytes]:
-    """Take the hub's bundle apart: one envelope, still unchecked, for each site.
-
-    Raises
-    ------
-    ProtocolError
-        If the bundle is not the hub's or not complete.
-    """
-    opened = session.unseal(messages.SHARES, bundle, session.limits.shares, CENTRE, 0)
-    body = messages.decode(messages.Shares, opened.body, CENTRE)
-    if len(body.shares) != len(session.roster.sites):
-        raise ProtocolError("The centre's bundle of shares is not complete; fetch it again later.")
-    return dict(zip(session.roster.sites, body.shares, strict=True))
 
 
 def read_share(
     session: Session, directory: Directory, envelope: bytes, sender: str | None = None
-) -> tuple[str, messages.Share]:
-    """Check one site's share message as hub and sites both can, without decrypting anything.
+) -> tuple[str, Given]:
+    """Check one site's share message as the hub can, without decrypting anything.
 
     Raises
     ------
     ProtocolError
-        If it is not signed by the site, malformed, or made for another set of keys.
+        If it is not signed by the site, malformed, made for another set of keys, or holds other
+        ciphertexts than the site has signed for everybody.
     """
     opened = session.unseal(messages.SHARE, envelope, session.limits.share, sender, 0)
     body = messages.decode(messages.Share, opened.body, opened.sender)
@@ -99,16 +92,68 @@ def read_share(
         raise ProtocolError(
             f"The shares of {opened.sender} are not one for each holder; discard the message."
         )
+    shared = read_shared(session, directory, opened.sender, body.signed)
+    if root_of(body.sealed) != shared.root:
+        raise ProtocolError(
+            f"The shares of {opened.sender} are not those that it signed for everybody; discard "
+            "the message."
+        )
+    return opened.sender, Given(body, shared, paths_of(body.sealed))
+
+
+def read_shared(
+    session: Session, directory: Directory, site: str, envelope: bytes
+) -> messages.Shared:
+    """Check what a site says of its shares, for everybody.
+
+    Raises
+    ------
+    ProtocolError
+        If it is not signed by the site, malformed, or made for another set of keys.
+    """
+    opened = session.unseal(messages.SHARED, envelope, session.limits.share, site, 0)
+    body = messages.decode(messages.Shared, opened.body, site)
     if body.transcript != directory.transcript:
         raise ProtocolError(
-            f"{opened.sender} was shown other keys than these; don't trust the centre of this run."
+            f"{site} was shown other keys than these; don't trust the centre of this run."
         )
-    return opened.sender, body
+    return body
 
 
-def check_common(
-    session: Session, directory: Directory, site: str, envelope: bytes, own: bytes, who: str
-) -> None:
+def handed_to(directory: Directory, reader: str, given: Mapping[str, Given]) -> messages.Shares:
+    """What one site gets of everybody's shares: its own part of each, and all signatures."""
+    owners = set(directory.graph.owners(reader)) - {reader}
+    parts: list[messages.SharePart] = []
+    for site in directory.sites:
+        body, sealed, path = given[site].body, b"", tuple[bytes, ...]()
+        if site in owners:
+            place = directory.graph.holders(site).index(reader)
+            sealed, path = body.sealed[place], given[site].paths[place]
+        parts.append(messages.SharePart(body.signed, sealed, path))
+    return messages.Shares(reader, tuple(parts))
+
+
+def read_shares(session: Session, reader: str, bundle: bytes) -> dict[str, messages.SharePart]:
+    """Take what the hub hands to a site apart: one part, still unchecked, of each site.
+
+    Raises
+    ------
+    ProtocolError
+        If the bundle is not the hub's, not for this ``reader``, or not complete.
+    """
+    opened = session.unseal(messages.SHARES, bundle, session.limits.shares, CENTRE, 0)
+    body = messages.decode(messages.Shares, opened.body, CENTRE)
+    if body.reader != reader:
+        raise ProtocolError(
+            f"The centre's bundle of shares is for another site than {reader}; fetch it again "
+            "later, and look at who can write to the exchange."
+        )
+    if len(body.shares) != len(session.roster.sites):
+        raise ProtocolError("The centre's bundle of shares is not complete; fetch it again later.")
+    return dict(zip(session.roster.sites, body.shares, strict=True))
+
+
+def check_common(shared: messages.Shared, site: str, own: bytes, who: str) -> None:
     """Compare what a site says that all have in common with what ``who`` has.
 
     Raises
@@ -116,8 +161,7 @@ def check_common(
     DisagreementError
         If they differ.
     """
-    _, body = read_share(session, directory, envelope, site)
-    if body.common != own:
+    if shared.common != own:
         raise DisagreementError(
             f"{site} works out another plan than {who}, with other noise, sums or sites' sizes, "
             "before the first round; install the same version of the software and of its libraries "
@@ -131,19 +175,37 @@ def open_share(
     name: str,
     sender: str,
     shared: bytes,
-    envelope: bytes,
+    part: messages.SharePart,
+    root: bytes,
 ) -> bytes:
-    """Decrypt what ``sender`` gave ``name`` to hold; ``shared`` is their channels' agreement.
+    """Decrypt what ``sender`` gave ``name`` to hold.
+
+    Parameters
+    ----------
+    session, directory
+        The run's set-up.
+    name, sender : str
+    shared : bytes
+        Their channels' agreement.
+    part : SharePart
+    root : bytes
+        What the sender has signed.
 
     Raises
     ------
     ProtocolError
-        If the message is unsound, can't be decrypted, or has another number of rounds.
+        If it is not what the sender signed for this holder, can't be decrypted, or has another
+        number of rounds.
     """
-    _, body = read_share(session, directory, envelope, sender)
+    holders = directory.graph.holders(sender)
+    place = holders.index(name)
+    if not is_under(root, part.sealed, place, len(holders), part.path):
+        raise ProtocolError(
+            f"The share of {sender} for {name} is not the one that {sender} signed; don't trust "
+            "the centre of this run."
+        )
     key = directory.keys.channel(shared, sender, name, messages.SHARE, 0)
-    sealed = body.sealed[directory.graph.holders(sender).index(name)]
-    held = crypto.decrypt(key, sealed, f"The share of {sender} for {name}")
+    held = crypto.decrypt(key, part.sealed, f"The share of {sender} for {name}")
     if len(held) != session.keyed_rounds * _ROUND_BYTES:
         raise ProtocolError(
             f"{sender} gave {name} shares for another number of rounds; "

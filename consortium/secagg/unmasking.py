@@ -13,6 +13,7 @@ from consortium.secagg.correction import is_key_seed, is_self_seed, mask_streams
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.keystream import Ring
+from consortium.secagg.packing import reduced
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Opener:
         keystream.add_streams(tally.total, *streams)
         return RoundSum(
             number,
-            tally.total,
+            reduced(tally.total, tally.bits),
             survivors,
             opened_vectors(tally),
             tuple(self.wrong),

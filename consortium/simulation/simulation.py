@@ -68,7 +68,13 @@ class Simulation:
             sampler = GaussianSampler(self._secret(f"noise {index} {number}"))
             share = mechanism.protect(index, statistic, sampler)
             self._hub.receive_contribution(
-                party.contribute(number, context, share.masked, share.opened if opened else None)
+                party.contribute(
+                    number,
+                    context,
+                    share.masked,
+                    share.opened if opened else None,
+                    bits=mechanism.lattice.bits,
+                )
             )
         if masked:
             request = self._hub.request(number)
@@ -114,7 +120,7 @@ class Simulation:
         for party in parties:
             hub.receive_share(party.receive_keys(hub.keys()))
         for party in parties:
-            party.receive_shares(hub.shares())
+            party.receive_shares(hub.shares(party.name))
         return hub, parties
 
     def _secret(self, purpose: str) -> bytes:

@@ -15,7 +15,7 @@ import msgspec
 from consortium.secagg.crypto import digest
 from consortium.study.plan import Plan, Stage
 
-_LABEL = "consortium plan 1"
+_LABEL = "consortium plan 2"
 
 
 def plan_integers(plan: Plan) -> dict[str, Any]:
@@ -43,6 +43,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "entries": mechanism.entries,
         "bits": mechanism.lattice.bits,
         "log2_step": round(math.log2(mechanism.lattice.step)),
+        "dropped": mechanism.lattice.dropped,
         "correlated": list(mechanism.correlated),
         "local": list(mechanism.local),
     }

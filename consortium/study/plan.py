@@ -21,6 +21,7 @@ from consortium.privacy.calibrate import calibrate
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.privacy.loss import Floats
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
+from consortium.secagg.packing import packed_bytes
 from consortium.study.masking import Masking, delta_left, plan_masking
 from consortium.study.spec import Study
 
@@ -50,11 +51,11 @@ class Stage:
     def message_bytes(self) -> int:
         """Bytes of a site's contribution to one round, without envelope."""
         vectors = 2 if self.mechanism.scheme == "cape" else 1
-        return vectors * self.release.entries * self.mechanism.lattice.bits // 8
+        return vectors * packed_bytes(self.release.entries, self.mechanism.lattice.bits)
 
     def released_bytes(self, sites: int) -> int:
-        """Bytes of what a round over so many sites releases."""
-        return self.mechanism.released(sites) * self.mechanism.lattice.bits // 8
+        """Bytes of what a round over so many sites releases, not packed."""
+        return self.mechanism.released(sites) * self.mechanism.lattice.dtype.itemsize
 
     @property
     def heard(self) -> int:

@@ -13,6 +13,7 @@ from consortium.errors import ConsortiumError, ContradictionError
 from consortium.secagg import messages
 from consortium.secagg.added_again import check_answered, manifests_of
 from consortium.secagg.contribution import opened_digest
+from consortium.secagg.packing import pack
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.study.plan import Stage
 from consortium.verification.record import Record, place, round_file
@@ -137,8 +138,7 @@ def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context:
     """Where each site's own answer is released, it is the one that the site signed for."""
     rows = kept.ring.reshape(len(manifests), -1)
     for row, (site, manifest) in zip(rows, manifests.items(), strict=True):
-        plain = row.astype(row.dtype.newbyteorder("<")).tobytes()
-        if opened_digest(context, plain) != manifest.opened:
+        if opened_digest(context, pack(row, manifest.bits).data) != manifest.opened:
             raise ContradictionError(
                 transcript_file(kept.number, "npy"),
                 f"what is told of {site} in round {kept.number} is not what {site} signed for.",
@@ -155,9 +155,9 @@ def _check_kept(setting: Setting, kept: Kept, release: messages.Release, stage: 
             "its survivors or its query are not those of the round's release.",
         )
     due = (stage.mechanism.released(len(names)),)
-    bits = stage.mechanism.lattice.bits
-    found = 8 * kept.ring.itemsize
-    agrees = kept.ring.shape == due and bits == found == release.bits
+    lattice = stage.mechanism.lattice
+    agrees = kept.ring.shape == due and kept.ring.dtype == lattice.dtype
+    agrees &= lattice.bits == release.bits
     if not agrees or ring_digests(kept.ring) != release.chunks:
         raise ContradictionError(
             transcript_file(kept.number, "npy"),

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from consortium.engine.names import Names
-from consortium.errors import ConsortiumError, ContradictionError, ExchangeError
+from consortium.errors import (
+    AlteredError,
+    ConsortiumError,
+    ContradictionError,
+    ExchangeError,
+    ProtocolError,
+)
 from consortium.exchange.base import Exchange
 from consortium.secagg import messages
 from consortium.secagg.added_again import add_again, added, agrees
@@ -46,18 +52,18 @@ def _add(exchange: Exchange, names: Names, setting: Setting, done: Released) -> 
         found = exchange.get(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
-        return added(site, number, manifest, found, clear=clear)
+        return added(site, number, manifest, found, mechanism.entries, clear=clear)
 
     vectors = (vector(site) for site in release.survivors)
-    total = add_again(
-        setting.session,
-        setting.directory,
-        number,
-        release,
-        vectors,
-        mechanism.entries,
-        clear=clear,
-    )
+    directory, entries = setting.directory, mechanism.entries
+    try:
+        total = add_again(
+            setting.session, directory, number, release, vectors, entries, clear=clear
+        )
+    except AlteredError:
+        raise
+    except ProtocolError as error:  # signed for, and yet no vector of this round
+        raise ContradictionError(names.round(number, messages.RELEASE), str(error)) from error
     if not agrees(total, release):
         raise ContradictionError(
             names.round(number, messages.RELEASE),

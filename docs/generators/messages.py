@@ -23,6 +23,7 @@ _BODIES: dict[str, type[messages.Body]] = {
     messages.ADVERTISE: messages.Advertisement,
     messages.KEYS: messages.Keys,
     messages.SHARE: messages.Share,
+    messages.SHARED: messages.Shared,
     messages.SHARES: messages.Shares,
     messages.CONTRIBUTION: messages.Contribution,
     messages.MANIFEST: messages.Manifest,

@@ -126,6 +126,8 @@ class Checks:
         except (AlteredError, ExchangeError) as error:  # the exchange's doing, perhaps for a while
             self.site.log.line(f"round {number} can't be added again now: {error}")
             return False
+        except ProtocolError as error:  # signed for, and yet no vector of this round
+            raise self._refute(number, _UNSOUND, str(error)) from error
         if not agrees(total, release):
             raise self._refute(number, _DIFFERS, "its numbers are not the sum of what sites sent")
         self.outbox.keep(_checked(number), record_of(message))
@@ -175,8 +177,8 @@ class Checks:
         found = self.outbox.peek(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone; have the exchange's owner put it back.")
-        clear = question.stage.mechanism.public
-        return added(site, number, manifest, found, clear=clear)
+        mechanism = question.stage.mechanism
+        return added(site, number, manifest, found, mechanism.entries, clear=mechanism.public)
 
     # -- the whole run --------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from consortium.engine.neighbour_answers import (
 from consortium.errors import OversizedError, ProtocolError
 from consortium.secagg import OVERHEAD, seal
 from consortium.secagg.envelope import claimed
+from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import BROADCAST, Heard
 from consortium.study.plan import Plan, Stage
 from site_agent.run.outbox import Outbox, Outgoing
@@ -70,9 +71,9 @@ class Neighbours:
         self._unsound: set[tuple[int, int]] = set()  # and told
         self._searched = 0  # rounds that were looked through at least once
 
-    def outgoing(self, number: int, context: bytes, vector: Array) -> Outgoing:
+    def outgoing(self, number: int, context: bytes, vector: Ring, bits: int) -> Outgoing:
         """Make the open copy of this site's answer."""
-        name, body = self._name(self._site), encode_broadcast(context, vector)
+        name, body = self._name(self._site), encode_broadcast(context, vector, bits)
         message = seal(self._identity, self._outbox.names.run, name, BROADCAST, number, body)
         return self._outgoing(number, message)
 

@@ -201,12 +201,15 @@ class Rounds:
         opened = share.opened if mechanism.opened_entries else None
         broadcast = None
         if speaks(asked.stage):
-            broadcast = self._neighbours.outgoing(asked.number, asked.digest, share.opened)
+            broadcast = self._neighbours.outgoing(
+                asked.number, asked.digest, share.opened, mechanism.lattice.bits
+            )
         message = self._party.contribute(
             asked.number,
             asked.digest,
             share.masked,
             opened,
+            bits=mechanism.lattice.bits,
             released=mechanism.each,
             heard=heard,
             clear=mechanism.public,

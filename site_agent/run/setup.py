@@ -195,7 +195,8 @@ class Setup:
         check(site.policy, study, plan, request)
 
     def _take_shares(self) -> bool:
-        bundle = self._outbox.receive(self._names.setup("shares"), "shares", self._sizes.shares)
+        place = self._names.setup("shares", self._site.name)
+        bundle = self._outbox.receive(place, "shares", self._sizes.shares)
         if bundle is None:
             return False
         self._party.receive_shares(bundle)

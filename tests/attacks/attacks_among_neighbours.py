@@ -47,7 +47,8 @@ class _Ear:
     def believes(self, sender: str, question: bytes) -> bool:
         """Whether north takes an answer of ones to a question for east's."""
         mechanism = self.stage.mechanism
-        body = encode_broadcast(question, np.ones(mechanism.entries, mechanism.lattice.dtype))
+        ones = np.ones(mechanism.entries, mechanism.lattice.dtype)
+        body = encode_broadcast(question, ones, mechanism.lattice.bits)
         self.exchange.put(self.place, seal(identity(sender), _RUN, sender, BROADCAST, 1, body))
         return bool(self.neighbours.collect(self.stage).answers[0, 1].any())
 

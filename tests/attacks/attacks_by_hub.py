@@ -14,7 +14,7 @@ from consortium.secagg import CENTRE, crypto, messages, seal
 from consortium.secagg.contribution import part
 from consortium.secagg.key_directory import read_keys
 from consortium.secagg.keystream import Ring
-from consortium.secagg.seed_shares import open_share
+from consortium.secagg.seed_shares import open_share, read_shared, read_shares
 from consortium.secagg.states import HubRound, PartyRound
 from consortium.secagg.unmask_request import read_request
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
@@ -35,6 +35,7 @@ from tests.support.secagg_wire import (
     Consortium,
     Wire,
     context,
+    handed,
     identity,
     ring,
     vectors,
@@ -208,7 +209,10 @@ def key_substituted_in_the_bundle(stage: Stage) -> bool:
     session = wire.hub.session
     directory = read_keys(session, bundle)
     shared = crypto.agree(evil, directory.sites["s1"].channel)
-    return bool(open_share(session, directory, "s0", "s1", shared, share))
+    told = handed(directory, dict.fromkeys(directory.sites, share), "s0", session.run)
+    part = read_shares(session, "s0", told)["s1"]
+    root = read_shared(session, directory, "s1", part.signed).root
+    return bool(open_share(session, directory, "s0", "s1", shared, part, root))
 
 
 def _same_for_all(real: Callable[..., bytes]) -> Callable[..., bytes]:
@@ -239,11 +243,34 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
     shares = {site: parties[site].receive_keys(views[view]) for site, view in shown.items()}
     of_s3 = parties["s3"].receive_keys(views[0]), twin.receive_keys(views[1])
     for site, view in shown.items():
-        body = messages.encode(messages.Shares((*shares.values(), of_s3[view])))
-        bundle = seal(identity(CENTRE), consortium.run, CENTRE, messages.SHARES, 0, body)
-        parties[site].receive_shares(bundle)
+        sent = {**shares, "s3": of_s3[view]}
+        parties[site].receive_shares(handed(parties[site].directory, sent, site, consortium.run))
     known = [parties[site].directory.sites["s3"].channel for site in shown]
     return known[0] != known[2]
+
+
+@attack(
+    "hub",
+    guard="consortium.secagg.seed_shares:is_under",
+    without="a site holds a share that its owner never signed, and is named as the holder of a "
+    "wrong one",
+    stops="is not the one that s3 signed",
+    instead=always(True),
+)
+def share_of_another_holder(stage: Stage) -> bool:
+    """Hands a site, for a site that works for it, another share than the one which that signed."""
+    wire = Wire()
+    keys = bundle_of(wire.hub, {s: party.advertise(b"") for s, party in wire.parties.items()})
+    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    party, friend, run = wire.parties["s0"], wire.parties["s3"], wire.consortium.run
+    known, false = party.directory, bytes(64 * wire.consortium.rounds)
+    key = known.keys.channel(friend._setup.keys.channels["s0"], "s3", "s0", messages.SHARE, 0)
+    told = msgspec.msgpack.decode(handed(known, sent, "s0", run))[5]
+    parts = messages.decode(messages.Shares, told, CENTRE).shares
+    other = messages.SharePart(parts[3].signed, crypto.encrypt(key, false), parts[3].path)
+    body = messages.encode(messages.Shares("s0", (*parts[:3], other)))
+    party.receive_shares(seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, body))
+    return party._setup.keys.held["s3"] == false
 
 
 @attack(

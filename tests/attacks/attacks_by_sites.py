@@ -75,7 +75,7 @@ def _unmeasured(_real: object) -> Callable[..., Any]:
 
 @attack(
     "site",
-    guard="consortium.secagg.messages:ring_of",
+    guard="consortium.secagg.hub_round:unpack",
     without="one number is added to every entry of the sum",
     stops="has 4 bytes and not 4 entries",
     instead=_unmeasured,

@@ -23,7 +23,7 @@ from consortium.secagg import (
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_schedule import public_bytes
 from consortium.secagg.keystream import Ring
-from consortium.secagg.messages import ring_of
+from consortium.secagg.packing import unpack
 from consortium.secagg.unmasking import Opener
 from tests.support.secagg_wire import Consortium, Wire, context, identity, lists, ring, vectors
 
@@ -91,7 +91,7 @@ class Round:
         hub = self.wire.hub
         parts = contribution_module.part(contribution, 1 << 16)
         opened = hub.session.unseal(messages.CONTRIBUTION, parts.envelope, 1 << 16)
-        return ring_of(hub._setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
+        return unpack(hub._setup.known.unload(opened, parts).masked, BITS, ENTRIES, "it")
 
 
 def played(consortium: Consortium | None = None) -> Round:
@@ -110,7 +110,7 @@ def restarted(game: Round, site: str, *, answered: bool = True) -> None:
     count, log = len(game.sites), game.wire.log
     party = game.wire.consortium.party(site)
     party.receive_keys(log[count])
-    party.receive_shares(log[2 * count + 1])
+    party.receive_shares(log[2 * count + 1 + game.sites.index(site)])
     if answered:
         request = game.hub(game.sites).request(NUMBER)
         party.restore(NUMBER, context(NUMBER), True, request)

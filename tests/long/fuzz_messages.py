@@ -40,7 +40,7 @@ from consortium.secagg import (
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import read_advertisement, read_keys
 from consortium.secagg.release import check_seeds, read_release
-from consortium.secagg.seed_shares import open_share, read_share, read_shares
+from consortium.secagg.seed_shares import open_share, read_share, read_shared, read_shares
 from consortium.secagg.states import HubRound
 from consortium.secagg.unmask_request import check_request
 from consortium.verification.tongues import doubts
@@ -177,11 +177,13 @@ def signed_targets(run: Run) -> list[Target]:
     share, shared = messages.SHARE, run.parties[SITES[1]]._setup.keys.channels[site]
 
     def shares(data: bytes) -> None:
-        for sender, envelope in read_shares(session, data).items():
-            read_share(session, run.directory, envelope, sender)
+        for sender, part in read_shares(session, SITES[1], data).items():
+            told = read_shared(session, run.directory, sender, part.signed)
+            if sender == site:
+                open_share(session, run.directory, SITES[1], site, shared, part, told.root)
 
     def opened_share(data: bytes) -> None:
-        open_share(session, run.directory, SITES[1], site, shared, data)
+        read_share(session, run.directory, data, site)
 
     def plan(kind: type[messages.Body], name: str, sender: str, number: int = 0) -> Make:
         return resigned(bodies[kind], name, sender, number)

@@ -147,7 +147,7 @@ class Hearing:
         self.store = MessageStore(folder / "hearing.sqlite")
         self.stage = asked.plan.stages[0]
         self.query = decode_query(asked.queries[-1], lambda _, size: bytes(size))
-        own = encode_broadcast(CONTEXT, self.vector)
+        own = encode_broadcast(CONTEXT, self.vector, self.stage.mechanism.lattice.bits)
         self.store.save(RUN, f"1/{BROADCAST}", self.sealed(own, SITES[0]))
 
     @cached_property
@@ -177,7 +177,11 @@ class Hearing:
             if rng.random() < 0.5:
                 return loose(rng)
             vector = np.frombuffer(rng.randbytes(self.vector.nbytes), self.vector.dtype)
-            return encode_broadcast(CONTEXT, vector >> rng.randrange(8 * vector.itemsize))
+            shifted, bits = (
+                vector >> rng.randrange(8 * vector.itemsize),
+                self.stage.mechanism.lattice.bits,
+            )
+            return encode_broadcast(CONTEXT, shifted, bits)
 
         return make
 
@@ -185,7 +189,7 @@ class Hearing:
 def _neighbour_targets(folder: Path) -> list[Target]:
     hearing = Hearing(folder)
     mechanism = hearing.stage.mechanism
-    loose = mutant([encode_broadcast(CONTEXT, hearing.vector)], MSGPACK)
+    loose = mutant([encode_broadcast(CONTEXT, hearing.vector, mechanism.lattice.bits)], MSGPACK)
     bodies = hearing.bodies(loose)
     signed: Make = lambda rng: hearing.sealed(bodies(rng), SITES[1])  # noqa: E731
     return [

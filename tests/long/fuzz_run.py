@@ -57,9 +57,10 @@ class Run:
         self.shares = [party.receive_keys(self.keys) for party in self.parties.values()]
         for message in self.shares:
             self.hub.receive_share(message)
-        self.bundle = self.hub.shares()
-        for party in self.parties.values():
-            party.receive_shares(self.bundle)
+        self.bundles = {name: self.hub.shares(name) for name in self.parties}
+        for name, party in self.parties.items():
+            party.receive_shares(self.bundles[name])
+        self.bundle = self.bundles[SITES[1]]
         self._round()
 
     def _round(self) -> None:
@@ -76,7 +77,7 @@ class Run:
         for message in self.unmaskings:
             self.hub.receive_unmasking(message)
         total = self.hub.sum(1)
-        self.release = release_of(total, CONTEXT, total.sum, shown=True)
+        self.release = release_of(total, CONTEXT, total.sum, 8 * total.sum.itemsize, shown=True)
 
     @property
     def keyring(self) -> dict[str, bytes]:

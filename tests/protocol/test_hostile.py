@@ -599,7 +599,7 @@ def test_exchange_that_fails_for_a_while_loses_nothing(
     real, tried = DirectoryExchange.put, set()
 
     def put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
-        if name.endswith(SITES) and name not in tried:
+        if name.endswith(SITES) and "/shares/" not in name and name not in tried:
             tried.add(name)
             raise ExchangeError(f"{name} can't be written (stale handle); wait.")
         real(exchange, name, data)

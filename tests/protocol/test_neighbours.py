@@ -156,13 +156,17 @@ def test_an_answer_that_its_site_did_not_sign_is_not_believed(
     gossip: Gossip, tmp_path: Path
 ) -> None:
     place = place_of(tmp_path)
-    forged = sign(place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6)), who="west")
+    forged = sign(
+        place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6, np.uint32), 32), who="west"
+    )
     assert "sender" in meddled(gossip, place, forged)
 
 
 def test_an_answer_to_another_question_is_not_believed(gossip: Gossip, tmp_path: Path) -> None:
     place = place_of(tmp_path)
-    other = sign(place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6)), who="east")
+    other = sign(
+        place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6, np.uint32), 32), who="east"
+    )
     assert "another question" in meddled(gossip, place, other)
 
 
@@ -173,7 +177,7 @@ def test_an_answer_without_end_is_not_read(gossip: Gossip, tmp_path: Path) -> No
 def test_an_answer_with_the_longest_names_is_read(gossip: Gossip, tmp_path: Path) -> None:
     (stage,) = make_plan(make_study(), shape_of(make_sites())).stages
     vector = np.zeros(stage.mechanism.entries, stage.mechanism.lattice.dtype)
-    body = encode_broadcast(bytes(32), vector)
+    body = encode_broadcast(bytes(32), vector, stage.mechanism.lattice.bits)
     message = sign(place_of(tmp_path), BROADCAST, 1, body, who="east")
     longer = 2 * 63 + len("-0001") - len("small-0001") - len("east")
     assert len(message) + longer <= broadcast_limit(stage) + OVERHEAD

@@ -70,7 +70,8 @@ def exchange_of(place: DemoFolders) -> Path:
 
 def sender(name: str) -> str:
     """Who says a message."""
-    return next((word for word in name.split("/") if word in SITES), "centre")
+    told = "/shares/" in name  # by the centre, to a site
+    return "centre" if told else next((word for word in name.split("/") if word in SITES), "centre")
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,9 @@ def cut(scene: Scene, name: str) -> bytes:
 
 
 def of_a_sibling(scene: Scene, name: str) -> bytes | None:
-    """What another site says in the same step."""
-    site = sender(name)
-    if site not in SITES:
+    """What another site says in the same step, or is told in it."""
+    site = next((word for word in name.split("/") if word in SITES), None)
+    if site is None:
         return None
     return scene.mail.get(name.replace(site, SITES[SITES.index(site) - 1]))
 
@@ -148,8 +149,10 @@ def of_another_step(scene: Scene, name: str) -> bytes | None:
     for step, other in (("00001", "00002"), ("advertise", "share"), ("keys", "shares")):
         for one, two in ((step, other), (other, step)):
             swapped = re.sub(rf"/{one}(?=/|$)", f"/{two}", name)
-            if swapped != name and swapped in scene.mail:
-                return scene.mail[swapped]
+            places = (swapped, f"{swapped}/{SITES[0]}", swapped.rpartition("/")[0])
+            found = next((place for place in places if place in scene.mail), None)
+            if swapped != name and found is not None:
+                return scene.mail[found]
     return None
 
 

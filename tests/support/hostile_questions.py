@@ -108,7 +108,9 @@ def mixture(generator, features):
     return {
         "reach": _scale(generator, -3, 3),
         "constant": _scale(generator, -3, 3),
+        "constants": int(generator.integers(0, 3)),
         "whitening": _scale(generator) * generator.standard_normal((features, size)),
+        "offsets": _scale(generator) * generator.standard_normal((2, features)),
     }
 
 

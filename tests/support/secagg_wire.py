@@ -8,13 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from consortium.secagg import CENTRE, Hub, Party, Roster, RoundSum, messages, seal, threshold
-from consortium.secagg.keystream import RINGS, Ring
+from consortium.secagg.key_directory import Directory
+from consortium.secagg.keystream import Ring
+from consortium.secagg.packing import reduced, ring_type
+from consortium.secagg.seed_shares import Given, handed_to
+from consortium.secagg.share_tree import paths_of
 
 
 def identity(name: str) -> Ed25519PrivateKey:
@@ -35,7 +40,7 @@ def context(number: int) -> bytes:
 
 
 def ring(values: NDArray[Any], bits: int) -> Ring:
-    return cast("Ring", values.astype(RINGS[bits]))
+    return reduced(cast("Ring", values.astype(ring_type(bits))), bits)
 
 
 def vectors(sites: Collection[str], entries: int, bits: int = 32, seed: int = 0) -> dict[str, Ring]:
@@ -125,8 +130,8 @@ class Wire:
         keys = self.call(CENTRE, "keys")
         for name in self.parties:
             self.call(CENTRE, "receive_share", self.call(name, "receive_keys", keys))
-        shares = self.call(CENTRE, "shares")
-        for name in self.parties:
+        handed = {name: self.call(CENTRE, "shares", name) for name in self.parties}
+        for name, shares in handed.items():
             self.call(name, "receive_shares", shares)
         return self
 
@@ -195,6 +200,17 @@ def run(wire: AnyWire) -> AnyWire:
         result = wire.play(number, values, lost=lost)
         assert np.array_equal(result.sum, plain_sum(values, result.survivors))
     return wire
+
+
+def handed(directory: Directory, sent: Mapping[str, bytes], reader: str, run: str) -> bytes:
+    """What a hub hands to a site of share messages that it has not looked at."""
+    given = {}
+    for site, message in sent.items():
+        body = messages.decode(messages.Share, msgspec.msgpack.decode(message)[5], site)
+        shared = messages.decode(messages.Shared, msgspec.msgpack.decode(body.signed)[5], site)
+        given[site] = Given(body, shared, paths_of(body.sealed))
+    told = messages.encode(handed_to(directory, reader, given))
+    return seal(identity(CENTRE), run, CENTRE, messages.SHARES, 0, told)
 
 
 def with_payload(envelope: bytes, load: bytes | memoryview = b"", manifest: bytes = b"") -> bytes:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from consortium.secagg import CENTRE, contribution, crypto, messages, seal
 from consortium.secagg.envelope import _Envelope
 from consortium.secagg.keystream import Ring
 from consortium.secagg.messages import decode, encode
+from consortium.secagg.packing import reduced
 from consortium.secagg.release import release_of, ring_digests
 from tests.support.secagg_wire import (
     Consortium,
@@ -75,7 +76,7 @@ class Played:
             "context": context(NUMBER).hex(),
             "open": self.clear,
             "entries": self.released.size,
-            "bits": 8 * self.released.itemsize,
+            "bits": self.release.bits,
             "request": (self.posted or self.signed(messages.UNMASK, self.request)).hex(),
             "release": (self.said or self.signed(messages.RELEASE, self.release)).hex(),
             "objects": {site: data.hex() for site, data in self.objects.items()},
@@ -117,20 +118,22 @@ def played(
     lost: tuple[str, ...] = (),
     opened: dict[str, Ring] | None = None,
     *,
+    bits: int = 0,
     clear: bool = True,
 ) -> Played:
     """Play one round; what is released is the sum, or the ``opened`` vectors' less the sum."""
     wire = Wire(consortium).set_up()
     bundle = wire.log[consortium.count]
-    about, bits = context(NUMBER), 8 * next(iter(values.values())).itemsize
-    entries = next(iter(values.values())).size
+    about, first = context(NUMBER), next(iter(values.values()))
+    bits, entries = bits or 8 * first.itemsize, first.size
     beside = 0 if opened is None else entries
     wire.hub.open(NUMBER, about, entries, bits, beside, clear=clear)
     objects: dict[str, bytes] = {}
     for site, party in wire.parties.items():
         if site not in lost:
             own = None if opened is None else opened[site]
-            objects[site] = bytes(party.contribute(NUMBER, about, values[site], own, clear=clear))
+            sent = party.contribute(NUMBER, about, values[site], own, bits=bits, clear=clear)
+            objects[site] = bytes(sent)
             wire.hub.receive_contribution(objects[site])
     request = wire.hub.request(NUMBER)
     for site in objects:
@@ -139,8 +142,8 @@ def played(
     body = decode(messages.Request, msgspec.msgpack.decode(request, type=_Envelope).body, CENTRE)
     released = total.sum
     if opened is not None:
-        released = plain_sum(opened, objects) - total.sum
-    release = release_of(total, about, released, shown=True)
+        released = reduced(cast("Ring", plain_sum(opened, objects) - total.sum), bits)
+    release = release_of(total, about, released, bits, shown=True)
     lies_open = opened is not None
     return Played(consortium, bundle, body, release, objects, released, clear=lies_open)
 
@@ -156,12 +159,14 @@ def good_rounds() -> list[Case]:
         played(four, vectors(sites, 5, 64)).case("four sites of 64 bits", True),
         played(four, vectors(sites, 5), ("s2",)).case("one of four is lost, 32 bits", True),
         played(four, vectors(sites, 5, 64), ("s0",)).case("the first is lost, 64 bits", True),
+        played(four, vectors(sites, 5, 11), ("s2",), bits=11).case("one is lost, 11 bits", True),
+        played(four, vectors(sites, 70, 33), bits=33).case("four sites of 33 bits", True),
         played(four, edges).case("sums that wrap, 64 bits", True),
         played(four, {s: ring(edge, 32) for s in sites}).case("sums that wrap, 32 bits", True),
         played(drawn, vectors(drawn.sites, 3), ("s4",)).case("holders drawn, one lost", True),
         *(
             _open(bits, lost).case(f"open vectors of {bits} bits{name}", True)
-            for bits in (32, 64)
+            for bits in (32, 64, 13)
             for lost, name in (((), ""), (("s1",), ", one lost"))
         ),
     ]
@@ -170,7 +175,24 @@ def good_rounds() -> list[Case]:
 def _open(bits: int = 32, lost: tuple[str, ...] = (), *, clear: bool = True) -> Played:
     four = Consortium()
     opened = vectors(four.sites, 5, bits, seed=1)
-    return played(four, vectors(four.sites, 5, bits), lost, opened, clear=clear)
+    return played(four, vectors(four.sites, 5, bits), lost, opened, bits=bits, clear=clear)
+
+
+def _overfull(lies_open: bool) -> Played:
+    """A site has signed for a bit behind its last number, of 55 or 65 that are packed."""
+    four = Consortium()
+    good = _open(13) if lies_open else played(four, vectors(four.sites, 5, 11), bits=11)
+    place = 17 if lies_open else 6
+    data = bytearray(good.objects["s0"])
+    data[place] |= 0x80
+    body = decode(
+        messages.Manifest,
+        msgspec.msgpack.decode(good.request.manifests[0], type=_Envelope).body,
+        "s0",
+    )
+    changed = replace(good, objects={**good.objects, "s0": bytes(data)})
+    chunks = contribution.digests(memoryview(bytes(data))[: body.size])
+    return changed.manifest("s0", _as("s0", four.run, NUMBER), chunks=chunks)
 
 
 def _as(sender: str, run: str, number: int, kind: str = "manifest") -> Callable[[bytes], bytes]:
@@ -200,6 +222,8 @@ def bad_rounds() -> list[Case]:
         "open vector changed on the exchange": replace(
             lies, objects={**lies.objects, "s0": _flipped(lies.objects["s0"], 23)}
         ),
+        "bit behind the last masked number": _overfull(lies_open=False),
+        "bit behind the last open number": _overfull(lies_open=True),
         "open vectors that lie hidden": _open(clear=False),
         "open vectors' sum with a number edited": lies.numbers(
             lies.released + np.array([0, 1, 0, 0, 0], np.uint32)

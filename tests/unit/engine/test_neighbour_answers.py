@@ -37,9 +37,11 @@ def test_a_neighbour_reads_what_the_centre_releases(vector, site):
     with pytest.MonkeyPatch.context() as patch:
         register(patch)
         mechanism = make_plan(make_study(), shape_of(make_sites())).stages[0].mechanism
-    assert mechanism.lattice.bits == 32
-    body = encode_broadcast(CONTEXT, vector.view(np.uint32))
-    released = mechanism.release(np.zeros(0), [vector.view(np.uint32)])
+    lattice = mechanism.lattice
+    assert lattice.bits < 32
+    ring = lattice.wrap(vector)
+    body = encode_broadcast(CONTEXT, ring, lattice.bits)
+    released = mechanism.release(np.zeros(0), [ring])
     expected = own_answers(mechanism, released, [site])[site]
     assert np.array_equal(read_broadcast(body, CONTEXT, mechanism, site), expected)
 
@@ -47,7 +49,8 @@ def test_a_neighbour_reads_what_the_centre_releases(vector, site):
 def test_a_broadcast_fits_its_limit(plan):
     (stage,) = plan.stages
     vector = np.zeros(stage.mechanism.entries, stage.mechanism.lattice.dtype)
-    assert len(encode_broadcast(CONTEXT, vector)) <= broadcast_limit(stage)
+    body = encode_broadcast(CONTEXT, vector, stage.mechanism.lattice.bits)
+    assert len(body) <= broadcast_limit(stage)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,9 @@ def test_a_broadcast_fits_its_limit(plan):
     [
         (b"", "can't be read"),
         (b"\xff" * 50, "can't be read"),
-        (encode_broadcast(bytes(32), np.zeros(6, np.uint32)), "another question"),
-        (encode_broadcast(CONTEXT, np.zeros(5, np.uint32)), "20 bytes where 6 numbers"),
-        (encode_broadcast(CONTEXT, np.zeros(6, np.uint64)), "48 bytes where 6 numbers"),
+        (encode_broadcast(bytes(32), np.zeros(6, np.uint32), 32), "another question"),
+        (encode_broadcast(CONTEXT, np.zeros(5, np.uint32), 32), "20 bytes and not 6 entries"),
+        (encode_broadcast(CONTEXT, np.zeros(6, np.uint64), 64), "48 bytes and not 6 entries"),
     ],
 )
 def test_another_answer_is_refused(plan, body, words):

@@ -22,18 +22,17 @@ def test_equal_plans_go_on():
     wire = _shared(b"plan")
     wire.hub.check_common(b"plan")
     for party in wire.parties.values():
-        party.receive_shares(wire.hub.shares())
+        party.receive_shares(wire.hub.shares(party.name))
 
 
 def test_another_plan_is_named_by_centre_and_sites():
     wire = _shared(b"another plan")
     with pytest.raises(DisagreementError, match="s2 works out another plan than the centre"):
         wire.hub.check_common(b"plan")
-    bundle = wire.hub.shares()
     with pytest.raises(DisagreementError, match="s2 works out another plan than s0"):
-        wire.parties["s0"].receive_shares(bundle)
+        wire.parties["s0"].receive_shares(wire.hub.shares("s0"))
     with pytest.raises(DisagreementError, match="s0 works out another plan than s2"):
-        wire.parties["s2"].receive_shares(bundle)
+        wire.parties["s2"].receive_shares(wire.hub.shares("s2"))
 
 
 def test_what_is_agreed_is_made_of_everybodys_notes():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import ProtocolError
 from consortium.secagg import CENTRE, contribution, crypto, messages, seal
+from consortium.secagg.packing import pack
 from consortium.secagg.participants import NAME_BYTES
 from tests.support.secagg_wire import Wire, context, identity, ring, vectors, with_payload
 
@@ -18,7 +19,7 @@ LIMIT = 1 << 16
 
 def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryview]:
     """Ten masked and six open numbers as they travel."""
-    room = contribution.Room(10, np.dtype(np.uint32), ring(np.arange(6), 32), clear=clear)
+    room = contribution.Room(10, 32, ring(np.arange(6), 32), clear=clear)
     room.masked[:] = np.arange(10)
     body = room.load(KEY, bytes(32))
     return body, contribution.part(room.close(b"", bytes(32), messages.encode), LIMIT).payload
@@ -27,25 +28,26 @@ def sealed_vectors(clear: bool = False) -> tuple[messages.Contribution, memoryvi
 @given(
     masked=st.integers(0, 20),
     opened=st.none() | st.integers(0, 20),
-    bits=st.sampled_from([32, 64]),
+    bits=st.sampled_from([32, 64, 11, 40]),
     clear=st.booleans(),
 )
 def test_unload_undoes_load(masked: int, opened: int | None, bits: int, clear: bool) -> None:
     first = ring(np.arange(masked), bits)
     second = None if opened is None else ring(np.arange(opened) + 100, bits)
-    room = contribution.Room(first.size, first.dtype, second, clear=clear)
+    room = contribution.Room(first.size, bits, second, clear=clear)
     room.masked[:] = first
     body = room.load(KEY, bytes(32))
     parts = contribution.part(room.close(b"envelope", bytes(32), messages.encode), LIMIT)
     assert parts.envelope == b"envelope"
     manifest = messages.decode(messages.Manifest, parts.manifest, "it")
     assert contribution.check_manifest(manifest, parts, body)
-    behind = b"" if second is None else second.tobytes()
-    lies_open = bytes(parts.before).startswith(first.tobytes() + behind)
+    front = pack(first, bits).tobytes()
+    behind = b"" if second is None else pack(second, bits).tobytes()
+    lies_open = bytes(parts.before).startswith(front + behind)
     assert lies_open == (clear or not behind)
     found = contribution.unload(KEY, body, parts.payload, "It", clear=clear)
-    assert found.masked == first.tobytes()
-    assert found.opened == (None if second is None else second.tobytes())
+    assert found.masked == front
+    assert found.opened == (None if second is None else behind)
     assert (found.context, found.bits) == (bytes(32), bits)
 
 

@@ -34,8 +34,8 @@ from tests.unit.secagg.test_restart import CrashingWire
 SMALL = Consortium(count=12, rounds=2, holders=8, needed=7)
 """Of twelve sites none can be cut off by eight holders each: no draw falls apart."""
 COMPLETE = {  # digests of all messages of `run`: whoever changes the bytes sees it here
-    (4, 0): "cf2903660d32e03a4c9f82df70fdef6372d57a35ae9047958a27675100fc2a71",
-    (32, 3): "8d4d2a4088096c296f644417aa186a2a21cdf60f172f3834bf665c915ff20fd7",
+    (4, 0): "6146a38dc6d42ec06fef8ccf889814d194a243a00be629fe0a3a6de1130b33db",
+    (32, 3): "d5e348c1a73a55825e9cbd6e44ee3b50e7c0cd53ac54eda77310191583022092",
 }
 
 

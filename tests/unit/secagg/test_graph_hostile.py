@@ -12,7 +12,15 @@ from consortium.errors import ProtocolError, SignatureError
 from consortium.secagg import CENTRE, Party, messages, seal
 from consortium.secagg.envelope import unseal
 from consortium.secagg.party_setup import PartySetup
-from tests.support.secagg_wire import Consortium, Wire, as_centre, identity, plain_sum, vectors
+from tests.support.secagg_wire import (
+    Consortium,
+    Wire,
+    as_centre,
+    handed,
+    identity,
+    plain_sum,
+    vectors,
+)
 
 SMALL = Consortium(count=12, rounds=1, dropouts=0, holders=8, needed=5)
 Points = tuple[int, ...]
@@ -118,10 +126,10 @@ def test_sites_that_were_shown_two_draws_of_one_site_stop() -> None:
         site: wire.parties[site].receive_keys(bundle_of(view)) for site, view in views.items()
     }
     shares["s11"] = wire.parties["s11"].receive_keys(bundle_of(sent))
-    bundle = as_centre(SMALL.run, "shares", 0, messages.Shares(tuple(shares.values())))
     for site in views:
+        told = handed(wire.parties[site].directory, shares, site, SMALL.run)
         with pytest.raises(ProtocolError, match="was shown other keys"):
-            wire.parties[site].receive_shares(bundle)
+            wire.parties[site].receive_shares(told)
 
 
 @pytest.mark.parametrize(

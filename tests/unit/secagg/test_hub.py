@@ -8,6 +8,7 @@ import pytest
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import CENTRE, Hub, messages, seal, seed_shares
 from consortium.secagg.field import PRIME
+from consortium.secagg.share_tree import root_of
 from tests.support.secagg_wire import (
     Consortium,
     Wire,
@@ -115,13 +116,18 @@ def test_a_false_dealer_is_named() -> None:
         message = party.receive_keys(wire.hub.keys())
         if party.name == "s4":
             held = dict.fromkeys(SITES, b"\x05" * 64 * FIVE.rounds)
-            body = seed_shares.seal_shares(party.directory, "s4", party._setup.keys.channels, held)
-            encoded = messages.encode(body)
-            message = seal(identity("s4"), FIVE.run, "s4", messages.SHARE, 0, encoded)
-            party._setup._sent_shares = message
+            sealed = seed_shares.seal_shares(
+                party.directory, "s4", party._setup.keys.channels, held
+            )
+            shared = messages.Shared(party.directory.transcript, root_of(sealed))
+            key = identity("s4")
+            signed = seal(key, FIVE.run, "s4", messages.SHARED, 0, messages.encode(shared))
+            encoded = messages.encode(messages.Share(signed, sealed))
+            message = seal(key, FIVE.run, "s4", messages.SHARE, 0, encoded)
+            party._setup._signed = signed
         wire.hub.receive_share(message)
     for party in wire.parties.values():
-        party.receive_shares(wire.hub.shares())
+        party.receive_shares(wire.hub.shares(party.name))
     with pytest.raises(ThresholdError, match="shares of s4's seed"):
         wire.play(1, VALUES)
     # The next rounds do without it.
@@ -182,7 +188,8 @@ def test_contributions_to_another_question_are_refused(
         (context(1), -1, 32, 0),
         (context(1), 0, 32, 0),
         (context(1), 3, 32, -1),
-        (context(1), 3, 31, 0),
+        (context(1), 3, 0, 0),
+        (context(1), 3, 65, 0),
         (b"", 3, 32, 0),
     ],
 )

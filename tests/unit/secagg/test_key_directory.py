@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from consortium.errors import ProtocolError
 from consortium.secagg import CENTRE, Party, messages, seal
 from consortium.secagg.envelope import unseal
-from tests.support.secagg_wire import Consortium, Wire, identity
+from tests.support.secagg_wire import Consortium, Wire, handed, identity
 
 FIVE = Consortium(count=5)
 SITES = FIVE.sites
@@ -99,13 +100,47 @@ def test_a_site_insists_on_its_own_advertisement() -> None:
 def test_a_site_insists_on_its_own_shares() -> None:
     wire = Wire(FIVE)
     keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
-    sent = [party.receive_keys(keys) for party in wire.parties.values()]
-    for wrong in ([sent[1], *sent[1:]], sent[:4]):
-        body = messages.encode(messages.Shares(tuple(wrong)))
-        with pytest.raises(ProtocolError):
+    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    told = handed(wire.parties["s0"].directory, sent, "s0", FIVE.run)
+    parts = messages.decode(messages.Shares, msgspec.msgpack.decode(told)[5], CENTRE).shares
+    for wrong in ((parts[1], *parts[1:]), parts[:4]):
+        body = messages.encode(messages.Shares("s0", wrong))
+        with pytest.raises(ProtocolError, match=r"not those it sent|not complete"):
             wire.parties["s0"].receive_shares(
                 seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
             )
+
+
+def test_what_is_for_another_site_is_refused() -> None:
+    wire = Wire(FIVE)
+    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
+    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    told = handed(wire.parties["s0"].directory, sent, "s1", FIVE.run)
+    with pytest.raises(ProtocolError, match="for another site than s0"):
+        wire.parties["s0"].receive_shares(told)
+
+
+@pytest.mark.parametrize("what", ["another's", "none", "another path", "longer path"])
+def test_a_share_that_its_owner_did_not_sign_for_this_site_is_refused(what: str) -> None:
+    wire = Wire(FIVE)
+    keys = bundle(tuple(party.advertise(b"") for party in wire.parties.values()))
+    sent = {site: party.receive_keys(keys) for site, party in wire.parties.items()}
+    mine, other = (
+        messages.decode(messages.Shares, msgspec.msgpack.decode(told)[5], CENTRE).shares
+        for told in (handed(wire.parties["s0"].directory, sent, s, FIVE.run) for s in ("s0", "s2"))
+    )
+    part = mine[1]
+    wrong = {
+        "another's": other[1],
+        "none": messages.SharePart(part.signed, b"", ()),
+        "another path": messages.SharePart(part.signed, part.sealed, other[1].path),
+        "longer path": messages.SharePart(part.signed, part.sealed, (*part.path, bytes(32))),
+    }[what]
+    body = messages.encode(messages.Shares("s0", (mine[0], wrong, *mine[2:])))
+    with pytest.raises(ProtocolError, match="share of s1 for s0 is not the one that s1 signed"):
+        wire.parties["s0"].receive_shares(
+            seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
+        )
 
 
 def test_sites_notice_that_they_were_shown_different_keys() -> None:
@@ -114,12 +149,13 @@ def test_sites_notice_that_they_were_shown_different_keys() -> None:
     mine = _advertisement(sent[4])
     other = messages.encode(change(note=lambda mine, other: b"two faces")(mine, mine))
     second = seal(identity("s4"), FIVE.run, "s4", messages.ADVERTISE, 0, other)
-    shares = [
-        wire.parties[site].receive_keys(bundle((*sent[:4], second if site == "s1" else sent[4])))
+    shares = {
+        site: wire.parties[site].receive_keys(
+            bundle((*sent[:4], second if site == "s1" else sent[4]))
+        )
         for site in SITES
-    ]
-    body = messages.encode(messages.Shares(tuple(shares)))
+    }
     with pytest.raises(ProtocolError, match="other keys"):
         wire.parties["s0"].receive_shares(
-            seal(identity(CENTRE), FIVE.run, CENTRE, messages.SHARES, 0, body)
+            handed(wire.parties["s0"].directory, shares, "s0", FIVE.run)
         )

@@ -35,13 +35,13 @@ class Game:
         self.request = self.wire.log[start + len(there)]
         self.session = self.wire.hub.session
         self.directory = self.wire.parties["s0"].directory
-        self.release = release_of(self.total, context(1), self.total.sum, shown=True)
+        self.release = release_of(self.total, context(1), self.total.sum, bits, shown=True)
 
     def added_again(self):
         body = check_answered(self.session, 1, self.release, self.request)
         told = manifests_of(self.session, 1, body, self.entries, self.bits)
         check_seeds(self.session, self.directory, 1, self.release)
-        taken = [added(site, 1, told[site], self.objects[site]) for site in told]
+        taken = [added(site, 1, told[site], self.objects[site], self.entries) for site in told]
         return add_again(self.session, self.directory, 1, self.release, taken, self.entries)
 
 
@@ -62,12 +62,12 @@ def test_open_vectors_less_the_sum_are_added_again(lost, bits):
         wire.hub.receive_unmasking(wire.parties[site].unmask(1, request))
     total = wire.hub.sum(1)
     released = plain_sum(opened, objects) - total.sum
-    release = release_of(total, context(1), released, shown=True)
+    release = release_of(total, context(1), released, bits, shown=True)
     session, directory = wire.hub.session, wire.parties["s0"].directory
     told = manifests_of(
         session, 1, check_answered(session, 1, release, request), 5, bits, clear=True
     )
-    taken = [added(site, 1, told[site], objects[site], clear=True) for site in told]
+    taken = [added(site, 1, told[site], objects[site], 5, clear=True) for site in told]
     assert agrees(add_again(session, directory, 1, release, taken, 5, clear=True), release)
     assert np.array_equal(total.opened["s1"], opened["s1"])
 
@@ -97,7 +97,7 @@ def test_of_each_site_one_seed_is_shown():
     own = {site: party._member.own for site, party in game.wire.parties.items()}
     due = [own[s].mask_seed(1) if s == "s2" else own[s].self_seed(1) for s in own]
     assert list(game.release.seeds) == due
-    hidden = release_of(game.total, context(1), game.total.sum, shown=False)
+    hidden = release_of(game.total, context(1), game.total.sum, game.bits, shown=False)
     assert hidden.seeds == ()
 
 
@@ -157,7 +157,7 @@ def test_each_answer_that_is_released_is_signed_for_everybody():
     consortium = Consortium(masked=False)
     total, values = _opened(consortium, True, True)
     rows = np.concatenate(list(values.values()))
-    release = release_of(total, context(1), rows, shown=False)
+    release = release_of(total, context(1), rows, 32, shown=False)
     assert len(release.manifests) == 4
     session = Wire(consortium).set_up().hub.session
     request = messages.Request(context(1), release.survivors, (), release.manifests)

@@ -115,11 +115,11 @@ def test_a_hub_that_crashed_keeps_to_the_list_it_posted() -> None:
     hub.restore(1, request)
     with pytest.raises(ProtocolError, match="posted as lost"):
         hub.receive_contribution(late)
-    for data in stored[10:12]:
+    for data in stored[13:15]:
         hub.receive_contribution(data)
     with pytest.raises(ProtocolError, match="s3"):
         hub.request(1)
-    hub.receive_contribution(stored[12])
+    hub.receive_contribution(stored[15])
     with pytest.raises(ProtocolError, match="before them"):
         hub.restore(1, request)
     assert hub.request(1) == request

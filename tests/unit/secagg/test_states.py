@@ -31,7 +31,7 @@ ILLEGAL: list[tuple[str, Callable[[Wire], Any]]] = [
     ("new", lambda wire: wire.parties["s0"].restore(1, context(1), True)),
     ("unopened", lambda wire: wire.hub.request(1)),
     ("advertisements", lambda wire: wire.hub.receive_share(b"")),
-    ("advertisements", lambda wire: wire.hub.shares()),
+    ("advertisements", lambda wire: wire.hub.shares("s0")),
 ]
 
 

@@ -1,0 +1,60 @@
+"""One signature over many ciphertexts, so that each can be shown to its reader without the others.
+
+A Merkle tree: leaves and inner nodes are hashed under labels of their own, and a node without a
+sibling moves up as it is. A proof is the siblings from leaf to root. The number of leaves is known
+to whoever checks, so that a place has one path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from consortium.secagg.crypto import digest
+
+_LEAF, _NODE = "consortium share leaf 1", "consortium share node 1"
+
+
+def root_of(leaves: Sequence[bytes]) -> bytes:
+    """Root of a tree over one or more byte strings."""
+    level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
+    while len(level) > 1:
+        level = _above(level)
+    return level[0]
+
+
+def paths_of(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
+    """Siblings of each leaf, from the lowest on."""
+    level = [_leaf(place, leaf) for place, leaf in enumerate(leaves)]
+    paths: list[list[bytes]] = [[] for _ in leaves]
+    height = 0
+    while len(level) > 1:
+        for place, path in enumerate(paths):
+            sibling = place >> height ^ 1
+            if sibling < len(level):
+                path.append(level[sibling])
+        level, height = _above(level), height + 1
+    return tuple(map(tuple, paths))
+
+
+def is_under(root: bytes, leaf: bytes, place: int, count: int, path: Sequence[bytes]) -> bool:
+    """Whether a leaf stands at a place of a tree of so many leaves."""
+    node, siblings = _leaf(place, leaf), list(path)
+    while count > 1:
+        if place ^ 1 < count:
+            if not siblings:
+                return False
+            sibling = siblings.pop(0)
+            pair = (sibling, node) if place & 1 else (node, sibling)
+            node = digest(_NODE, *pair)
+        place, count = place >> 1, (count + 1) >> 1
+    return not siblings and node == root
+
+
+def _leaf(place: int, data: bytes) -> bytes:
+    return digest(_LEAF, place, hashlib.sha256(data).digest())
+
+
+def _above(level: Sequence[bytes]) -> list[bytes]:
+    pairs = (level[start : start + 2] for start in range(0, len(level), 2))
+    return [digest(_NODE, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
