@@ -150,7 +150,7 @@ def test_what_study_and_sizes_decide_is_compared_by_value_and_taken_from_the_pla
         ("network", {"target": "y"}, {"parameters"}),
         ("regression", {"target": "y", "bound": 1.0}, set()),
         ("summarize", {"frequencies": 4}, set()),
-        ("tensor", {"components": 2, "bound": 1.0}, {"whitening"}),
+        ("tensor", {"components": 2, "bound": 1.0}, {"offsets", "whitening"}),
         ("admm", {"target": "y", "rounds": 4, "broadcasts": 3}, {"held"}),
         ("cca", {"pairs": 1}, {"centre", "norms", "factors"}),
         ("cca", {"pairs": 1, "centre_share": 0.0}, set()),
