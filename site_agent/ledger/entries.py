@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from consortium.errors import LedgerError
 
@@ -121,7 +121,7 @@ def follow(head: Head, entries: Iterable[Entry], where: str) -> Iterator[Entry]:
 def _digest(charge: Charge, event: str, at: str, previous: str) -> str:
     """SHA-256 of the line as a JSON array: the charge's fields in their order, and the rest."""
     # What no JSON holds was not written by a ledger, and must end as an altered line.
-    fields = asdict(charge)
+    fields = dict(vars(charge))  # in the order of their declaration
     if not charge.persons:  # as lines were before
         del fields["persons"]
     content = json.dumps([*fields.values(), event, at, previous], default=str)

@@ -1,7 +1,8 @@
 """What a site has received and sent, on its own disk.
 
 A message is stored before it is sent, so that asking again gets the same bytes
-and a crash never draws noise twice for one question.
+and a crash never draws noise twice for one question. Only the site's one agent writes here, so
+what was missing is looked for on disk once: an agent that waits asks for it at every look.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _SITE, _HALTED = "(site)", "halted"  # no run has such a name
 class MessageStore:
     """Messages by run and name; a name is written once.
 
+    One that another process stored since this one first asked for its run is not seen by `load`;
+    to store another under its name is an error all the same.
+
     Parameters
     ----------
     path : Path
@@ -40,6 +44,7 @@ class MessageStore:
         self._path = path
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._names: dict[str, set[str]] = {}
         try:
             path.touch(mode=0o600)
         except OSError as error:
@@ -64,6 +69,7 @@ class MessageStore:
         rows = [(run, name, data) for name, data in messages.items()]
         with self._using() as connection, connection:
             connection.executemany("INSERT OR IGNORE INTO messages VALUES (?, ?, ?)", rows)
+        self._known(run).update(messages)
         for name, data in messages.items():
             if self.load(run, name) != data:
                 raise LedgerError(
@@ -72,11 +78,21 @@ class MessageStore:
 
     def load(self, run: str, name: str) -> bytes | None:
         """Fetch a message, or None."""
+        if name not in self._known(run):
+            return None
         with self._using() as connection:
             row = connection.execute(
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
             ).fetchone()
         return None if row is None else bytes(row[0])
+
+    def _known(self, run: str) -> set[str]:
+        """Names that a run has messages of."""
+        if run not in self._names:
+            with self._using() as connection:
+                rows = connection.execute("SELECT name FROM messages WHERE run = ?", (run,))
+                self._names[run] = {str(name) for (name,) in rows}
+        return self._names[run]
 
     def halt(self, why: str) -> None:
         """Write down, once and for good, why the site takes no further part in anything."""
