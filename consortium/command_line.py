@@ -7,6 +7,7 @@ runs (``tests/end_to_end/test_command_lines.py`` lists what ``--help`` imports).
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -123,8 +124,14 @@ def program(help_text: str, terminal: Terminal) -> typer.Typer:
     return app
 
 
+_BLAS_PATIENCE = "20"
+"""OpenBLAS's threads spin for so long after a product, as a power of two of clock ticks: half a
+millisecond. By default it is twenty, in every round, while others on the machine wait."""
+
+
 def run_program(name: str, app: Callable[[], Any], terminal: Terminal) -> None:
     """Run a program: an expected error is one sentence and exit code 1."""
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _BLAS_PATIENCE)  # read when NumPy is imported
     try:
         with ended_by_signals(name):
             app()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 SLOWEST_POLL = 0.25  # s
-_EAGERNESS = 0.05
+_EAGERNESS = 0.1
 _SHARE = 2.0  # of a look's time
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 
@@ -25,7 +25,7 @@ class Clock:
     ) -> Iterator[float]:
         """Yield the seconds left, again and again, until there are none.
 
-        A rest is a twentieth of the time waited so far, so that whoever waits is late by
+        A rest is a tenth of the time waited so far, so that whoever waits is late by
         little. It is twice as long as the look before it took, so that many who wait for a slow
         store don't make it slower, and not below ``pace`` or above ``slowest`` seconds.
         """

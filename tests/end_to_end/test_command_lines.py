@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -292,3 +293,19 @@ def test_quiet_and_verbose(tmp_path: Path) -> None:
     said = enter("consortium", "--verbose", "report", tmp_path)
     assert "Traceback" in said.err
     assert said.err.splitlines()[-1].startswith("consortium: ")
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "20"), ({"OPENBLAS_THREAD_TIMEOUT": "8"}, "8")])
+def test_threads_of_products_are_told_to_rest_before_numpy_comes(own, expected):
+    code = (
+        "import os, sys\n"
+        "from consortium.command_line import Terminal, run_program\n"
+        "def app():\n"
+        "    print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)\n"
+        "run_program('program', app, Terminal())\n"
+    )
+    plain = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=plain | own, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [expected, "False"]
