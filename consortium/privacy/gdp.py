@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from statistics import NormalDist
 
 from scipy.optimize import brentq
@@ -66,6 +67,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     return float(brentq(lambda e: delta_of(mu, e) - delta, 0.0, highest, xtol=1e-12, rtol=1e-14))
 
 
+@lru_cache(maxsize=256)  # a site asks for its limits in every round
 def mu_of(epsilon: float, delta: float) -> float:
     """Largest μ, at most 10⁴, whose mechanism is (ε, δ)-DP: the inverse of `epsilon_of`.
 
