@@ -266,10 +266,9 @@ def plan_mechanism(
         sites=len(plain),
         least=_least_hiding(draft),
     )
-    rounded = tuple(
-        delta * (1.0 + arithmetic(count)) + lattice.rounding(entries)
-        for delta, count in zip(plain, units, strict=True)
-    )
+    # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
+    worst = max(plain) * (1.0 + arithmetic(max(units))) + lattice.rounding(entries)
+    rounded = (worst,) * len(plain)
     final = calibrate(scheme, rounded, [target] * len(plain), boost=boost, **options)
     return Mechanism(
         scheme,
