@@ -126,10 +126,9 @@ def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> 
     weights = np.array([mechanism.weights[s] for s in present])
     if not mechanism.each:
         share = float(weights.sum())
-        return Release(values / share, mechanism.noise.aggregate(present) / share, present)
+        return Release(values / share, mechanism.deviation(present) / share, present)
     rows = np.stack(list(own_answers(mechanism, values, present).values()))
-    local = np.array([mechanism.noise.local[s] for s in present])
-    return Release(rows, float((local / weights).max()), present)
+    return Release(rows, float((mechanism.deviations(present) / weights).max()), present)
 
 
 def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> dict[int, Array]:

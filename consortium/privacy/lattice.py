@@ -3,7 +3,7 @@
 A contribution is rounded to a fine grid of width ``step``, on which noise is drawn.
 Rounding moves two neighbouring contributions apart by at most step·sqrt(entries),
 which is added to the sensitivity. Once the noise is on, the lowest ``dropped`` bits
-of the noisy value, and of ê, are rounded away: as long as `_FINENESS` cells of the
+of the noisy value, and of ê, are rounded away: as long as `FINENESS` cells of the
 coarse grid fit into every site's own noise, whatever is seen on it could as well be
 worked out from what would be seen on the fine one (docs/explanation/privacy.md,
 Integers), so nothing is charged for it. What is left is summed modulo 2^bits.
@@ -25,7 +25,7 @@ from consortium.errors import RangeError
 Array = NDArray[Any]
 _FAILURE = 2.0**-40
 _MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits
-_FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
+FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def plan_lattice(
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)
     finest = _power_of_two(max(largest, aggregate, bound) / 2**42)
-    dropped = math.floor(math.log2(least / _FINENESS / finest)) if least > 0 else 0
+    dropped = math.floor(math.log2(least / FINENESS / finest)) if least > 0 else 0
     if dropped > 0 and finest * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
         cells = math.ldexp(reach / finest, -dropped) + sites
         return Lattice(finest, 1 + math.ceil(math.log2(cells)), dropped)

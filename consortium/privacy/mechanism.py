@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.errors import RangeError
+from consortium.errors import PrivacyError, RangeError
 from consortium.privacy.bounds import Bound
 from consortium.privacy.calibrate import calibrate
-from consortium.privacy.lattice import Lattice, plan_lattice
+from consortium.privacy.lattice import FINENESS, Lattice, plan_lattice
 from consortium.privacy.loss import Floats, Scheme, SiteNoise, coalition_losses, outsider_losses
 from consortium.privacy.noise import GaussianSampler
 
@@ -147,6 +147,19 @@ class Mechanism:
             present=present,
         )
 
+    def deviation(self, present: Sequence[int]) -> float:
+        """Standard deviation of a released sum of those present: noise, and rounding after it."""
+        return math.hypot(self.noise.aggregate(present), self._rounding * math.sqrt(len(present)))
+
+    def deviations(self, present: Sequence[int]) -> Floats:
+        """Standard deviation of each one's own answer, as `deviation`."""
+        return np.hypot([self.noise.local[s] for s in present], self._rounding)
+
+    @property
+    def _rounding(self) -> float:
+        """Of one number's rounding to the coarse grid."""
+        return self.lattice.grid / math.sqrt(12.0) if self.lattice.dropped else 0.0
+
     def protect(self, site: int, statistic: Array, sampler: GaussianSampler) -> Share:
         """Weight, round and hide one site's statistic.
 
@@ -253,7 +266,9 @@ def plan_mechanism(
         scheme = "local"  # what stands alone needs all its noise
     total = sum(units)
     weights = tuple(count / total for count in units)
-    plain = [w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True)]
+    largest = max(w * bound.sensitivity(n) for w, n in zip(weights, units, strict=True))
+    # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
+    plain = (largest * (1.0 + arithmetic(max(units))),) * len(units)
     missing = max(dropouts, hidden)
     options = {"colluding": colluding, "dropouts": missing}
     draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
@@ -266,11 +281,9 @@ def plan_mechanism(
         sites=len(plain),
         least=_least_hiding(draft),
     )
-    # All alike: `calibrate` then gives every site the same noise, which the coarse grid rests on.
-    worst = max(plain) * (1.0 + arithmetic(max(units))) + lattice.rounding(entries)
-    rounded = (worst,) * len(plain)
+    rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = calibrate(scheme, rounded, [target] * len(plain), boost=boost, **options)
-    return Mechanism(
+    planned = Mechanism(
         scheme,
         entries,
         bound,
@@ -285,3 +298,9 @@ def plan_mechanism(
         each,
         public and scheme == "cape",
     )
+    if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
+        raise PrivacyError(
+            f"The noise of a site is less than {FINENESS:g} cells of the grid that it is rounded "
+            "to, and would not hide what is rounded; report this as a fault of the software."
+        )
+    return planned

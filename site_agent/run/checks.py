@@ -118,6 +118,8 @@ class Checks:
             answered = check_answered(session, number, release, request)
             manifests = manifests_of(session, number, answered, entries, bits, clear=clear)
             check_seeds(session, directory, number, release)
+            if release.bits != bits:
+                raise ProtocolError(f"it has {release.bits} bits a number where {bits} are planned")
         except ProtocolError as error:
             raise self._refute(number, _UNSOUND, str(error)) from error
         try:
