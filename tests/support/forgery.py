@@ -90,9 +90,10 @@ def opened(place: DemoFolders) -> LocalConsortium:
 
 
 def pump(local: LocalConsortium, times: int = 6) -> None:
-    """Let every agent work for a while."""
+    """Let every agent work for a while, long enough to hear of a run's end."""
     for _ in range(times):
         local.pump()
+        local.ticks.now += 0.1
 
 
 def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:
