@@ -25,10 +25,10 @@ from consortium.algorithms.glm.choice import (
     SPREAD_SHARE,
     SQUARES_SHARE,
     Choice,
-    Design,
-    Groups,
 )
+from consortium.algorithms.glm.design import Design
 from consortium.algorithms.glm.entries import Columns, resolve
+from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
