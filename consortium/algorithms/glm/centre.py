@@ -57,6 +57,7 @@ from consortium.kernels.contrast_regression import (
     adjust,
     correlation_power,
     estimate_effects,
+    left_of_noise,
 )
 from consortium.kernels.contrast_rows import (
     Coefficients,
@@ -220,7 +221,8 @@ def _expected(
 ) -> Expected:
     slope = float(adjustment.slopes @ adjustment.slopes)
     slopes = plan.columns.slope
-    moments = noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2
+    left = left_of_noise(adjustment.kept, plan.covariates)
+    moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2
     if plan.covariates and not slopes:
         # What a count is off by, a site's own covariates are taken for: they are no part of G.
         moments += float(

@@ -6,8 +6,28 @@ from dataclasses import dataclass
 
 from consortium.algorithms.base import Array
 
-CLIPPED = {0.85: 0.82, 0.95: 0.885, 1.05: 0.93, 1.15: 0.955, 1.3: 0.975, 1.5: 0.99}
+CLIPPED = {
+    0.65: 0.66,
+    0.75: 0.745,
+    0.85: 0.82,
+    0.95: 0.885,
+    1.05: 0.93,
+    1.15: 0.955,
+    1.3: 0.975,
+    1.5: 0.99,
+}
 """c(h): what is left of a person, on average, after clipping to h times the usual norm."""
+TOUCHED = {
+    0.65: 0.98,
+    0.75: 0.95,
+    0.85: 0.85,
+    0.95: 0.7,
+    1.05: 0.5,
+    1.15: 0.33,
+    1.3: 0.15,
+    1.5: 0.05,
+}
+"""Part of the persons who are clipped at a height h at all."""
 WITHIN = 0.7
 """Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
 between sites, and of the rest covariates explain little."""
@@ -30,6 +50,8 @@ class Choice:
         h.
     clip : float
         c(h).
+    lost : float
+        About the part by which an effect that all outcomes share comes out too small.
     contrast_reach : float
         W_c, largest a_s |t̃|.
     reach : float
@@ -53,6 +75,7 @@ class Choice:
 
     height: float
     clip: float
+    lost: float
     contrast_reach: float
     reach: float
     pair_reach: float

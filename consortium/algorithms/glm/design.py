@@ -16,105 +16,42 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.glm.choice import (
     CLIPPED,
     DIVISOR_SHARE,
-    PRODUCTS_SHARE,
     SLOPE_MOST,
     SLOPE_PAIR_REACH,
     SLOPE_REACH,
     SPREAD_SHARE,
-    SPREADS_SHARE,
     SQUARES_SHARE,
+    TOUCHED,
     WITHIN,
     Choice,
 )
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
-from consortium.algorithms.glm.groups import Groups
-from consortium.kernels.contrast_regression import SITE_VARIANCE, root_diagonal
+from consortium.algorithms.glm.entries import OUTCOME_LIMIT
+from consortium.algorithms.glm.public_numbers import PublicNumbers
+from consortium.kernels.contrast_regression import (
+    LEAST_KEPT,
+    SITE_VARIANCE,
+    left_of_noise,
+    shared_part,
+)
 from consortium.kernels.group_counts import doubts_of
 
 _SLOPE_DIVISOR = 4.0
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
 _ROOMY = 1e3  # reach that nobody is beyond
-_PRICE_OF_CLIPPING = 0.3
-_LEAST_GAP = 0.02
-_USUAL_GAP = 0.3
+_SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
+_MOST_LOST = 0.13  # part of such an effect
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """Public numbers that a clipping bound is chosen by.
-
-    Parameters
-    ----------
-    outcomes : int
-        V.
-    covariates : int
-        p.
-    groups : Groups
-    noise : float
-        Standard deviation over sensitivity of a release with the whole budget.
-    correlation : float
-        Of two outcomes.
-    gap, explained : float
-        As in `GlmParameters`.
-    importance : float
-        κ, of the other coefficients beside the contrast; 0 if they are not released.
-    counted : bool
-        Whether the groups' numbers of persons are released, so that those in ``groups`` are only
-        what is expected.
-    averages : int
-        G, means of outcomes that are asked for.
-    """
-
-    outcomes: int
-    covariates: int
-    groups: Groups
-    noise: float
-    correlation: float
-    gap: float
-    explained: float
-    importance: float = 0.0
-    counted: bool = False
-    averages: int = 0
-
-    @property
-    def mean_shares(self) -> dict[str, float]:
-        """Parts of the budget that tell what noise of the rounds before does to means of outcomes.
-
-        Where no noisy round comes before, nothing is let through and nothing needs to be told.
-        """
-        if not self.averages or not (self.clipped_columns or self.counted):
-            return {}
-        products = {"products": PRODUCTS_SHARE} if self.covariates else {}
-        return products | {"spreads": SPREADS_SHARE}
-
-    @property
-    def clipped_columns(self) -> int:
-        """Columns that a person is clipped by: the covariates, and a slope's own column."""
-        return self.covariates + self.groups.slope
-
-    @property
-    def covariate_reach(self) -> float:
-        """B_x, norm that a person's columns together are clipped to."""
-        limit = COVARIATE_LIMIT if self.noise == 0 else math.sqrt(2)
-        return limit * math.sqrt(self.clipped_columns)
+class Design(PublicNumbers):
+    """A clipping bound and shares of the budget, chosen by public numbers."""
 
     @property
     def product_reach(self) -> float:
         """Norm that a person's covariates times the contrast are clipped to."""
         if not self.groups.slope:
             return self.choice.contrast_reach * self.covariate_reach
-        return self._product_reach
-
-    @property
-    def _product_reach(self) -> float:
-        if self.noise == 0:
-            return self.covariate_reach**2
-        return 1.2 * math.sqrt(2 * self.covariates)
-
-    @property
-    def root(self) -> float:
-        """g, trace of R^½ over V."""
-        return root_diagonal(self.outcomes, self.correlation)
+        return self.slope_product_reach
 
     @cached_property
     def choice(self) -> Choice:
@@ -124,27 +61,31 @@ class Design:
         """
         if self.noise == 0:
             return self._without_clipping
-        tried = [self._with_height(height) for height in CLIPPED]
-        return min(tried, key=lambda c: c.error**2 + (_PRICE_OF_CLIPPING * (1 - c.clip)) ** 2)
+        shared = shared_part(self.outcomes, self.correlation)
+        allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
+        tried = [self.at_height(height) for height in allowed]
+        return min(tried, key=lambda c: c.error**2 + (_SHARED_EFFECT * c.lost) ** 2)
 
-    def _with_height(self, height: float) -> Choice:
+    def at_height(self, height: float) -> Choice:
+        """All that follows from a clipping bound of so many times the usual norm."""
         clip, noise, groups = CLIPPED[height], self.noise, self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
         limit = SLOPE_REACH if groups.slope else self._contrast_reach(norm, clip)
         weights = groups.weights(limit)
         costs = self._costs(norm, limit, weights)
         shares = self._shares(costs)
-        reach = self._reach(limit, shares)
+        reach = self._reach(limit, costs, shares)
         information, squares = groups.information(weights)
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
-        leak = self._leak(costs, shares, weights)
+        leak = clip**2 * self._leak(costs, shares, weights)
         parts = WITHIN * clip**2 * squares, privacy, leak
-        divisor = 0.97 * clip * information * (1 - self._expected_explained)
+        divisor = 0.97 * clip * information * (1 - self.expected_explained)
         # Where parts are released, nobody knows the largest beforehand.
         fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
         return Choice(
             height,
             clip,
+            TOUCHED[height] * shared_part(self.outcomes, self.correlation),
             limit,
             reach,
             SLOPE_PAIR_REACH if groups.slope else reach,
@@ -158,9 +99,10 @@ class Design:
         )
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
-        """What the noise of the rounds before adds to the error's square."""
-        ruled = ("effects", "counts")
-        leak = self.noise**2 * sum(c / shares[n] for n, c in costs.items() if n not in ruled)
+        """What the noise of the rounds before adds to the error's square, of unclipped persons."""
+        factors = {"effects": 0.0, "counts": 0.0, "contrast": self._left(costs, shares)}
+        leak = sum(factors.get(name, 1.0) * cost / shares[name] for name, cost in costs.items())
+        leak *= self.noise**2
         if not self.counted:
             return leak
         doubts = doubts_of(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
@@ -178,23 +120,39 @@ class Design:
             shares["means"] = _MOST_FOR_MEANS
         return shares
 
-    def _reach(self, limit: float, shares: dict[str, float]) -> float:
+    def _reach(self, limit: float, costs: dict[str, float], shares: dict[str, float]) -> float:
         """W, with room for the coefficients that come along and for what noise does to slopes."""
         reach = limit * math.sqrt(1 + self.covariates * self.importance**2)
         if self.groups.slope or not self.covariates:
             return reach
-        doubt = 2 * limit * self.covariate_reach * self.noise / math.sqrt(shares["contrast"])
-        doubt /= float(self.groups.persons.sum())
-        return reach + math.sqrt(self._slope**2 + self.covariates * doubt**2)
+        usual = math.sqrt(self.slope**2 + self._doubt(costs, shares))
+        return reach + self._kept(costs, shares) * usual
+
+    def _doubt(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """Square of what noise alone makes of the slopes γ, before they are shrunk."""
+        each = costs["contrast"] / (self.explained * shares["contrast"])
+        return self.covariates * each * (self.noise / float(self.groups.persons.sum())) ** 2
+
+    def _kept(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """What is expected to be left of the slopes γ after they are shrunk."""
+        if not self.covariates:
+            return 1.0
+        square = self.slope**2
+        return max(square / (square + self._doubt(costs, shares)), LEAST_KEPT)
+
+    def _left(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """What is expected to be left of the noise in the slopes γ after they are shrunk."""
+        return left_of_noise(self._kept(costs, shares), self.covariates)
 
     @property
     def _without_clipping(self) -> Choice:
         largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) / (1 - self.correlation) ** 0.25
-        usual = self._with_height(max(CLIPPED))
+        usual = self.at_height(max(CLIPPED))
         parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
         return replace(
             usual,
             clip=1.0,
+            lost=0.0,
             contrast_reach=1.0,
             reach=_ROOMY,
             pair_reach=_ROOMY,
@@ -219,12 +177,12 @@ class Design:
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
         """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
-        reach, gap, explained = self.covariate_reach, self._slope, self.explained
+        reach, gap, explained = self.covariate_reach, self.slope, self.explained
         whole = limit * math.sqrt(1 + self.covariates * self.importance**2)
         costs = {"effects": (2 * whole * norm) ** 2 * self.root}
         sites = float(np.sum(weights**2))
         if self.covariates:
-            product = self._product_reach if self.groups.slope else limit * reach
+            product = self.slope_product_reach if self.groups.slope else limit * reach
             costs["contrast"] = (2 * product) ** 2 * explained
             costs["moment"] = reach**4 * gap**2 * explained
             costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
@@ -233,18 +191,3 @@ class Design:
         if self.groups.slope:
             costs["means"] = (2 * reach) ** 2 * (1 + gap**2) * SITE_VARIANCE * sites
         return costs
-
-    @property
-    def _slope(self) -> float:
-        """γ₀, of the contrast on a covariate."""
-        return max(self.gap * self._usual_spread, _LEAST_GAP)
-
-    @property
-    def _usual_spread(self) -> float:
-        return float(self.groups.persons @ self.groups.spread / self.groups.persons.sum())
-
-    @property
-    def _expected_explained(self) -> float:
-        """R² that groups as far apart as `gap` lead to, beyond what is usual."""
-        surplus = max(self.gap**2 - _USUAL_GAP**2, 0.0)
-        return min(surplus * self._usual_spread, 0.9)

@@ -72,7 +72,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         "explained_by_covariates": adjustment.explained,
         "clipped": clipped,
         "persons_not_as_stated": _surplus(plan),
-        "advice": _advice(clipped, found),
+        "advice": _advice(plan, clipped, found),
     }
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
     if more.means is not None:
@@ -168,12 +168,15 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _advice(clipped: float, found: Effects) -> str:
+def _advice(plan: GlmPlan, clipped: float, found: Effects) -> str:
     if clipped > _MUCH_CLIPPED:
         return "much is clipped; raise analysis.norms.deviation"
     if clipped < _LITTLE_CLIPPED and found.privacy > found.sampling:
         return "nearly nothing is clipped; lower analysis.norms.deviation"
-    return "effects that all outcomes share are up to 8 % too small, as clipping takes from them"
+    return (
+        f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too small, as "
+        "clipping takes from them"
+    )
 
 
 def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
