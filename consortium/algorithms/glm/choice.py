@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from consortium.algorithms.base import Array
 
 CLIPPED = {
-    0.65: 0.66,
-    0.75: 0.745,
+    0.65: 0.64,
+    0.75: 0.73,
     0.85: 0.82,
     0.95: 0.885,
     1.05: 0.93,
