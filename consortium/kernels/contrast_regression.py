@@ -241,8 +241,8 @@ class Expected:
     persons : float
     explained : float
         β².
-    root : float
-        g.
+    root : float or array, length V
+        Diagonal of R^½, or g where all of it is the same.
     adjustment_noise : float
         k′ σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums, k′ being what shrinking leaves of it.
     offset_noise : float
@@ -256,7 +256,7 @@ class Expected:
     clip: float
     persons: float
     explained: float
-    root: float
+    root: Array | float
     adjustment_noise: float
     offset_noise: float
     width: float = PRIOR_WIDTH
@@ -322,7 +322,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     explained = expected.clip**2 * expected.explained
     leak = explained * expected.adjustment_noise + sites * expected.offset_noise
     each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, expected.persons)
-    parts = float(sampling.mean()), privacy, leak
+    parts = float(sampling.mean()), float(np.mean(privacy)), leak
     return Effects(each, divisor, doubt, sampling, sites, *parts)
 
 

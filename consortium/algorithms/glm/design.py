@@ -31,7 +31,6 @@ from consortium.kernels.contrast_regression import (
     LEAST_KEPT,
     SITE_VARIANCE,
     left_of_noise,
-    shared_part,
 )
 from consortium.kernels.group_counts import doubts_of
 
@@ -61,7 +60,7 @@ class Design(PublicNumbers):
         """
         if self.noise == 0:
             return self._without_clipping
-        shared = shared_part(self.outcomes, self.correlation)
+        shared = self.likeness.shared
         allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
         tried = [self.at_height(height) for height in allowed]
         return min(tried, key=lambda c: c.error**2 + (_SHARED_EFFECT * c.lost) ** 2)
@@ -78,14 +77,14 @@ class Design(PublicNumbers):
         information, squares = groups.information(weights)
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = clip**2 * self._leak(costs, shares, weights)
-        parts = WITHIN * clip**2 * squares, privacy, leak
+        parts = WITHIN * self.likeness.resolved * clip**2 * squares, privacy, leak
         divisor = 0.97 * clip * information * (1 - self.expected_explained)
         # Where parts are released, nobody knows the largest beforehand.
         fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
         return Choice(
             height,
             clip,
-            TOUCHED[height] * shared_part(self.outcomes, self.correlation),
+            TOUCHED[height] * self.likeness.shared,
             limit,
             reach,
             SLOPE_PAIR_REACH if groups.slope else reach,
@@ -146,7 +145,7 @@ class Design(PublicNumbers):
 
     @property
     def _without_clipping(self) -> Choice:
-        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) / (1 - self.correlation) ** 0.25
+        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
         usual = self.at_height(max(CLIPPED))
         parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
         return replace(

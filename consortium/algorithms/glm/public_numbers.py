@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from consortium.algorithms.glm.choice import PRODUCTS_SHARE, SPREADS_SHARE
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import Groups
-from consortium.kernels.contrast_regression import root_diagonal
+from consortium.kernels.likeness import Likeness
 
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
@@ -27,8 +27,8 @@ class PublicNumbers:
     groups : Groups
     noise : float
         Standard deviation over sensitivity of a release with the whole budget.
-    correlation : float
-        Of two outcomes.
+    likeness : Likeness
+        R of the outcomes.
     gap, explained : float
         As in `GlmParameters`.
     importance : float
@@ -44,7 +44,7 @@ class PublicNumbers:
     covariates: int
     groups: Groups
     noise: float
-    correlation: float
+    likeness: Likeness
     gap: float
     explained: float
     importance: float = 0.0
@@ -83,7 +83,7 @@ class PublicNumbers:
     @property
     def root(self) -> float:
         """g, trace of R^½ over V."""
-        return root_diagonal(self.outcomes, self.correlation)
+        return self.likeness.root
 
     @property
     def slope(self) -> float:

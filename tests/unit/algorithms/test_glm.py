@@ -275,10 +275,15 @@ def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
     assert "effects are a little off" in note
 
 
-def run_on_images(**image):
-    values = study_of().model_dump(mode="json")
+def study_of_images(image, scheme="none", **analysis):
+    values = study_of(scheme).model_dump(mode="json", exclude_none=True)
     values["features"] = [values["features"][0], {"name": "faces", "source": "fmri", **image}]
-    values["analysis"] |= {"outcomes": "faces", "norms": {"deviation": 0.3}}
+    values["analysis"] |= {"outcomes": "faces", "norms": {"deviation": 0.3}, **analysis}
+    return Study.model_validate(values)
+
+
+def run_on_images(**image):
+    values = study_of_images(image).model_dump(mode="json")
     study = Study.model_validate(values)
     table = wards_and_regions()
     table[6] += 0.3 * (table[4] > 0)
