@@ -76,7 +76,7 @@ def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None
         sampling,
         privacy,
         leak,
-        math.sqrt(WITHIN / most) if len(groups.persons) > 1 else math.inf,
+        math.sqrt(WITHIN * plan.likeness.resolved / most) if len(groups.persons) > 1 else math.inf,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
     )
