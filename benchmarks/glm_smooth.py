@@ -57,7 +57,7 @@ def smooth_fields(count: int, generator: np.random.Generator, width: float = WID
     )
     inside = slice(_MARGIN, -_MARGIN)
     found = values[:, inside, inside, inside].reshape(count, -1).T
-    return np.asarray(found / values.std())
+    return np.asarray(found / found.std())
 
 
 def people_of_images(generator: np.random.Generator, width: float = WIDTH) -> People:

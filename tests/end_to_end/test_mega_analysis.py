@@ -288,7 +288,7 @@ def test_smooth_images_of_four_hospitals_become_maps_of_fewer_numbers(tmp_path):
         (path,) = out.rglob(f"*_contrast-patients_stat-{stat}_*statmap.nii.gz")
         maps[stat] = nibabel.load(path).get_fdata()[grid.mask]
     truth = blob(grid)
-    assert np.corrcoef(maps["effect"], truth)[0, 1] > 0.7
+    assert np.corrcoef(maps["effect"], truth)[0, 1] > 0.6
     assert np.mean(maps["q"][truth > 0.6] < 0.05) > 0.8
     assert np.mean(maps["q"][truth < 0.05] < 0.05) < 0.05
     away = np.abs(maps["effect"] - 0.8 * truth / 1.2) / np.sqrt(maps["variance"])
