@@ -74,6 +74,8 @@ class Extent:
         Where the features are, if they are voxels.
     templates : Templates, optional
         Public maps that the analysis names.
+    image_places : Places, optional
+        Where the entries of a view of images are, if they are voxels.
     """
 
     features: int
@@ -81,6 +83,7 @@ class Extent:
     views: tuple[tuple[str, int], ...] = ()
     places: Places | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
+    image_places: Places | None = field(default=None, compare=False, repr=False)
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
@@ -93,6 +96,7 @@ class Extent:
             self.views,
             places=self.places,
             templates=self.templates,
+            image_places=self.image_places,
         )
 
 
@@ -125,6 +129,8 @@ class Shape:
         Where the features are, if they are voxels.
     templates : Templates, optional
         Public maps that the analysis names.
+    image_places : Places, optional
+        Where the entries of a view of images are, if they are voxels.
 
     Examples
     --------
@@ -147,6 +153,7 @@ class Shape:
     alone: float = 0.0
     places: Places | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
+    image_places: Places | None = field(default=None, compare=False, repr=False)
 
     @property
     def map_rows(self) -> int:

@@ -185,13 +185,14 @@ def _leak_of_means(
     be off.
     """
     inverse, variance = adjustment.inverse, chance / expected.squares
-    columns, prior = max(len(inverse), 1), expected.explained
+    columns, left = max(len(inverse), 1), expected.clip**2
+    prior = left * expected.explained
     slopes = np.square(inverse @ means.products).sum(axis=0)
     noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance
     unsure = (4 * prior + 2 * noise) * noise / columns
     explained = np.maximum(_drawn(slopes - noise, unsure, prior, 2 * prior), _LEAST_PART * prior)
     unsure = means.noise["spreads"] ** 2 + np.square(doubt / expected.squares)
-    between = _drawn(means.spreads - variance, unsure, found.sites, PRIOR_WIDTH)
+    between = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
     between = np.maximum(between, _LEAST_PART * found.sites)
     leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
     return leak

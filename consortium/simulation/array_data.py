@@ -28,6 +28,8 @@ class ArrayData:
         Where the features are, if they are voxels.
     templates : Templates, optional
         Public maps that the analysis names.
+    image_places : Places, optional
+        Where the entries of a view of images are, if they are voxels.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class ArrayData:
         views: Sequence[tuple[str, int]] = (),
         places: Places | None = None,
         templates: Templates | None = None,
+        image_places: Places | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -46,7 +49,9 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
         self.voxels = len(self._fine[0])
-        self.extent = Extent(self.features, self.voxels, tuple(views), places, templates)
+        self.extent = Extent(
+            self.features, self.voxels, tuple(views), places, templates, image_places
+        )
         self.lengths = [block.shape[1] for block in subjects]
 
     @property

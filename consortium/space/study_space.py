@@ -116,12 +116,18 @@ class Space:
         """Its numbers of features and voxels."""
         views = tuple((view.name, view.size) for view in self.views)
         voxels = 0 if views else self.voxels
-        return Extent(self.features, voxels, views, self.places, self.templates)
+        images = self.image_places if views else None
+        return Extent(self.features, voxels, views, self.places, self.templates, images)
 
     @cached_property
     def places(self) -> Places | None:
         """Where the features are, if they are voxels of the grid."""
-        if self.views or self.regions:
+        return None if self.views else self.image_places
+
+    @cached_property
+    def image_places(self) -> Places | None:
+        """Where a person's images have their numbers, if these are of the grid's voxels."""
+        if self.regions:
             return None
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
         return Places(self.grid.coordinates, volume, self.fine.coordinates if self.fine else None)

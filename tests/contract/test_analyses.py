@@ -39,9 +39,14 @@ PARTS = (
     *(
         "graph",
         "stats_model",
+        "norms",
         "parameters",
+        "smooth",
         "entries",
+        "groups",
         "choice",
+        "public_numbers",
+        "design",
         "persons",
         "site",
         "compare",
@@ -51,8 +56,8 @@ PARTS = (
     *("centring", "levels", "models", "tables", "result", "expect", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
-mega-analysis entries by name, a choice of bounds and a forecast, regression several models, and the
-tensor levels of sites."""
+mega-analysis entries by name, a smooth basis, a design of bounds and a forecast, regression several
+models, and the tensor levels of sites."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Shape, Templates
+from consortium.algorithms.base import Places, Shape, Templates
 from consortium.study.plan import make_plan
 from consortium.study.reader import load_study
 from consortium.views.table import TableView
@@ -31,7 +31,12 @@ def test_an_example_is_within_its_promise(path):
     features = sum(size for _, size in views) or 500
     persons = (5_000,) * len(study.sites)
     maps = Templates(np.eye(features, 20)) if study.templates else None
-    shape = Shape(features, persons, persons, "subject", 4 * features, views, templates=maps)
+    places = Places(8.0 * np.argwhere(np.ones((10, 10, 3))), 512.0)
+    shape = Shape(
+        *(features, persons, persons, "subject", 4 * features, views),
+        templates=maps,
+        image_places=places,
+    )
     plan = make_plan(study, shape)
     assert plan.epsilon <= study.privacy.epsilon * (1 + 1e-9)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
 import yaml
+from scipy.ndimage import gaussian_filter
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.space.study_space import study_space
@@ -181,6 +183,48 @@ def make_contrasts(folder: Path, subjects: int) -> None:
             nibabel.save(grid.image(values.astype(np.float32)), path)
 
 
+SMOOTHNESS = 30.0
+"""Of the persons' images in mm."""
+SMOOTH = {
+    **IMAGES,
+    "study": "smooth-faces",
+    "data": {"resolution": 12},
+    "analysis": {**IMAGES["analysis"], "basis": "smooth", "smoothness": SMOOTHNESS},
+}
+
+
+def smoothed(grid, generator: np.random.Generator, count: int) -> np.ndarray:
+    """Smooth Gaussian fields of variance one over the voxels, one a row."""
+    sigma = SMOOTHNESS / np.sqrt(8 * np.log(2)) / grid.edge
+    whole = generator.standard_normal((count, *grid.shape))
+    inside = gaussian_filter(whole, (0, sigma, sigma, sigma), mode="wrap")[:, grid.mask]
+    return inside / inside.std()
+
+
+def make_smooth_contrasts(folder: Path, subjects: int) -> None:
+    """As `make_contrasts`, with smooth images and a difference around one place."""
+    del subjects
+    grid = study_space(parse_study(yaml.safe_dump(SMOOTH)), folder).grid
+    where = blob(grid)
+    for number, site in enumerate(SITES):
+        generator = np.random.default_rng((9, number))
+        home = folder / site / "bids"
+        labels, patient, _ = people_of(home, site, generator)
+        scanner = OFFSET * smoothed(grid, generator, 1)
+        values = scanner + smoothed(grid, generator, len(labels)) + np.outer(0.8 * patient, where)
+        for label, own in zip(labels, values, strict=True):
+            stem = f"sub-{label}_task-faces_space-MNI152NLin2009cAsym_desc-faces_statmap"
+            path = home / f"sub-{label}" / "func" / f"{stem}.nii.gz"
+            path.parent.mkdir(parents=True)
+            nibabel.save(grid.image(own.astype(np.float32)), path)
+
+
+def blob(grid) -> np.ndarray:
+    """One at 36, -24, 12 mm, and half of it 20 mm away."""
+    squared = np.square(grid.coordinates - (36, -24, 12)).sum(axis=1)
+    return np.exp(-squared * np.log(2) / 20**2)
+
+
 def responding(grid) -> np.ndarray:
     places = np.argwhere(grid.mask) @ grid.affine[:3, :3].T + grid.affine[:3, 3]
     return places[:, 0] > 20
@@ -230,3 +274,24 @@ def test_contrast_images_of_four_hospitals_become_maps_by_the_names_that_nilearn
     assert np.mean((maps["q"] < 0.05) == where) > 0.8
     assert maps["effect"][where].mean() > 0.4
     assert maps["t"] == pytest.approx(maps["effect"] / np.sqrt(maps["variance"]), rel=1e-3)
+
+
+def test_smooth_images_of_four_hospitals_become_maps_of_fewer_numbers(tmp_path):
+    place, out = finished(tmp_path / "place", SMOOTH, make_smooth_contrasts)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    told = re.search(r"The maps are made of (\d+) numbers: details finer than", page)
+    assert told
+    grid = study_space(parse_study(place.files.study.read_text()), place.root).grid
+    assert int(told[1]) < grid.features / 4
+    maps = {}
+    for stat in ("effect", "variance", "q"):
+        (path,) = out.rglob(f"*_contrast-patients_stat-{stat}_*statmap.nii.gz")
+        maps[stat] = nibabel.load(path).get_fdata()[grid.mask]
+    truth = blob(grid)
+    assert np.corrcoef(maps["effect"], truth)[0, 1] > 0.6
+    assert np.mean(maps["q"][truth > 0.6] < 0.05) > 0.8
+    assert np.mean(maps["q"][truth < 0.05] < 0.05) < 0.05
+    away = np.abs(maps["effect"] - 0.8 * truth / 1.2) / np.sqrt(maps["variance"])
+    assert np.mean(away < 1.96) > 0.85
+    top = grid.coordinates[np.argmax(maps["effect"])]
+    assert np.linalg.norm(top - (36, -24, 12)) < 25

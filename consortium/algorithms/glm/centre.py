@@ -46,6 +46,7 @@ from consortium.algorithms.glm.site import (
     glm_slope,
     glm_slope_covariates,
 )
+from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
     Adjustment,
@@ -55,8 +56,8 @@ from consortium.kernels.contrast_regression import (
     Estimates,
     Expected,
     adjust,
-    correlation_power,
     estimate_effects,
+    left_of_noise,
 )
 from consortium.kernels.contrast_rows import (
     Coefficients,
@@ -141,8 +142,9 @@ class Glm:
         return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)
 
     def remarks(self, parameters: GlmParameters, shape: Shape) -> tuple[str, ...]:
-        """Tell what becomes of the groups' numbers of persons."""
-        return told_of_counts(GlmPlan(parameters, shape))
+        """Tell what becomes of the groups' numbers of persons, and what is smoothed away."""
+        plan = GlmPlan(parameters, shape)
+        return *told_of_basis(plan.likeness), *told_of_counts(plan)
 
     def run(self, parameters: GlmParameters, shape: Shape) -> Run:
         """Count if nobody states it, adjust, stop if that leaves too little, and estimate."""
@@ -220,7 +222,8 @@ def _expected(
 ) -> Expected:
     slope = float(adjustment.slopes @ adjustment.slopes)
     slopes = plan.columns.slope
-    moments = noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2
+    left = left_of_noise(adjustment.kept, plan.covariates)
+    moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * slope / 2
     if plan.covariates and not slopes:
         # What a count is off by, a site's own covariates are taken for: they are no part of G.
         moments += float(
@@ -232,7 +235,7 @@ def _expected(
         plan.choice.clip,
         float(there.groups.persons.sum()),
         plan.parameters.explained,
-        plan.design.root,
+        plan.likeness.roots,
         moments,
         (slope + slopes) * adjustment.offsets + there.offsets,
         _WIDTH_OF_SLOPES if slopes else PRIOR_WIDTH,
@@ -251,9 +254,7 @@ class _ContrastRound:
         pairs = max(2 * float((persons // 2).sum()), 1.0)
         scale = 2 * plan.choice.pair_reach**2 * total / pairs
         rows = sums["effects"].reshape(plan.rows, -1).T
-        shape = len(rows), -1
-        correlation = plan.parameters.norms.correlation
-        self.rows = correlation_power(rows, correlation, 0.25).reshape(shape).T
+        self.rows = plan.likeness.decode(rows).T
         squares = scale * sums["squares"]
         own = {
             "effects": noise["effects"],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
-from consortium.algorithms.glm.choice import Groups, capped_weights
+from consortium.algorithms.glm.groups import Groups, capped_weights
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.group_counts import estimate_proportions
 from consortium.privacy.block_bounds import BlocksBound

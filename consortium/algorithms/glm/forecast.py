@@ -22,7 +22,7 @@ RESIDUAL = 1 / 1.15
 _CLOSE = 0.75
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
-_OFF = 0.11  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
+_OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None
         sampling,
         privacy,
         leak,
-        math.sqrt(WITHIN / most) if len(groups.persons) > 1 else math.inf,
+        math.sqrt(WITHIN * plan.likeness.resolved / most) if len(groups.persons) > 1 else math.inf,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
     )
@@ -125,7 +125,7 @@ def remedy(plan: GlmPlan, found: Forecast) -> str:
     factor = _needed_persons(found, target)
     if factor is not None:
         ways.append(f"{_round(factor * plan.groups.persons.sum())} persons in sites as these")
-    fewer = _outcomes_for(found, target, entries)
+    fewer = 0 if plan.parameters.smooth else _outcomes_for(found, target, entries)
     if fewer >= 1:
         ways.append(f"{fewer} outcomes instead of {entries}")
     if target**2 > found.sampling:
@@ -192,9 +192,13 @@ def foretell(plan: GlmPlan) -> Table:
         "as it is": plan,
         "about half the ε": GlmPlan(parameters, louder),
         "about twice the ε": GlmPlan(parameters, softer),
-        "a quarter of the outcomes": GlmPlan(parameters, shape, max(count // 4, 1)),
-        "means of ten groups of outcomes": GlmPlan(parameters, shape, min(count, 10)),
     }
+    if parameters.smooth:
+        longer = parameters.model_copy(update={"cutoff": 1.5 * plan.cutoff})
+        plans["with a cutoff half as long again"] = GlmPlan(longer, shape)
+    else:
+        plans["a quarter of the outcomes"] = GlmPlan(parameters, shape, max(count // 4, 1))
+        plans["means of ten groups of outcomes"] = GlmPlan(parameters, shape, min(count, 10))
     found = {name: forecast(each) for name, each in plans.items()}
     rows = [
         (

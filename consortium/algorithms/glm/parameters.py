@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
 
+from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.errors import StudyError
 from consortium.frozen_model import FrozenModel
@@ -16,43 +17,12 @@ from consortium.views.base import Label, ViewName
 
 _TERM = re.compile(r"^[A-Za-z0-9_.=-]{1,129}$")
 _MOST_TERMS = 50
-MOST_CORRELATION = 0.95
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
 Term = Annotated[str, StringConstraints(pattern=_TERM.pattern)]
 OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
-Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
-Location = Annotated[float, Field(ge=-1e12, le=1e12)]
 Part = Annotated[float, Field(gt=0, lt=1)]
-
-
-class Norms(FrozenModel):
-    """What is publicly known of the outcomes, best from a norm over several scanners."""
-
-    location: Location | tuple[Location, ...] = Field(
-        default=0.0,
-        description="Usual value of the outcomes, in the view's unit (that of the column, for a "
-        "table): one number, or one for each. It need not be exact.",
-    )
-    deviation: Deviation | tuple[Deviation, ...] = Field(
-        description="Total standard deviation among persons, between and within scanners: one "
-        "number, or one for each outcome. Effects are told in this unit; a wrong one costs "
-        "precision, and one that is too small draws effects to zero.",
-    )
-    correlation: float = Field(
-        default=0.25,
-        ge=0,
-        le=MOST_CORRELATION,
-        description="Usual correlation of two outcomes. A wrong one costs precision only.",
-    )
-
-
-class CovariateNorm(FrozenModel):
-    """What is publicly known of a covariate, in the column's unit."""
-
-    mean: Location = Field(description="Usual mean among persons.")
-    deviation: Deviation = Field(description="Usual standard deviation among persons.")
 
 
 class GlmParameters(FrozenModel):
@@ -145,6 +115,28 @@ class GlmParameters(FrozenModel):
         "the contrast's level, in all sites or by site, as far as that is publicly known. The "
         "plan and its forecast are made for it; a wrong one costs precision.",
     )
+    basis: Literal["entries", "smooth"] = Field(
+        default="entries",
+        description="What is released of the outcomes: 'entries', every one of them; 'smooth', for "
+        "one view of images that has a number for every voxel: their coefficients in a public "
+        "basis of smooth maps, of which the maps of all voxels are then made. With fewer numbers "
+        "there is less noise; details finer than half the cutoff are smoothed away.",
+    )
+    smoothness: float | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="With `basis: smooth` only: how smooth the persons' images are, as the full "
+        "width of a Gaussian kernel at half its maximum in mm (the smoothing that was asked for, "
+        "together with the images' own).",
+    )
+    cutoff: float | None = Field(
+        default=None,
+        gt=0,
+        le=1000,
+        description="With `basis: smooth` only: shortest wavelength in mm, about twice the finest "
+        "detail. By default 1.5 to 3 times the smoothness, the longer the more noise there is.",
+    )
     _views: tuple[View, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
@@ -195,12 +187,30 @@ class GlmParameters(FrozenModel):
             )
         if self.shares is not None and not self.counted:
             raise ValueError("shares: the plan has 'groups' to go by; leave 'shares' out")
+        self._check_basis()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
             raise ValueError("groups: give each site a number of persons for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
             raise ValueError("groups: a site without persons can't take part; leave it out")
         return self
+
+    def _check_basis(self) -> None:
+        if not self.smooth:
+            if self.smoothness is not None or self.cutoff is not None:
+                raise ValueError("smoothness: it is for basis: smooth; leave it and cutoff out")
+            return
+        if self.smoothness is None:
+            raise ValueError("smoothness: basis: smooth needs it; say how smooth the images are")
+        if self.importance or self.averages or len(self.outcome_views) > 1:
+            raise ValueError(
+                "basis: smooth is for one contrast of one view; name both, without averages"
+            )
+
+    @property
+    def smooth(self) -> bool:
+        """Whether coefficients of smooth maps are released instead of the outcomes."""
+        return self.basis == "smooth"
 
     @property
     def terms(self) -> tuple[str, ...]:

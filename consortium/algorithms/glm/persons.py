@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.choice import capped_weights
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import ProtocolError
 from consortium.privacy.clipping import clip_columns

@@ -15,6 +15,7 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Form,
+    Places,
     PlannedRelease,
     Shape,
     forms_of,
@@ -25,12 +26,14 @@ from consortium.algorithms.glm.choice import (
     SPREAD_SHARE,
     SQUARES_SHARE,
     Choice,
-    Design,
-    Groups,
 )
+from consortium.algorithms.glm.design import Design
 from consortium.algorithms.glm.entries import Columns, resolve
+from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
+from consortium.kernels.likeness import EquallyAlike, Likeness
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
@@ -77,15 +80,39 @@ class GlmPlan:
                 "field 'analysis.groups': no site has persons of both groups, so that group can't "
                 "be told from site; add a site that has."
             )
-        self.design = Design(
-            *(self.outcomes, self.covariates, self.groups, shape.noise),
-            parameters.norms.correlation,
+        if parameters.smooth:
+            places = places_of(parameters, shape)
+            self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
+        else:
+            correlation = parameters.norms.correlation
+            self.design = self._design(EquallyAlike(self.outcomes, correlation))
+
+    def _design(self, likeness: Likeness) -> Design:
+        parameters = self.parameters
+        return Design(
+            *(self.outcomes, self.covariates, self.groups, self.shape.noise, likeness),
             parameters.gap,
             parameters.explained,
             parameters.importance,
             parameters.counted,
             len(self.columns.averages),
         )
+
+    def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
+        """The cut-off with the least error, where what is smoothed away is an error, too."""
+        tried = []
+        for cutoff in cutoffs:
+            likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
+            design = self._design(likeness)
+            lost = self.parameters.detect * (1 - likeness.kept)
+            tried.append((design.choice.error**2 + lost**2, cutoff, design))
+        _, cutoff, design = min(tried, key=lambda each: each[:2])
+        return cutoff, design
+
+    @property
+    def likeness(self) -> Likeness:
+        """How alike outcomes are taken to be, and what is released of them."""
+        return self.design.likeness
 
     @property
     def rows(self) -> int:
@@ -159,7 +186,7 @@ class GlmPlan:
             [
                 Block(
                     "effects",
-                    self.rows * self.outcomes,
+                    self.rows * self.likeness.released,
                     effects,
                     2 * effects,
                     choice.shares["effects"],
@@ -235,7 +262,7 @@ class GlmPlan:
             "outcomes": columns.outcomes,
             "location": columns.location,
             "scales": columns.deviation,
-            "correlation": self.parameters.norms.correlation,
+            **self._likeness_arguments,
             "pair-reach": self.choice.pair_reach,
             "seed": self.parameters.seed,
         }
@@ -246,6 +273,12 @@ class GlmPlan:
         if len(columns.averages):
             found["averages"] = columns.averages
         return found
+
+    @property
+    def _likeness_arguments(self) -> dict[str, Argument]:
+        if self.parameters.smoothness is None:
+            return {"correlation": self.parameters.norms.correlation}
+        return {"smoothness": self.parameters.smoothness, "cutoff": self.cutoff}
 
     @property
     def importance(self) -> float:

@@ -12,6 +12,7 @@ from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import told_of_counts
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
     coefficient_tables,
@@ -21,6 +22,7 @@ from consortium.algorithms.glm.tables import (
 )
 from consortium.kernels.contrast_regression import Adjustment, Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
+from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 
@@ -64,6 +66,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
     error = float(np.sqrt(np.mean(each.errors**2)))
     numbers: dict[str, float | int | str] = {
         "outcomes": plan.outcomes,
+        **_basis(plan),
         "discoveries": int(significant.sum()),
         "mean_error": error,
         "forecast_error": forecast(plan, adjustment.explained, counted).error,
@@ -72,7 +75,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         "explained_by_covariates": adjustment.explained,
         "clipped": clipped,
         "persons_not_as_stated": _surplus(plan),
-        "advice": _advice(clipped, found),
+        "advice": _advice(plan, clipped, found),
     }
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
     if more.means is not None:
@@ -90,11 +93,23 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         captions=Captions(
             "contrast",
             _headline(plan, significant, error),
-            " ".join([meaning(plan), *told_of_counts(plan)]),
+            " ".join([meaning(plan), *told_of_basis(plan.likeness), *told_of_counts(plan)]),
             found=bool(significant.any()),
         ),
         images=_images(plan, arrays, significant),
     )
+
+
+def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
+    """What of smooth images is released."""
+    if not isinstance(plan.likeness, SmoothlyAlike):
+        return {}
+    return {
+        "smooth_maps": plan.likeness.released,
+        "finest_detail_mm": plan.likeness.cutoff / 2,
+        "smoothed_away": 1 - plan.likeness.resolved,
+        "height_kept": plan.likeness.kept,
+    }
 
 
 def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
@@ -168,12 +183,15 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _advice(clipped: float, found: Effects) -> str:
+def _advice(plan: GlmPlan, clipped: float, found: Effects) -> str:
     if clipped > _MUCH_CLIPPED:
         return "much is clipped; raise analysis.norms.deviation"
     if clipped < _LITTLE_CLIPPED and found.privacy > found.sampling:
         return "nearly nothing is clipped; lower analysis.norms.deviation"
-    return "effects that all outcomes share are up to 8 % too small, as clipping takes from them"
+    return (
+        f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too small, as "
+        "clipping takes from them"
+    )
 
 
 def _headline(plan: GlmPlan, significant: Array, error: float) -> str:

@@ -22,9 +22,9 @@ from consortium.algorithms.glm.persons import (
     sloped_persons_of,
     slopes_and_centres,
 )
+from consortium.algorithms.glm.smooth import likeness_of
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
-from consortium.kernels.contrast_regression import correlation_power
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
@@ -149,15 +149,13 @@ def _first_round(blocks: BlocksBound, query: Query, people: Persons, columns: Ar
 def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
-    correlation = number_argument(query, "correlation")
-    if correlation >= 1:
-        raise ProtocolError("The query's 'correlation' is no number below 1; discard it.")
     reach, seed = number_argument(query, "pair-reach"), index_argument(query, "seed", _MOST_SEED)
     outcomes, kept = outcomes_of(data, query)
-    turned = correlation_power(outcomes, correlation, -0.25)
+    likeness = likeness_of(data, query, len(outcomes))
+    turned = likeness.encode(outcomes)
     limit, most = blocks.block("effects").norm, blocks.block("divisor").norm
     clip = _ratio(limit, weights.largest * column_norms(turned)) * (people.kept & kept)
-    weighted, clipped = _finite(clip * weights.rows), clip * outcomes
+    weighted, clipped = _finite(clip * weights.rows), clip * likeness.project(outcomes)
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
     products = _between(weighted[0] * weights.contrast, -BELOW * most, most)
     spread = np.square(clipped).sum(axis=0) / len(clipped)
@@ -228,7 +226,8 @@ def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
 
 def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
     """Rows of the other coefficients beside the contrast's, if the plan has them."""
-    if blocks.block("effects").entries == len(array_argument(query, "outcomes", 1)):
+    alone = blocks.block("effects").entries == len(array_argument(query, "outcomes", 1))
+    if alone or "smoothness" in query.arguments:
         return found
     others = number_argument(query, "importance") * found.centred
     largest = column_norms(np.vstack([found.largest, others]))

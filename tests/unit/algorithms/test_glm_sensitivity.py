@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
+from consortium.algorithms.base import Places, Query
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.errors import ProtocolError
 from consortium.simulation.array_data import ArrayData
 
 GLM = REGISTRY["glm"]
 PERSONS = 12
 PEOPLE = make_people(60, 6, 3, np.random.default_rng(0))
 TRIAL = make_trial(PEOPLE)
-SHAPE = replace(TRIAL.shape, noise=0.4)
+VOXELS = Places(np.argwhere(np.ones((3, 2, 1))) * 10.0, 1000.0)
+"""Of the outcomes, where they are taken for images."""
+SHAPE = replace(TRIAL.shape, noise=0.4, image_places=VOXELS)
 PLAN = GlmPlan(TRIAL.parameters, SHAPE)
 GROUPS = {"half": ["brain1", "brain3"], "all": ["brain*"]}
 PLANS = {
@@ -30,13 +33,16 @@ PLANS = {
 }
 COUNTED = {"counts": "released", "shares": 0.4, "groups": {}}
 PLANS["counted"] = GlmPlan(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
+SMOOTH = {"basis": "smooth", "smoothness": 20.0, "cutoff": 26.0}
+PLANS["smooth"] = GlmPlan(make_trial(PEOPLE, **SMOOTH).parameters, SHAPE)
 BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
 STAGES = [(kind, release.stage) for kind, plan in PLANS.items() for release in plan.releases]
 ROWS = SHAPE.features
 
 
 def site_of(table):
-    return ArrayData([person[:, None] for person in table.T], views=SHAPE.views)
+    people = [person[:, None] for person in table.T]
+    return ArrayData(people, views=SHAPE.views, image_places=VOXELS)
 
 
 def honest(statistic, site=0, plan=PLAN):
@@ -120,7 +126,49 @@ def test_no_replacement_moves_a_block_further_than_planned(kind, stage, seed, as
     table = np.stack([person(generator) for _ in range(PERSONS)], axis=1)
     other = table.copy()
     other[:, generator.integers(PERSONS)] = person(generator)
-    assert max(ratios(query, table, other, release.bound).values()) <= 1 + 1e-9
+    try:
+        moved = ratios(query, table, other, release.bound)
+    except ProtocolError:  # of a basis that no voxels have: whoever is in the data
+        assert asked == "anything"
+        with pytest.raises(ProtocolError):
+            released(query, other, release.bound)
+    else:
+        assert max(moved.values()) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"smoothness": 0.0},
+        {"smoothness": 1e300},
+        {"cutoff": 1e-300},
+        {"cutoff": 24.9},
+        {"cutoff": 1e300},
+    ],
+)
+def test_a_basis_that_the_voxels_do_not_have_is_refused(asked):
+    plan = PLANS["smooth"]
+    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
+    query = honest("glm_contrast", 0, plan)
+    query = replace(query, arguments=dict(query.arguments) | asked)
+    with pytest.raises(ProtocolError, match="discard it"):
+        released(query, np.zeros((ROWS, PERSONS)), bound)
+
+
+def test_an_image_of_the_worst_shape_reaches_the_bound_of_the_smooth_maps():
+    plan = PLANS["smooth"]
+    (bound,) = (each.bound for each in plan.releases if each.stage == "contrast")
+    query = honest("glm_contrast", 0, plan)
+    asked = {
+        "slopes": np.zeros(3),
+        "weights": np.full(3, plan.choice.reach / 0.75),
+        "proportions": np.full(3, 0.25),
+    }
+    query = replace(query, arguments=dict(query.arguments) | asked)
+    table = np.zeros((ROWS, PERSONS))
+    table[:, 0], other = opposite(1.0), table.copy()
+    other[:, 0] = opposite(-1.0)
+    assert 0.999 <= ratios(query, table, other, bound)["effects"] <= 1 + 1e-9
 
 
 def opposite(sign, group=1.0):

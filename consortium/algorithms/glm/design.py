@@ -1,0 +1,192 @@
+"""The clipping bound of `glm` and its shares of the budget, from public numbers only.
+
+Where h, the bound over what outcomes usually are, is small, more is clipped and the noise is less:
+noise rules where persons are few, and chance where they are many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.algorithms.glm.choice import (
+    CLIPPED,
+    DIVISOR_SHARE,
+    SLOPE_MOST,
+    SLOPE_PAIR_REACH,
+    SLOPE_REACH,
+    SPREAD_SHARE,
+    SQUARES_SHARE,
+    TOUCHED,
+    WITHIN,
+    Choice,
+)
+from consortium.algorithms.glm.entries import OUTCOME_LIMIT
+from consortium.algorithms.glm.public_numbers import PublicNumbers
+from consortium.kernels.contrast_regression import (
+    LEAST_KEPT,
+    SITE_VARIANCE,
+    left_of_noise,
+)
+from consortium.kernels.group_counts import doubts_of
+
+_SLOPE_DIVISOR = 4.0
+_MOST_FOR_MEANS = 0.3  # of the budget, of a slope
+_ROOMY = 1e3  # reach that nobody is beyond
+_SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
+_MOST_LOST = 0.13  # part of such an effect
+
+
+@dataclass(frozen=True, eq=False)
+class Design(PublicNumbers):
+    """A clipping bound and shares of the budget, chosen by public numbers."""
+
+    @property
+    def product_reach(self) -> float:
+        """Norm that a person's covariates times the contrast are clipped to."""
+        if not self.groups.slope:
+            return self.choice.contrast_reach * self.covariate_reach
+        return self.slope_product_reach
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The clipping bound with the least error, clipping itself being an error too.
+
+        Without noise nothing is clipped: bounds cost nothing then.
+        """
+        if self.noise == 0:
+            return self._without_clipping
+        shared = self.likeness.shared
+        allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
+        tried = [self.at_height(height) for height in allowed]
+        return min(tried, key=lambda c: c.error**2 + (_SHARED_EFFECT * c.lost) ** 2)
+
+    def at_height(self, height: float) -> Choice:
+        """All that follows from a clipping bound of so many times the usual norm."""
+        clip, noise, groups = CLIPPED[height], self.noise, self.groups
+        norm = height * math.sqrt(self.outcomes * self.root)
+        limit = SLOPE_REACH if groups.slope else self._contrast_reach(norm, clip)
+        weights = groups.weights(limit)
+        costs = self._costs(norm, limit, weights)
+        shares = self._shares(costs)
+        reach = self._reach(limit, costs, shares)
+        information, squares = groups.information(weights)
+        privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
+        leak = clip**2 * self._leak(costs, shares, weights)
+        parts = WITHIN * self.likeness.resolved * clip**2 * squares, privacy, leak
+        divisor = 0.97 * clip * information * (1 - self.expected_explained)
+        # Where parts are released, nobody knows the largest beforehand.
+        fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
+        return Choice(
+            height,
+            clip,
+            TOUCHED[height] * self.likeness.shared,
+            limit,
+            reach,
+            SLOPE_PAIR_REACH if groups.slope else reach,
+            SLOPE_MOST,
+            _SLOPE_DIVISOR if groups.slope else reach * fair,
+            norm,
+            weights,
+            shares,
+            math.sqrt(sum(parts)) / divisor,
+            (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+        )
+
+    def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
+        """What the noise of the rounds before adds to the error's square, of unclipped persons."""
+        factors = {"effects": 0.0, "counts": 0.0, "contrast": self._left(costs, shares)}
+        leak = sum(factors.get(name, 1.0) * cost / shares[name] for name, cost in costs.items())
+        leak *= self.noise**2
+        if not self.counted:
+            return leak
+        doubts = doubts_of(self.groups.persons, self.noise / math.sqrt(shares["counts"]))
+        return leak + SITE_VARIANCE * float(weights**2 @ doubts)
+
+    def _shares(self, costs: dict[str, float]) -> dict[str, float]:
+        """Split the budget in proportion to the roots of what the blocks cost."""
+        roots = {name: math.sqrt(cost) for name, cost in costs.items()}
+        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE - sum(self.mean_shares.values())
+        shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
+        surplus = shares.get("means", 0.0) - _MOST_FOR_MEANS
+        if self.groups.slope and surplus > 0:
+            others = sum(shares.values()) - shares["means"]
+            shares = {name: share * (1 + surplus / others) for name, share in shares.items()}
+            shares["means"] = _MOST_FOR_MEANS
+        return shares
+
+    def _reach(self, limit: float, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """W, with room for the coefficients that come along and for what noise does to slopes."""
+        reach = limit * math.sqrt(1 + self.covariates * self.importance**2)
+        if self.groups.slope or not self.covariates:
+            return reach
+        usual = math.sqrt(self.slope**2 + self._doubt(costs, shares))
+        return reach + self._kept(costs, shares) * usual
+
+    def _doubt(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """Square of what noise alone makes of the slopes γ, before they are shrunk."""
+        each = costs["contrast"] / (self.explained * shares["contrast"])
+        return self.covariates * each * (self.noise / float(self.groups.persons.sum())) ** 2
+
+    def _kept(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """What is expected to be left of the slopes γ after they are shrunk."""
+        if not self.covariates:
+            return 1.0
+        square = self.slope**2
+        return max(square / (square + self._doubt(costs, shares)), LEAST_KEPT)
+
+    def _left(self, costs: dict[str, float], shares: dict[str, float]) -> float:
+        """What is expected to be left of the noise in the slopes γ after they are shrunk."""
+        return left_of_noise(self._kept(costs, shares), self.covariates)
+
+    @property
+    def _without_clipping(self) -> Choice:
+        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
+        usual = self.at_height(max(CLIPPED))
+        parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
+        return replace(
+            usual,
+            clip=1.0,
+            lost=0.0,
+            contrast_reach=1.0,
+            reach=_ROOMY,
+            pair_reach=_ROOMY,
+            most=_ROOMY,
+            divisor=_ROOMY,
+            norm=largest,
+            weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates
+            error=math.sqrt(parts[0]),
+            parts=parts,
+        )
+
+    def _contrast_reach(self, norm: float, clip: float) -> float:
+        """W_c with the least error of the contrast alone."""
+        groups, noise = self.groups, self.noise
+        fair = groups.largest[groups.spread > 0]
+        limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
+        each = groups.persons * groups.spread
+        weights = np.broadcast_to(groups.weights(limits[:, None]), (len(limits), len(each)))
+        shared = (2 * norm * limits * noise) ** 2 * self.root / (WITHIN * clip**2)
+        errors = (np.square(weights) @ each + shared) / np.square(weights @ each)
+        return float(limits[int(np.argmin(errors))])
+
+    def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
+        """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
+        reach, gap, explained = self.covariate_reach, self.slope, self.explained
+        whole = limit * math.sqrt(1 + self.covariates * self.importance**2)
+        costs = {"effects": (2 * whole * norm) ** 2 * self.root}
+        sites = float(np.sum(weights**2))
+        if self.covariates:
+            product = self.slope_product_reach if self.groups.slope else limit * reach
+            costs["contrast"] = (2 * product) ** 2 * explained
+            costs["moment"] = reach**4 * gap**2 * explained
+            costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
+        if self.counted:
+            costs["counts"] = SITE_VARIANCE * sites
+        if self.groups.slope:
+            costs["means"] = (2 * reach) ** 2 * (1 + gap**2) * SITE_VARIANCE * sites
+        return costs

@@ -1,0 +1,76 @@
+"""Persons of a study of `glm` by site and group, and what each site weighs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+
+_SLOPE_WITHIN = 0.8  # of a covariate's variance
+
+
+def capped_weights(proportions: Array, reach: float | Array) -> Array:
+    """Return a = min(1, W_c / max(q, 1 - q)), so that a |t̃| is never above W_c.
+
+    Parameters
+    ----------
+    proportions : array
+        q, from 0 to 1.
+    reach : float, or array that the proportions are broadcast with
+        W_c.
+    """
+    return np.asarray(np.minimum(1.0, reach / np.maximum(proportions, 1 - proportions)))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Persons by site and group: as the study states them, expects them, or as they were counted.
+
+    Parameters
+    ----------
+    persons : array, length S
+        n_s.
+    proportions : array, length S
+        q_s, part of them in the second group: stated, and public then; with `counts: released` what
+        is expected, in the plan, and what the noisy count says, in the run. Of no meaning for a
+        slope.
+    slope : bool
+        Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
+        what q (1 - q) is to groups is the column's usual variance within sites.
+    """
+
+    persons: Array
+    proportions: Array
+    slope: bool = False
+
+    @property
+    def largest(self) -> Array:
+        """m_s, the larger of the two groups' parts."""
+        if self.slope:
+            return np.ones(len(self.persons))
+        return np.asarray(np.maximum(self.proportions, 1 - self.proportions))
+
+    @property
+    def spread(self) -> Array:
+        """q_s (1 - q_s)."""
+        if self.slope:
+            return np.full(len(self.persons), _SLOPE_WITHIN)
+        return np.asarray(self.proportions * (1 - self.proportions))
+
+    def counts(self, site: int) -> tuple[int, int]:
+        """Stated persons of a site, and those of its second group."""
+        persons, part = float(self.persons[site]), float(self.proportions[site])
+        return round(persons), round(persons * part)
+
+    def weights(self, reach: float | Array) -> Array:
+        """a_s = min(1, W_c/m_s), and 0 for sites of one group; of N x 1 reaches a row each."""
+        if self.slope:
+            return np.ones(len(self.persons))
+        return np.where(self.spread > 0, capped_weights(self.proportions, reach), 0.0)
+
+    def information(self, weights: Array) -> tuple[float, float]:
+        """N_a and N_u: Σ a n q (1 - q), and the same with a²."""
+        each = self.persons * self.spread
+        return float(weights @ each), float(weights**2 @ each)

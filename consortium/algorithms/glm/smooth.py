@@ -1,0 +1,140 @@
+"""The smooth basis of a study of images: which waves of them are released.
+
+Everything is worked out from the study and its voxels, by every party for itself; a query holds
+two lengths in mm and no basis. What they say changes no sensitivity: a person's coefficients are
+clipped after all that is done to them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from consortium.algorithms.base import Places, Query, Shape, SiteData
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.query_arguments import number_argument
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
+
+WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
+"""Cut-offs that a plan chooses from, over the images' smoothness."""
+_FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
+_MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
+_MOST_PLACES = 100_000  # of the lattice that maps are made on
+_LEAST, _LONGEST = 0.1, 1e4  # mm
+
+
+@lru_cache(maxsize=8)  # public, and asked for by plan, site and centre
+def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> SmoothlyAlike:
+    """The likeness of a study's voxels; places are one object for each space.
+
+    Raises
+    ------
+    StudyError
+        If the basis would be larger than anybody should have to work out.
+    """
+    coordinates = places.coordinates
+    if len(coordinates) > _MOST_VOXELS:
+        raise StudyError(
+            f"field 'analysis.basis': smooth is for {_MOST_VOXELS:,} voxels or fewer, and there "
+            f"are {len(coordinates):,}; ask for a coarser data.resolution."
+        )
+    finest = finest_cutoff(places)
+    if not finest <= cutoff <= _LONGEST:
+        raise StudyError(
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
+            f"take {finest:.3g} to {_LONGEST:g} mm, or another data.resolution."
+        )
+    reach = np.ptp(coordinates, axis=0) / cutoff + 2
+    if 8 * float(np.prod(reach)) > _MOST_PLACES:
+        raise StudyError(
+            "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
+            "in; take a longer one, or another mask."
+        )
+    found = SmoothlyAlike(coordinates, smoothness, cutoff)
+    if found.basis.shape[1] > _MOST_MAPS:
+        raise StudyError(
+            f"field 'analysis.cutoff': {found.basis.shape[1]:,} smooth maps are more than "
+            f"{_MOST_MAPS:,}; take a longer cutoff."
+        )
+    return found
+
+
+def finest_cutoff(places: Places) -> float:
+    """Shortest wavelength in mm that voxels of this size hold."""
+    return float(_FINEST * np.cbrt(places.volume))
+
+
+def places_of(parameters: GlmParameters, shape: Shape) -> Places:
+    """Voxels of the one view that is analysed in a smooth basis.
+
+    Raises
+    ------
+    StudyError
+        If the outcomes are not the voxels of one view of images.
+    """
+    named = parameters.outcome_views
+    views = [view for view in parameters.views if view.name in named]
+    images = all(view.is_image and view.maps_file is None for view in views)
+    rows = [dict(shape.views).get(name) for name in named]
+    places = shape.image_places
+    if not images or places is None or rows != [len(places.coordinates)]:
+        raise StudyError(
+            "field 'analysis.basis': smooth is for one view of images that has a number for every "
+            "voxel; name such a view in 'outcomes', and leave data.atlas out."
+        )
+    return places
+
+
+def cutoffs_of(parameters: GlmParameters, places: Places) -> tuple[float, ...]:
+    """Cut-offs that a plan may choose from in mm, the finest first."""
+    assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
+    if parameters.cutoff is not None:
+        return (parameters.cutoff,)
+    finest = finest_cutoff(places)
+    return tuple(sorted({max(wave * parameters.smoothness, finest) for wave in WAVES}))
+
+
+def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
+    """Say what maps of smooth images cannot show, if there are any."""
+    if not isinstance(likeness, SmoothlyAlike):
+        return ()
+    told = (
+        f"The maps are made of {likeness.released} numbers: details finer than about "
+        f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
+        f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
+        f"{np.sqrt(2) * likeness.smoothness:.0f} mm wide (full width at half maximum) keeps "
+        f"{100 * likeness.kept:.0f} % of its height, and a narrower one less; what the intervals "
+        "hold is the smoothed difference."
+    )
+    return (told,)
+
+
+def likeness_of(data: SiteData, query: Query, outcomes: int) -> Likeness:
+    """The likeness that a query names, over the voxels of the site's own space.
+
+    Raises
+    ------
+    ProtocolError
+        If it names none that the study's outcomes can have.
+    """
+    if "smoothness" not in query.arguments:
+        correlation = number_argument(query, "correlation")
+        if correlation >= 1:
+            raise ProtocolError("The query's 'correlation' is no number below 1; discard it.")
+        return EquallyAlike(outcomes, correlation)
+    smoothness, cutoff = (number_argument(query, name) for name in ("smoothness", "cutoff"))
+    places = data.extent.image_places
+    if (
+        places is None
+        or len(places.coordinates) != outcomes
+        or not _LEAST <= smoothness <= _LONGEST
+    ):
+        raise ProtocolError("The query's 'smoothness' is for all voxels of images; discard it.")
+    try:
+        return smoothly_alike(places, smoothness, cutoff)
+    except StudyError as error:
+        raise ProtocolError(
+            "The query's 'cutoff' fits no basis of the study; discard it."
+        ) from error
