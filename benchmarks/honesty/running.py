@@ -21,7 +21,7 @@ from consortium.engine.neighbour_answers import collect, speaks
 from consortium.engine.session import Session, own_answers
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
-from consortium.study.plan import Plan, Stage, make_plan
+from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 
 DELTA = 1e-5
@@ -136,10 +136,11 @@ def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) 
     assert query is not None
     mechanism = stage.mechanism
     rows = []
+    told = _told(session) if stage.release.neighbours else []
     for index, site in enumerate(sites):
         asked = replace(query, site=index)
         if stage.release.neighbours:
-            asked = _heard(session, stage, asked)
+            asked = replace(asked, neighbour_answers=collect(plan, stage, index, told))
         statistic = _statistic(plan.study.algorithm, mechanism.bound, site, asked)
         rows.append(statistic * mechanism.weights[index])
     free = mechanism.scheme == "none"
@@ -168,11 +169,10 @@ def _statistic(algorithm: str, bound: Bound, site: Blocks, query: Query) -> Arra
     return site.answers[key]
 
 
-def _heard(session: Session, stage: Stage, query: Query) -> Query:
-    """Put in what a site's neighbours said so far."""
-    told = [
+def _told(session: Session) -> list[dict[int, Array]]:
+    """What sites said to their neighbours so far, round by round."""
+    return [
         own_answers(session.plan.stage(done.stage).mechanism, done.values, done.survivors)
         for done in session.rounds
         if speaks(session.plan.stage(done.stage))
     ]
-    return replace(query, neighbour_answers=collect(session.plan, stage, query.site, told))

@@ -106,8 +106,10 @@ COLUMNS = (
 
 
 def _short(share: float, digits: int = 2) -> str:
-    """A share without the zero before the point; a dash for none."""
-    return "–" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
+    """A share without the zero before the point, 0 if it is nothing; a dash for none."""
+    if math.isnan(share):
+        return "–"
+    return f"{share:.{digits}f}".removeprefix("0") if share else "0"
 
 
 def _share(part: float, whole: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,22 +89,39 @@ def private_run(
     epsilon: float,
     delta: float,
     generator: np.random.Generator,
+    apart: bool = False,
 ) -> Result:
     """Run an analysis of a D x N table that lies evenly at some sites.
 
     ``epsilon`` is the whole study's, against the worst coalition; ``pooled`` is one site with all
-    the data, ``local`` one site with its own part, and ``published`` the noise of κ = 1.
+    the data, ``local`` one site with its own part, and ``published`` the noise of κ = 1. With
+    ``apart`` every site is asked for its own mean, as constants of sites need it; without, all
+    are asked in one place, as if they were the first site.
     """
     if scheme == "local":
         table = table[:, : table.shape[1] // sites]
     study = paper_study(algorithm, analysis, scheme, sites, epsilon, delta, views=views)
+    count = table.shape[1]
+    sizes = even_sizes(count, len(study.sites))
+    parts = np.split(table, np.cumsum(sizes)[:-1], axis=1) if apart else [table]
+    data = [_persons(part, views) for part in parts]
+    shape = data[0].extent.shape(sizes, sizes, "subject")
+    statistics = REGISTRY[algorithm].statistics
+
+    def mean(query: Query, bound: Bound) -> Array:
+        local = statistics[query.statistic]
+        told = [local(own, replace(query, site=site), bound) for site, own in enumerate(data)]
+        return np.average(told, axis=0, weights=[own.units for own in data])
+
+    return noisy_run(study, shape, mean, generator)
+
+
+def _persons(table: Array, views: Views) -> ArrayData:
+    """Data of which each column is a person."""
     data = ArrayData([table[:, :1]], views=views)
     data.lengths = [1] * table.shape[1]
     data.table = lambda: table  # type: ignore[method-assign]
-    sizes = even_sizes(table.shape[1], len(study.sites))
-    shape = data.extent.shape(sizes, sizes, "subject")
-    statistics = REGISTRY[algorithm].statistics
-    return noisy_run(study, shape, lambda q, b: statistics[q.statistic](data, q, b), generator)
+    return data
 
 
 def paper_study(

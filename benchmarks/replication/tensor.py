@@ -86,6 +86,7 @@ def scores(
                 epsilon=epsilon,
                 delta=delta,
                 generator=g,
+                apart=model == "mixture",
             )
             found[scheme].append(error(result.arrays["centres"][:features], centres))
         guess = g.standard_normal((features, count))

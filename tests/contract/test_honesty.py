@@ -73,3 +73,12 @@ def test_the_row_counts_what_went_wrong():
     good, bad = Outcome((True, True), False, 1, 1, 1), Outcome((False, True), True, 0, 1, 1)
     row = Row("average", Cell("sites", 4.0, 200), (good, bad))
     assert (row.coverage, row.false, row.power, row.power_pooled) == (0.75, 0.5, 0.5, 1.0)
+
+
+def test_a_row_tells_nothing_from_hardly_anything():
+    no, yes = Outcome((), False, 0, 1, 1), Outcome((), True, 1, 1, 1)
+    cell = Cell("sparse effect", 4.0, 200)
+    studies, _, *shares = Row("glm", cell, [no] * 300).cells()[4:]
+    assert (studies, shares) == ("300", ["0", "0", "1.00"])
+    assert Row("glm", cell, [*[no] * 300, yes]).cells()[6:] == (".00", ".00", "1.00")
+    assert Row("glm", Cell("no effect", 4.0, 200), [Outcome((), False, 0, 0, 0)]).cells()[7] == "–"
