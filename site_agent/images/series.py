@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache
+from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import Skipped, Subject, Survey, Without, in_turn, nobody
 from site_agent.engines.base import Engine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
+from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import Skipped, Survey, Without, in_turn, nobody
 from site_agent.data.tsv import read_table

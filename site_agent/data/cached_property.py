@@ -1,0 +1,27 @@
+"""``functools.cached_property`` as it is from Python 3.12 on: without a lock.
+
+The lock of earlier versions is one for all instances, so that a data set whose headers lie on a
+slow disk holds up every other one. Two threads that ask at once both work the value out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class cached_property(Generic[_T]):  # noqa: N801 - as the one that it stands for
+    """A property that is worked out once for each instance, and kept in its ``__dict__``."""
+
+    def __init__(self, work: Callable[[Any], _T]) -> None:
+        self._work, self._name = work, work.__name__
+        self.__doc__ = work.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T:
+        """Work the value out; afterwards the instance's own entry is found first."""
+        if instance is None:
+            raise AttributeError(self._name)
+        value = instance.__dict__[self._name] = self._work(instance)
+        return value
