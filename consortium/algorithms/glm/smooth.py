@@ -21,7 +21,6 @@ WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
 _FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
-_MOST_PLACES = 100_000  # of the lattice that maps are made on
 _LEAST, _LONGEST = 0.1, 1e4  # mm
 
 
@@ -45,12 +44,6 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
             f"take {finest:.3g} to {_LONGEST:g} mm, or another data.resolution."
-        )
-    reach = np.ptp(coordinates, axis=0) / cutoff + 2
-    if 8 * float(np.prod(reach)) > _MOST_PLACES:
-        raise StudyError(
-            "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
-            "in; take a longer one, or another mask."
         )
     found = SmoothlyAlike(coordinates, smoothness, cutoff)
     if found.basis.shape[1] > _MOST_MAPS:
