@@ -16,6 +16,7 @@ from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
+from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
@@ -81,12 +82,22 @@ def places_of(parameters: GlmParameters, shape: Shape) -> Places:
 
 
 def cutoffs_of(parameters: GlmParameters, places: Places) -> tuple[float, ...]:
-    """Cut-offs that a plan may choose from in mm, the finest first."""
+    """Cut-offs that a plan may choose from in mm, the finest first.
+
+    Those with more maps than anybody should have to work out are left out, if any are left then.
+    """
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
         return (parameters.cutoff,)
     finest = finest_cutoff(places)
-    return tuple(sorted({max(wave * parameters.smoothness, finest) for wave in WAVES}))
+    cutoffs = sorted({max(wave * parameters.smoothness, finest) for wave in WAVES})
+    return tuple(each for each in cutoffs if _maps(places, each) <= _MOST_MAPS) or (cutoffs[-1],)
+
+
+@lru_cache(maxsize=32)
+def _maps(places: Places, cutoff: float) -> int:
+    """How many maps a basis has, which is known before it is made."""
+    return SmoothBasis(places.coordinates, cutoff).size
 
 
 def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
