@@ -23,6 +23,8 @@ LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
 _MOST_EXPLAINED = 0.9
 _COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
+_SINGLE_WIDTH = 0.4  # of the variance by chance of a single outcome, around what is usual
+_LEAST_MEAN = 0.15  # of the variance by chance that outcomes have with sites' constants in it
 _LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
 
 
@@ -298,6 +300,8 @@ class Effects:
     sampling, privacy, leak : float
         Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
         lets through.
+    freedom : float
+        Degrees of freedom of ``variances``.
     """
 
     each: Estimates
@@ -308,6 +312,7 @@ class Effects:
     sampling: float
     privacy: float
     leak: float
+    freedom: float
 
 
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
@@ -316,18 +321,20 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
-    sampling = shrink_squares(sums, expected)
+    sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
+    if len(sums.squares) == 1:
+        sampling, freedom = _single_square(sums, expected)
     privacy = sums.noise["effects"] ** 2 * expected.root
     sites = _site_variance(sums, expected)
     explained = expected.clip**2 * expected.explained
     leak = explained * expected.adjustment_noise + sites * expected.offset_noise
-    each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, expected.persons)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak
+    each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, freedom)
+    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom
     return Effects(each, divisor, doubt, sampling, sites, *parts)
 
 
 def effects_of(
-    sums: Array, sampling: Array, other: Array | float, divisor: float, doubt: float, persons: float
+    sums: Array, sampling: Array, other: Array | float, divisor: float, doubt: float, freedom: float
 ) -> Estimates:
     """Estimates with errors, tests and widths, from sums and their variances.
 
@@ -339,14 +346,15 @@ def effects_of(
         Their variances: by chance, and by noise and what it lets through.
     divisor, doubt : float
         D̂ and its variance.
-    persons : float
+    freedom : float
+        Degrees of freedom of ``sampling``.
     """
     total = sampling + other
     return tested(
         sums / divisor,
         sampling / divisor**2,
         total / divisor**2,
-        freedom_of_squares(persons),
+        freedom,
         doubt / divisor**2,
     )
 
@@ -389,13 +397,28 @@ def posterior(found: float, noise: float, centre: float, width: float) -> tuple[
 
 def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
     """V̂: sampling variance of every T_v, drawn to the outcomes' mean as far as it is noise."""
-    mean = max(float(sums.squares.mean()), 0.15 * expected.clip**2 * expected.squares)
+    mean = max(float(sums.squares.mean()), _LEAST_MEAN * expected.clip**2 * expected.squares)
     chance = sums.noise["squares"] ** 2 + 5 * mean**2 / expected.persons
-    spread = float(sums.squares.var()) if len(sums.squares) > 1 else np.inf
-    real = max(0.0, spread - chance)
-    kept = 1.0 if np.isinf(real) else real / (real + chance)
+    real = max(0.0, float(sums.squares.var()) - chance)
+    kept = real / (real + chance)
     shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), 0.3 * mean)
     return shrunk
+
+
+def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float]:
+    """V̂ of an outcome that is alone, and its degrees of freedom.
+
+    There are no others whose mean would tell how large it is, and its noise may be as large as
+    itself: it is drawn to what is usual, and what noise is left counts in the degrees of freedom.
+    """
+    whole = expected.clip**2 * expected.squares
+    usual = (1 - SITE_VARIANCE) * whole
+    found, doubt = posterior(
+        float(sums.squares[0]), sums.noise["squares"], usual, _SINGLE_WIDTH * usual
+    )
+    value = max(found, _LEAST_MEAN * whole)
+    freedom = 1 / (1 / freedom_of_squares(expected.persons) + doubt / (2 * value**2))
+    return np.array([value]), freedom
 
 
 def _site_variance(sums: ContrastSums, expected: Expected) -> float:

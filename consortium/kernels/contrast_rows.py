@@ -63,7 +63,6 @@ def solve_coefficients(
     weights: tuple[float, float, float],
     noise: dict[str, float],
     explained: float,
-    persons: float,
 ) -> Coefficients:
     """Solve the normal equations of all coefficients.
 
@@ -80,7 +79,6 @@ def solve_coefficients(
         σ_G, σ_A and that of T.
     explained : float
         β².
-    persons : float
     """
     factor, ratio, squares = weights
     count = len(rows)
@@ -99,7 +97,7 @@ def solve_coefficients(
         solve @ rows,
         found.divisor**2 * chance,
         solve @ np.diag(found.privacy + leak) @ solve.T,
-        freedom_of_squares(persons),
+        found.freedom,
         found.doubt / found.divisor**2,
     )
 
@@ -165,7 +163,7 @@ def mean_effects(
         privacy + _leak_of_means(means, expected, found, adjustment, chance, doubt),
         found.divisor,
         found.doubt,
-        expected.persons,
+        freedom_of_squares(expected.persons),
     )
 
 

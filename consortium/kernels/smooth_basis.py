@@ -23,6 +23,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csc_array
 from scipy.spatial import cKDTree
 
+from consortium.errors import StudyError
+
 Array = NDArray[Any]
 
 WIDTH = 0.36
@@ -33,6 +35,8 @@ _INSIDE = 0.35
 """A blob is kept if so much of its energy lies in the mask, as a part of the most that one has."""
 _RIDGE = 1e-9
 """Of the mean squared norm of a blob, added so that a factor always exists."""
+_MOST_PLACES = 200_000  # of the lattice: that of a brain and 1,500 maps has about 10,000
+_MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,12 @@ class SmoothBasis:
         Centres of the voxels in mm.
     cutoff : float
         Shortest wavelength in mm.
+
+    Raises
+    ------
+    StudyError
+        By all that is worked out, if the voxels span a lattice, or the maps are so many, that a
+        party who only reads the study would run out of memory.
     """
 
     coordinates: Array
@@ -60,7 +70,12 @@ class SmoothBasis:
         """Places of the blobs in mm, shape (d, 3)."""
         low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
         cell, middle = self.cutoff / math.sqrt(2.0), (low + high) / 2.0
-        reach = np.ceil((high - low) / 2.0 / cell).astype(int) + 1
+        reach = np.ceil((high - low) / 2.0 / cell) + 1
+        if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
+            raise StudyError(
+                "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
+                "in; take a longer one, or another mask."
+            )
         steps = np.stack(
             np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1
         ).reshape(-1, 3)
@@ -71,6 +86,11 @@ class SmoothBasis:
     @cached_property
     def factor(self) -> Array:
         """Upper triangular R with RᵀR the blobs' Gram matrix, d x d."""
+        if self.size > _MOST_MAPS:
+            raise StudyError(
+                f"field 'analysis.cutoff': {self.size:,} smooth maps are too many to work with; "
+                "take a longer cutoff."
+            )
         blobs = self._blobs(self.coordinates, self.centres)
         gram = (blobs.T @ blobs).toarray()
         gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram) / len(gram)
@@ -83,7 +103,7 @@ class SmoothBasis:
 
     def at(self, coordinates: Array) -> Array:
         """Values of the d maps at other places, shape (V, d)."""
-        return self.evaluate(np.eye(self.size), coordinates)
+        return self.evaluate(np.eye(len(self.factor)), coordinates)
 
     def evaluate(self, weights: Array, coordinates: Array) -> Array:
         """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""

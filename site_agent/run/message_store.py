@@ -122,6 +122,7 @@ class MessageStore:
                 yield self._connection
             except sqlite3.Error as error:
                 self.close()
+                self._names.clear()  # what failed may be on disk all the same
                 raise LedgerError(
                     f"{self._path} can't be used ({error}); check disk space and rights."
                 ) from error

@@ -296,5 +296,5 @@ class _ContrastRound:
         weights, present = self.there.weights, self.there.groups.persons
         ratio = float(weights**2 @ present) / float(weights @ present)
         factors = self.plan.importance, ratio, self.there.information[1]
-        explained, persons = self.plan.parameters.explained, float(present.sum())
-        return solve_coefficients(self.rows, adjustment, found, factors, noise, explained, persons)
+        explained = self.plan.parameters.explained
+        return solve_coefficients(self.rows, adjustment, found, factors, noise, explained)

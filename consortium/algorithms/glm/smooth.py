@@ -16,12 +16,12 @@ from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
+from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
 _FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
-_MOST_PLACES = 100_000  # of the lattice that maps are made on
 _LEAST, _LONGEST = 0.1, 1e4  # mm
 
 
@@ -45,12 +45,6 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
             f"take {finest:.3g} to {_LONGEST:g} mm, or another data.resolution."
-        )
-    reach = np.ptp(coordinates, axis=0) / cutoff + 2
-    if 8 * float(np.prod(reach)) > _MOST_PLACES:
-        raise StudyError(
-            "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
-            "in; take a longer one, or another mask."
         )
     found = SmoothlyAlike(coordinates, smoothness, cutoff)
     if found.basis.shape[1] > _MOST_MAPS:
@@ -88,12 +82,22 @@ def places_of(parameters: GlmParameters, shape: Shape) -> Places:
 
 
 def cutoffs_of(parameters: GlmParameters, places: Places) -> tuple[float, ...]:
-    """Cut-offs that a plan may choose from in mm, the finest first."""
+    """Cut-offs that a plan may choose from in mm, the finest first.
+
+    Those with more maps than anybody should have to work out are left out, if any are left then.
+    """
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
         return (parameters.cutoff,)
     finest = finest_cutoff(places)
-    return tuple(sorted({max(wave * parameters.smoothness, finest) for wave in WAVES}))
+    cutoffs = sorted({max(wave * parameters.smoothness, finest) for wave in WAVES})
+    return tuple(each for each in cutoffs if _maps(places, each) <= _MOST_MAPS) or (cutoffs[-1],)
+
+
+@lru_cache(maxsize=32)
+def _maps(places: Places, cutoff: float) -> int:
+    """How many maps a basis has, which is known before it is made."""
+    return SmoothBasis(places.coordinates, cutoff).size
 
 
 def told_of_basis(likeness: Likeness) -> tuple[str, ...]:

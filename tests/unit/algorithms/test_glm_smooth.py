@@ -11,10 +11,12 @@ from benchmarks.glm_smooth import SMOOTHNESS, measured, people_of_images, trial_
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.likeness import SmoothlyAlike
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
+from consortium.space.grid import template_grid
 from consortium.study.spec import Study
 
 GLM = REGISTRY["glm"]
@@ -88,6 +90,18 @@ def test_the_more_noise_there_is_the_longer_are_the_waves_that_are_kept():
     table = GLM.foretell(trial.parameters, replace(trial.shape, noise=noise_of(8.0, 8)))
     errors = {row[0]: row[1] for row in table.rows}
     assert errors["with a cutoff half as long again"] < errors["as it is"]
+
+
+def test_of_a_brain_those_waves_are_tried_that_are_few_enough():
+    grid = template_grid(8.0)
+    places = Places(grid.coordinates, 512.0)
+    parameters = few_trial(few_people()).parameters
+    asked = parameters.model_copy(update={"smoothness": 16.0, "cutoff": None})
+    assert cutoffs_of(asked, places) == (24.0, 28.0, 32.0, 40.0)
+    rough = parameters.model_copy(update={"smoothness": 8.0, "cutoff": None})
+    assert cutoffs_of(rough, places) == (20.0,)
+    with pytest.raises(StudyError, match="smooth maps are more than 1,000; take a longer cutoff"):
+        smoothly_alike(places, 8.0, 20.0)
 
 
 def study(**analysis):

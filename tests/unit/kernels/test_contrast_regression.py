@@ -118,6 +118,27 @@ def test_every_source_of_error_is_in_the_standard_error():
     assert (doubtful.each.widths > doubtful.each.errors).all()
 
 
+@pytest.mark.parametrize("part", [0.4, 0.6, 0.9])
+def test_intervals_of_a_single_outcome_know_that_its_variance_is_noisy(part):
+    # Noise in the variance is as large as the variance is, as with 400 persons and ε = 4.
+    generator, runs = np.random.default_rng(5), 4000
+    chance, noise = part * 25.0, {"effects": 2.0, "squares": 10.0}
+    expected = Expected(25.0, 25.0, 1.0, 400.0, 0.15, 0.9, 0.0, 0.0)
+    sums = np.sqrt(chance + 4.0 * 0.9) * generator.standard_normal(runs)
+    squares = chance + 10.0 * generator.standard_normal(runs)
+    found = [
+        estimate_effects(sums_of([one], [square], **noise), expected).each.p[0]
+        for one, square in zip(sums, squares, strict=True)
+    ]
+    assert 0.01 < np.mean(np.array(found) < 0.05) < 0.06
+
+
+def test_without_noise_a_single_outcome_has_the_variance_that_was_found():
+    found = estimate_effects(sums_of([5.0], [31.0]), EXPECTED)
+    assert found.variances == pytest.approx(31.0)
+    assert found.freedom == pytest.approx(100 / 3)
+
+
 def test_squares_are_drawn_to_their_mean_as_far_as_they_are_noise():
     values = [10.0, 20.0, 30.0, 40.0]
     loud = shrink_squares(sums_of([0.0] * 4, values, squares=100.0), EXPECTED)

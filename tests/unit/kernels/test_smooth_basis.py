@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from consortium.errors import StudyError
 from consortium.kernels.network_forecast import best_cutoff, cutoff_of, resolved, size_of
 from consortium.kernels.smooth_basis import SmoothBasis
 
@@ -28,6 +29,21 @@ def test_a_map_is_the_same_function_on_finer_voxels():
     some = basis.coordinates[::7]
     assert basis.evaluate(weights, some) == pytest.approx((basis.matrix @ weights)[::7], abs=1e-9)
     assert basis.evaluate(weights, ball(3.0)).shape == (len(ball(3.0)), 2)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e9, 1e300, np.inf])
+def test_a_voxel_far_away_is_refused_before_a_lattice_is_made(far):
+    basis = SmoothBasis(np.vstack([ball(5.0), [[far] * 3]]), 25.0)
+    with np.errstate(all="ignore"), pytest.raises(StudyError, match="too short for the space"):
+        basis.size  # noqa: B018
+
+
+def test_more_maps_than_fit_into_memory_are_counted_and_not_made():
+    places = np.argwhere(np.ones((60, 60, 60))).astype(np.float64)
+    basis = SmoothBasis(places, 2.5)
+    assert basis.size > 80_000  # whose Gram matrix has 50 GB
+    with pytest.raises(StudyError, match=f"{basis.size:,} smooth maps are too many"):
+        basis.matrix  # noqa: B018
 
 
 def test_rounding_of_the_voxels_changes_next_to_nothing():

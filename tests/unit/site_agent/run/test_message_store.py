@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -21,6 +24,25 @@ def test_a_name_is_written_once(tmp_path: Path) -> None:
     again = MessageStore(tmp_path / "messages.sqlite")
     assert again.load("run", "1/query") == b"first"
     assert again.load("other", "1/query") == b"second"
+
+
+def test_what_was_written_before_an_error_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty(sqlite3.Connection):
+        def __exit__(self, *error: Any) -> Literal[False]:
+            super().__exit__(*error)
+            raise sqlite3.OperationalError("disk I/O error")
+
+    store = MessageStore(tmp_path / "messages.sqlite")
+    assert store.load("run", "1/contribution") is None
+    store.close()
+    connect = partial(sqlite3.connect, factory=Faulty)
+    monkeypatch.setattr("site_agent.run.message_store.sqlite3.connect", connect)
+    with pytest.raises(LedgerError, match="disk I/O error"):
+        store.save("run", "1/contribution", b"answer")
+    monkeypatch.undo()
+    assert store.load("run", "1/contribution") == b"answer"
 
 
 def test_its_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
