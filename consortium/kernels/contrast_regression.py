@@ -172,7 +172,8 @@ def left_of_noise(kept: float, columns: int) -> float:
     -------
     float
         k, which is exact where k is known, and 1/(p + 2) for that it was found from the slopes
-        themselves: within a tenth of the mean squared error of three slopes or more, or above it.
+        themselves: within a tenth of the mean squared error of three slopes or more, or above it;
+        of two it may be a sixth too low, of one a third.
     """
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 

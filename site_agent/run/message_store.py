@@ -78,8 +78,9 @@ class MessageStore:
 
     def load(self, run: str, name: str) -> bytes | None:
         """Fetch a message, or None."""
-        if name not in self._known(run):
-            return None
+        return self._read(run, name) if name in self._known(run) else None
+
+    def _read(self, run: str, name: str) -> bytes | None:
         with self._using() as connection:
             row = connection.execute(
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
@@ -101,8 +102,11 @@ class MessageStore:
 
     @property
     def halted(self) -> str | None:
-        """Why the site takes no further part in anything; None if it does."""
-        why = self.load(_SITE, _HALTED)
+        """Why the site takes no further part in anything; None if it does.
+
+        It is read from disk each time, should another process have written it after all.
+        """
+        why = self._read(_SITE, _HALTED)
         return None if why is None else why.decode()
 
     def close(self) -> None:

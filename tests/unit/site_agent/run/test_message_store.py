@@ -71,3 +71,10 @@ def test_a_halt_is_for_good_and_keeps_its_first_reason(tmp_path: Path) -> None:
     store.halt("second")
     store.close()
     assert MessageStore(tmp_path / "messages.sqlite").halted == "first"
+
+
+def test_a_halt_that_another_process_wrote_is_seen(tmp_path):
+    store = MessageStore(tmp_path / "messages.sqlite")
+    assert store.halted is None
+    MessageStore(tmp_path / "messages.sqlite").halt("a copy is at work")
+    assert store.halted == "a copy is at work"
