@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
-    Adjustment,
     ContrastSums,
     Effects,
     Estimates,
     Expected,
-    correlation_power,
     effects_of,
     freedom_of_squares,
 )
+from consortium.kernels.covariate_adjustment import Adjustment
+from consortium.kernels.equal_correlation import correlation_power
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from consortium.kernels.contrast_regression import correlation_power, root_diagonal, shared_part
+from consortium.kernels.equal_correlation import correlation_power, root_diagonal, shared_part
 from consortium.kernels.smooth_basis import SmoothBasis
 
 Array = NDArray[Any]

@@ -49,15 +49,11 @@ from consortium.algorithms.glm.site import (
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.kernels.contrast_regression import (
     PRIOR_WIDTH,
-    Adjustment,
     ContrastSums,
-    CovariateSums,
     Effects,
     Estimates,
     Expected,
-    adjust,
     estimate_effects,
-    left_of_noise,
 )
 from consortium.kernels.contrast_rows import (
     Coefficients,
@@ -65,6 +61,7 @@ from consortium.kernels.contrast_rows import (
     mean_effects,
     solve_coefficients,
 )
+from consortium.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust, left_of_noise
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 

@@ -27,11 +27,8 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.entries import OUTCOME_LIMIT
 from consortium.algorithms.glm.public_numbers import PublicNumbers
-from consortium.kernels.contrast_regression import (
-    LEAST_KEPT,
-    SITE_VARIANCE,
-    left_of_noise,
-)
+from consortium.kernels.contrast_regression import SITE_VARIANCE
+from consortium.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
 from consortium.kernels.group_counts import doubts_of
 
 _SLOPE_DIVISOR = 4.0

@@ -20,8 +20,9 @@ from consortium.algorithms.glm.tables import (
     image_views,
     meaning,
 )
-from consortium.kernels.contrast_regression import Adjustment, Effects, Estimates
+from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
+from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02

@@ -15,7 +15,7 @@ from consortium.algorithms.glm import design
 from consortium.algorithms.glm.choice import CLIPPED
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import CovariateSums, adjust, left_of_noise
+from consortium.kernels.covariate_adjustment import CovariateSums, adjust, left_of_noise
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan

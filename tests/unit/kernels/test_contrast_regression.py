@@ -9,16 +9,14 @@ from scipy.stats import false_discovery_control
 
 from consortium.kernels.contrast_regression import (
     ContrastSums,
-    CovariateSums,
     Expected,
-    adjust,
-    correlation_power,
     estimate_effects,
     false_discovery,
     posterior,
-    root_diagonal,
     shrink_squares,
 )
+from consortium.kernels.covariate_adjustment import CovariateSums, adjust
+from consortium.kernels.equal_correlation import correlation_power, root_diagonal
 
 
 def exchangeable(entries, correlation):

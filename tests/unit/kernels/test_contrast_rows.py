@@ -5,13 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from consortium.kernels.contrast_regression import (
-    Adjustment,
-    ContrastSums,
-    Expected,
-    estimate_effects,
-)
+from consortium.kernels.contrast_regression import ContrastSums, Expected, estimate_effects
 from consortium.kernels.contrast_rows import MeanSums, mean_effects
+from consortium.kernels.covariate_adjustment import Adjustment
 
 PERSONS, OUTCOMES, COVARIATES = 1000.0, 8, 2
 AVERAGES = np.repeat(np.eye(2), 4, axis=1) / 4

@@ -1,0 +1,38 @@
+"""R of outcomes of which any two have the same correlation, ρ: its powers and what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def correlation_power(columns: Array, correlation: float, power: float) -> Array:
+    """R to a power times each column, for R with ones on its diagonal and ρ everywhere else.
+
+    Parameters
+    ----------
+    columns : array, V x N, or a vector of V
+    correlation : float
+        ρ, from 0 to below 1.
+    power : float
+    """
+    mean = columns.mean(axis=0)
+    own, shared = (1 - correlation) ** power, (1 + (len(columns) - 1) * correlation) ** power
+    raised: Array = own * (columns - mean) + shared * mean
+    return raised
+
+
+def root_diagonal(entries: int, correlation: float) -> float:
+    """g: every entry on the diagonal of R^½, which is its trace over V."""
+    own, shared = np.sqrt(1 - correlation), np.sqrt(1 + (entries - 1) * correlation)
+    return float(own + (shared - own) / entries)
+
+
+def shared_part(entries: int, correlation: float) -> float:
+    """Part of R^-¼u's squared norm that all outcomes share, of u with covariance R."""
+    shared = np.sqrt(1 + (entries - 1) * correlation)
+    return float(shared / (entries * root_diagonal(entries, correlation)))
