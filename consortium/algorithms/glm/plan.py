@@ -99,10 +99,18 @@ class GlmPlan:
         )
 
     def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
-        """The cut-off with the least error, where what is smoothed away is an error, too."""
-        tried = []
+        """The cut-off with the least error, where what is smoothed away is an error, too.
+
+        Those that make too many maps are left out, as long as another is left.
+        """
+        tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:
-            likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
+            try:
+                likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
+            except StudyError:
+                if cutoff == cutoffs[-1] and not tried:
+                    raise
+                continue
             design = self._design(likeness)
             lost = self.parameters.detect * (1 - likeness.kept)
             tried.append((design.choice.error**2 + lost**2, cutoff, design))

@@ -7,6 +7,7 @@ clipped after all that is done to them.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,9 @@ from consortium.algorithms.base import Places, Query, Shape, SiteData
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
 from consortium.errors import ProtocolError, StudyError
+from consortium.formatting import count
 from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
+from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
@@ -44,7 +47,7 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
-            f"take {finest:.3g} to {_LONGEST:g} mm, or another data.resolution."
+            f"take {finest:.3g} mm or longer ones, or a finer data.resolution."
         )
     reach = np.ptp(coordinates, axis=0) / cutoff + 2
     if 8 * float(np.prod(reach)) > _MOST_PLACES:
@@ -52,13 +55,14 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
             "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
             "in; take a longer one, or another mask."
         )
-    found = SmoothlyAlike(coordinates, smoothness, cutoff)
-    if found.basis.shape[1] > _MOST_MAPS:
+    maps = SmoothBasis(coordinates, cutoff).size
+    if maps > _MOST_MAPS:
+        enough = math.ceil(cutoff * math.cbrt(maps / _MOST_MAPS))
         raise StudyError(
-            f"field 'analysis.cutoff': {found.basis.shape[1]:,} smooth maps are more than "
-            f"{_MOST_MAPS:,}; take a longer cutoff."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, which "
+            f"are more than {_MOST_MAPS:,}; set a cutoff of about {enough} mm or longer."
         )
-    return found
+    return SmoothlyAlike(coordinates, smoothness, cutoff)
 
 
 def finest_cutoff(places: Places) -> float:
@@ -101,7 +105,7 @@ def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
     if not isinstance(likeness, SmoothlyAlike):
         return ()
     told = (
-        f"The maps are made of {likeness.released} numbers: details finer than about "
+        f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
         f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
         f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
         f"{np.sqrt(2) * likeness.smoothness:.0f} mm wide (full width at half maximum) keeps "
