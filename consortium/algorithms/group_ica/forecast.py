@@ -74,9 +74,9 @@ def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, .
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
-    seen = int(np.count_nonzero(found.cosines >= parameters.least))
+    above = int(np.count_nonzero(found.cosines >= parameters.least))
     kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
-    return agreed, Expectation("components found", seen), kept
+    return agreed, Expectation("components found", above), kept
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
