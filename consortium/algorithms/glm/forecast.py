@@ -111,9 +111,7 @@ def problem(plan: GlmPlan, found: Forecast) -> str:
     asked, kept, reasons = plan.parameters.detect, found.kept, []
     if found.detectable > asked * kept:
         smoothed = (
-            f", of which such a cutoff keeps {100 * kept:.0f} %, and a shorter one more"
-            if plan.parameters.smooth
-            else ""
+            f" (of which such a cutoff keeps {100 * kept:.0f} %)" if plan.parameters.smooth else ""
         )
         reasons.append(
             f"the smallest effect that it would find is {found.detectable:.2g} standard "
@@ -202,8 +200,8 @@ def foretell(plan: GlmPlan) -> Table:
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
     plans = {
         "as it is": plan,
-        "about half the ε": GlmPlan(parameters, louder),
-        "about twice the ε": GlmPlan(parameters, softer),
+        "twice the noise (near half the ε)": GlmPlan(parameters, louder),
+        "half the noise (near twice the ε)": GlmPlan(parameters, softer),
     }
     if parameters.smooth:
         longer = parameters.model_copy(update={"cutoff": 1.5 * plan.cutoff})

@@ -25,6 +25,7 @@ from consortium.kernels.contrast_rows import Coefficients
 from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
+_MUCH_EXPLAINED = 0.1
 _MANY_OFF = 0.02  # of the persons who are stated
 
 
@@ -132,6 +133,9 @@ def stopped_result(explained: float, reason: str) -> Result:
         "explained_by_covariates": explained,
         "stopped": reason,
     }
+    if explained > _MUCH_EXPLAINED:
+        share = f"about {100 * explained:.0f} %"
+        reason = f"the covariates explain {share} of the contrast, so that {reason}"
     headline = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
