@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+_KIND = re.compile(r"^(constrained-|function-|(dict|tuple|list|nullable)\[|(str|float|int|bool)$)")
+"""Parts of a place that name none of a field but one of the kinds that it may be of."""
 
 
 class FrozenModel(BaseModel):
@@ -23,7 +28,7 @@ def first_problem(error: ValidationError, remedy: str = "") -> str:
     problems = error.errors(include_url=False, include_input=False)
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
     problem = problems[0]
-    field = ".".join(str(part) for part in problem["loc"])
+    field = ".".join(str(part) for part in problem["loc"] if not _KIND.match(str(part)))
     if problem["type"] == "extra_forbidden":
         return f"field '{field}' is unknown; remove it or correct its name."
     if problem["type"] == "missing":

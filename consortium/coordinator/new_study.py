@@ -124,7 +124,7 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     told["title"] = told["title"] or told["name"]
     missing = [option(name) for name, said in told.items() if not said]
     if missing:
-        raise StudyError(f"A new {algorithm} study needs {', '.join(missing)}; say it.")
+        raise StudyError(f"A new {algorithm} study needs {', '.join(missing)}; say what they are.")
     return {name: _read(name, said) for name, said in told.items()}
 
 

@@ -51,6 +51,10 @@ class Likeness(Protocol):
         """Part of the outcomes' variance that the d numbers can hold."""
 
     @property
+    def kept(self) -> float:
+        """Part of its size that a difference keeps, if it is as narrow as outcomes have them."""
+
+    @property
     def stretch(self) -> float:
         """Largest norm of R^-¼u over that of u."""
 
@@ -101,6 +105,11 @@ class EquallyAlike:
 
     @property
     def resolved(self) -> float:
+        """All."""
+        return 1.0
+
+    @property
+    def kept(self) -> float:
         """All."""
         return 1.0
 

@@ -22,8 +22,13 @@ from consortium.study.spec import Study
 
 
 def map_stem(study: Study, grid: Grid, view: str = "") -> str:
-    """File name of the study's (or a view's) maps up to the suffix, with plain BIDS labels."""
-    return _stem(study, grid, f"task-{study.data.task}", view)
+    """File name of the study's (or a view's) maps up to the suffix, with plain BIDS labels.
+
+    No task is named where each person has one image: the study's task chose none of them.
+    """
+    images = [each for each in study.features if each.is_image]
+    series = not images or any(each.is_series for each in images)
+    return _stem(study, grid, f"task-{study.data.task}" if series else "", view)
 
 
 def mask_stem(study: Study, grid: Grid) -> str:

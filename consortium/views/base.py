@@ -62,7 +62,12 @@ class BaseView(FrozenModel):
 
     @property
     def is_image(self) -> bool:
-        """Whether it comes from images, prepared as the study says, and can be painted as one."""
+        """Whether it comes from images, and can be painted as one."""
+        return False
+
+    @property
+    def is_series(self) -> bool:
+        """Whether it is measured in image series, which are prepared as the study says."""
         return False
 
     @property

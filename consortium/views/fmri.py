@@ -25,7 +25,8 @@ class FmriView(BaseView):
         default="amplitude",
         description="'amplitude': standard deviation over time; 'alff': that of a band of "
         "frequencies; 'components': standard deviation of each public component's course; 'image': "
-        "a 3-D image per person, such as a contrast.",
+        "a 3-D image per person, such as a contrast, which is taken as it is: of `data` only the "
+        "space, the grid and what chooses files count, and not the task.",
     )
     band: tuple[float, float] = Field(
         default=(0.01, 0.08), description="For alff: lowest and highest frequency in Hz."
@@ -72,13 +73,20 @@ class FmriView(BaseView):
     def methods_sentence(self, size: int) -> str:
         """Say what was measured, and how it was scaled."""
         scaled = ", scaled to norm 1" if self.normalize else ""
-        what = MEASURES[self.measure]
-        return f"{self.name} ({count(size, 'number')}), {what} of functional images{scaled}"
+        what = f"{MEASURES[self.measure]} of functional images"
+        if not self.is_series:
+            what = f"one image per person ({self.image})"
+        return f"{self.name} ({count(size, 'number')}), {what}{scaled}"
 
     @property
     def is_image(self) -> bool:
         """Yes."""
         return True
+
+    @property
+    def is_series(self) -> bool:
+        """Unless each person has one image, which is taken as it is."""
+        return self.measure != "image"
 
     @property
     def maps_file(self) -> str | None:

@@ -67,7 +67,10 @@ def read_contrasts(
         else:
             skipped.append(Skipped(label, "no-view", f"{home} holds no image *_{ending}."))
     if not vectors and all(each.reason == "no-view" for each in skipped):
-        raise DataError(f"{source} holds no sub-*_{ending}.nii[.gz]; check path and name.")
+        raise DataError(
+            f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
+            f"{data.space}; check path, name and data.space."
+        )
     return vectors, skipped
 
 

@@ -21,13 +21,14 @@ CREATE TABLE IF NOT EXISTS messages (
 ) WITHOUT ROWID"""
 
 _SITE, _HALTED = "(site)", "halted"  # no run has such a name
+_MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
 
 
 class MessageStore:
     """Messages by run and name; a name is written once.
 
-    One that another process stored since this one first asked for its run is not seen by `load`;
-    to store another under its name is an error all the same.
+    One that another process stored since this one found it missing is not seen by `load`; to
+    store another under its name is an error all the same.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class MessageStore:
         self._path = path
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._names: dict[str, set[str]] = {}
+        self._absent: set[tuple[str, str]] = set()
         try:
             path.touch(mode=0o600)
         except OSError as error:
@@ -69,7 +70,7 @@ class MessageStore:
         rows = [(run, name, data) for name, data in messages.items()]
         with self._using() as connection, connection:
             connection.executemany("INSERT OR IGNORE INTO messages VALUES (?, ?, ?)", rows)
-        self._known(run).update(messages)
+        self._absent.difference_update((run, name) for name in messages)
         for name, data in messages.items():
             if self.load(run, name) != data:
                 raise LedgerError(
@@ -78,7 +79,14 @@ class MessageStore:
 
     def load(self, run: str, name: str) -> bytes | None:
         """Fetch a message, or None."""
-        return self._read(run, name) if name in self._known(run) else None
+        if (run, name) in self._absent:
+            return None
+        found = self._read(run, name)
+        if found is None:
+            if len(self._absent) >= _MOST_ABSENT:
+                self._absent.clear()
+            self._absent.add((run, name))
+        return found
 
     def _read(self, run: str, name: str) -> bytes | None:
         with self._using() as connection:
@@ -86,14 +94,6 @@ class MessageStore:
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
             ).fetchone()
         return None if row is None else bytes(row[0])
-
-    def _known(self, run: str) -> set[str]:
-        """Names that a run has messages of."""
-        if run not in self._names:
-            with self._using() as connection:
-                rows = connection.execute("SELECT name FROM messages WHERE run = ?", (run,))
-                self._names[run] = {str(name) for (name,) in rows}
-        return self._names[run]
 
     def halt(self, why: str) -> None:
         """Write down, once and for good, why the site takes no further part in anything."""
@@ -126,7 +126,7 @@ class MessageStore:
                 yield self._connection
             except sqlite3.Error as error:
                 self.close()
-                self._names.clear()  # what failed may be on disk all the same
+                self._absent.clear()  # what failed may be on disk all the same
                 raise LedgerError(
                     f"{self._path} can't be used ({error}); check disk space and rights."
                 ) from error

@@ -283,6 +283,9 @@ def test_smooth_images_of_four_hospitals_become_maps_of_fewer_numbers(tmp_path):
     assert told
     grid = study_space(parse_study(place.files.study.read_text()), place.root).grid
     assert int(told[1]) < grid.features / 4
+    assert f"voxels, of maps made of {told[1]} numbers, differ by &#39;patients&#39;" in page
+    assert "interpolated linearly at the study&#39;s voxels without smoothing" in page
+    assert not list(out.rglob("*_task-rest_*"))
     maps = {}
     for stat in ("effect", "variance", "q"):
         (path,) = out.rglob(f"*_contrast-patients_stat-{stat}_*statmap.nii.gz")

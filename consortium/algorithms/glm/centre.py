@@ -121,7 +121,7 @@ class Glm:
         return plan.releases
 
     def foretell(self, parameters: GlmParameters, shape: Shape) -> Table:
-        """Expected errors of the study, of half and twice the ε, and of fewer outcomes."""
+        """Expected errors of the study, of half and twice the noise, and of fewer outcomes."""
         return foretell(GlmPlan(parameters, shape))
 
     def expect(self, parameters: GlmParameters, shape: Shape) -> tuple[Expectation, ...]:

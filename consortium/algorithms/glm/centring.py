@@ -69,6 +69,24 @@ def told_of_counts(plan: GlmPlan) -> tuple[str, ...]:
     return (told,)
 
 
+def surplus(plan: GlmPlan) -> int:
+    """Persons by which the sites' sizes, which are public, are off what `groups` states."""
+    return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
+
+
+def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
+    """Say that the sites have other numbers of persons than `groups` states, if they have."""
+    if not surplus(plan):
+        return ()
+    stated, there = int(plan.groups.persons.sum()), sum(plan.shape.subjects)
+    told = (
+        f"The sites' numbers of persons ({there:,} together) are not those that 'groups' states "
+        f"({stated:,}): where groups are not as stated, differences between sites become part of "
+        "the effects."
+    )
+    return (told,)
+
+
 def _group(plan: GlmPlan) -> str:
     """The level that is counted, or its column where levels have no names."""
     entry = plan.columns.group

@@ -11,6 +11,7 @@ from consortium.algorithms.base import SiteData
 from consortium.algorithms.glm.entries import Columns
 
 _MANY = 0.2  # of the persons, at a limit
+_OFF = 0.05  # of a site's persons in another group than is stated
 _NAMED = 5
 
 
@@ -20,11 +21,17 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
     own = len(group), int(np.sum(group > columns.threshold))
     if own == stated:
         return ()
+    off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
+    harm = "effects are a little off unless analysis.groups is corrected."
+    if off > _OFF:
+        harm = (
+            "differences between sites would be told as effects: have analysis.groups corrected, "
+            "or the names of the levels, before you say yes."
+        )
     return (
         (
             f"the study states {stated[1]} of {stated[0]} persons in the group "
-            f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}; effects are a "
-            "little off unless analysis.groups is corrected."
+            f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}; {harm}"
         ),
     )
 

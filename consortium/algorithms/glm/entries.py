@@ -13,6 +13,8 @@ from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
 from consortium.views.column import Column
 
+_SHOWN = 20  # names in a sentence
+
 COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 4.0
 """Standard deviations that covariates and outcomes are cut to."""
 
@@ -185,10 +187,11 @@ def _named(term: str, entries: list[Entry]) -> list[Entry]:
     """Entries of a term; of a column with more than two levels all but the first."""
     found = [entry for entry in entries if entry.label.partition("=")[0] == term]
     if not found:
-        known = ", ".join(dict.fromkeys(e.label.partition("=")[0] for e in entries)) or "none"
+        names = list(dict.fromkeys(e.label.partition("=")[0] for e in entries))
+        known = ", ".join(names[:_SHOWN]) + (" and so on" if len(names) > _SHOWN else "") or "none"
         raise StudyError(
             f"field 'analysis.formula': there is no column '{term}' outside the outcomes; there "
-            f"are {known[:300]}."
+            f"are {known}."
         )
     return found[1:] if found[0].levels > 2 else found
 

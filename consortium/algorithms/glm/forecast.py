@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.glm.centring import told_of_sizes
 from consortium.algorithms.glm.choice import WITHIN
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
@@ -41,6 +42,8 @@ class Forecast:
         Effect that is found with power .8, in standard deviations within groups and sites.
     effective : float
         Persons who in balanced groups of every site would tell as much as those there are.
+    kept : float
+        Part of its size that a narrow difference keeps in what is released.
     """
 
     error: float
@@ -50,6 +53,7 @@ class Forecast:
     alone: float
     detectable: float
     effective: float
+    kept: float
 
 
 def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None) -> Forecast:
@@ -79,12 +83,14 @@ def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None
         math.sqrt(WITHIN * plan.likeness.resolved / most) if len(groups.persons) > 1 else math.inf,
         DETECTABLE * error / RESIDUAL,
         4 * information**2 / squares,
+        min(plan.likeness.kept, 1.0),
     )
 
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is how far forecasts were from what was then stated."""
     found, asked = forecast(plan), plan.parameters.detect
+    left = asked * found.kept
     told = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
         Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
@@ -93,7 +99,7 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
         replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF)) for each in told
     ]
     best, middle, worst = (
-        float(ndtr(asked * RESIDUAL / (off * found.error) - _CRITICAL))
+        float(ndtr(left * RESIDUAL / (off * found.error) - _CRITICAL))
         for off in (1 - _OFF, 1, 1 + _OFF)
     )
     name = f"power to find an effect of {asked:g}"
@@ -102,11 +108,14 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
 
 def problem(plan: GlmPlan, found: Forecast) -> str:
     """Say why a study is hopeless, and what would be enough; empty if it is not."""
-    asked, reasons = plan.parameters.detect, []
-    if found.detectable > asked:
+    asked, kept, reasons = plan.parameters.detect, found.kept, []
+    if found.detectable > asked * kept:
+        smoothed = (
+            f" (of which such a cutoff keeps {100 * kept:.0f} %)" if plan.parameters.smooth else ""
+        )
         reasons.append(
             f"the smallest effect that it would find is {found.detectable:.2g} standard "
-            f"deviations, and analysis.detect asks for {asked:g}"
+            f"deviations, and analysis.detect asks for {asked:g}{smoothed}"
         )
     if found.error >= found.alone:
         reasons.append(
@@ -120,7 +129,8 @@ def problem(plan: GlmPlan, found: Forecast) -> str:
 
 def remedy(plan: GlmPlan, found: Forecast) -> str:
     """Say what would be enough: persons, outcomes, or a larger ε."""
-    target = min(plan.parameters.detect * RESIDUAL / DETECTABLE, 0.99 * found.alone)
+    asked = plan.parameters.detect * found.kept
+    target = min(asked * RESIDUAL / DETECTABLE, 0.99 * found.alone)
     entries, ways = plan.outcomes, []
     factor = _needed_persons(found, target)
     if factor is not None:
@@ -190,8 +200,8 @@ def foretell(plan: GlmPlan) -> Table:
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
     plans = {
         "as it is": plan,
-        "about half the ε": GlmPlan(parameters, louder),
-        "about twice the ε": GlmPlan(parameters, softer),
+        "twice the noise (near half the ε)": GlmPlan(parameters, louder),
+        "half the noise (near twice the ε)": GlmPlan(parameters, softer),
     }
     if parameters.smooth:
         longer = parameters.model_copy(update={"cutoff": 1.5 * plan.cutoff})
@@ -235,4 +245,5 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
         f" Persons of one group only, who tell nothing: {', '.join(alone)}." if len(alone) else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    return f"Its {persons:,} persons tell as much as {enough}{useless}"
+    told = f"Its {persons:,} persons tell as much as {enough}{useless}"
+    return " ".join((told, *told_of_sizes(plan)))

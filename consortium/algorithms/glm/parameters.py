@@ -135,7 +135,8 @@ class GlmParameters(FrozenModel):
         gt=0,
         le=1000,
         description="With `basis: smooth` only: shortest wavelength in mm, about twice the finest "
-        "detail. By default 1.5 to 3 times the smoothness, the longer the more noise there is.",
+        "detail. By default 1.25 to 2.5 times the smoothness, the longer the more noise there "
+        "is, of those that the voxels and a thousand maps allow.",
     )
     _views: tuple[View, ...] = PrivateAttr(default=())
 
@@ -163,6 +164,18 @@ class GlmParameters(FrozenModel):
             raise ValueError("model: it says formula and contrasts; leave these out")
         return {**values, **said}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_contrast(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("contrasts"):
+            asked = values["contrasts"]
+            if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
+                raise ValueError(
+                    "contrasts: give one name with the column that it is of, as patients: "
+                    "diagnosis, or say all, of which others are made afterwards"
+                )
+        return values
+
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
@@ -180,6 +193,10 @@ class GlmParameters(FrozenModel):
             raise ValueError(
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"
             )
+        known = {name for view in self._views for name, _ in view.single_columns}
+        strange = sorted(set(self.covariates) - known - set(terms))
+        if strange:
+            raise ValueError(f"covariates: there is no column {strange[0]}; correct its name")
         if self.counted and (self.groups or self.shares is None):
             raise ValueError(
                 "counts: what is released is not stated too; leave 'groups' out and give 'shares', "

@@ -100,7 +100,7 @@ class GlmPlan:
 
     def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
         """The cut-off with the least error, where what is smoothed away is an error, too."""
-        tried = []
+        tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:
             likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
             design = self._design(likeness)

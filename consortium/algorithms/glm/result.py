@@ -9,7 +9,7 @@ from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
-from consortium.algorithms.glm.centring import told_of_counts
+from consortium.algorithms.glm.centring import surplus, told_of_counts, told_of_sizes
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.smooth import told_of_basis
@@ -26,6 +26,8 @@ from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
+_MUCH_EXPLAINED = 0.1
+_MANY_OFF = 0.02  # of the persons who are stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": adjustment.explained,
         "clipped": clipped,
-        "persons_not_as_stated": _surplus(plan),
+        "persons_not_as_stated": surplus(plan),
         "advice": _advice(plan, clipped, found),
     }
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
@@ -132,14 +134,12 @@ def stopped_result(explained: float, reason: str) -> Result:
         "explained_by_covariates": explained,
         "stopped": reason,
     }
+    if explained > _MUCH_EXPLAINED:
+        share = f"about {100 * explained:.0f} %"
+        reason = f"the covariates explain {share} of the contrast, so that {reason}"
     headline = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
-
-
-def _surplus(plan: GlmPlan) -> int:
-    """Persons by which the sites' sizes, which are public, are off what `groups` states."""
-    return int(np.abs(plan.groups.persons - np.array(plan.shape.subjects)).sum())
 
 
 def _loadings(plan: GlmPlan, values: Array) -> Array:
@@ -177,7 +177,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     return {
         "effect": (arrays["effect"], effect),
         "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
-        "t": (arrays["t"], "Effect over its standard error, which counts chance and noise."),
+        "t": (arrays["t"], "t: the effect over its standard error, which counts chance and noise."),
         "z": (-signs * ndtri(arrays["p"] / 2), "Normal deviate with the same p."),
         "p": (arrays["p"], "Two-sided p of no effect."),
         "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
@@ -199,8 +199,14 @@ def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
     name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
-    return (
-        f"{count} of {plan.outcomes} outcomes {verb} '{name}' at a false discovery rate of "
-        f"{rate:g} %; effects are known to {error:.2f} standard deviations (standard error, noise "
+    what, smoothed = f"{plan.outcomes} outcomes", ""
+    if plan.parameters.smooth:
+        what = f"{plan.outcomes} voxels, of maps made of {plan.likeness.released} numbers,"
+        smoothed = "smoothed "
+    off = surplus(plan) > _MANY_OFF * plan.groups.persons.sum()
+    told = (
+        f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
+        f"{smoothed}effects are known to {error:.2f} standard deviations (standard error, noise "
         "of privacy and chance together)."
     )
+    return " ".join((told, *(told_of_sizes(plan) if off else ())))

@@ -7,6 +7,7 @@ clipped after all that is done to them.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from consortium.algorithms.base import Places, Query, Shape, SiteData
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
 from consortium.errors import ProtocolError, StudyError
+from consortium.formatting import count
 from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
 from consortium.kernels.smooth_basis import SmoothBasis
 
@@ -44,15 +46,16 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
-            f"take {finest:.3g} to {_LONGEST:g} mm, or another data.resolution."
+            f"take {finest:.3g} mm or longer ones, or a finer data.resolution."
         )
-    found = SmoothlyAlike(coordinates, smoothness, cutoff)
-    if found.basis.shape[1] > _MOST_MAPS:
+    maps = SmoothBasis(coordinates, cutoff).size
+    if maps > _MOST_MAPS:
+        enough = math.ceil(cutoff * math.cbrt(maps / _MOST_MAPS))
         raise StudyError(
-            f"field 'analysis.cutoff': {found.basis.shape[1]:,} smooth maps are more than "
-            f"{_MOST_MAPS:,}; take a longer cutoff."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, which "
+            f"are more than {_MOST_MAPS:,}; set a cutoff of about {enough} mm or longer."
         )
-    return found
+    return SmoothlyAlike(coordinates, smoothness, cutoff)
 
 
 def finest_cutoff(places: Places) -> float:
@@ -105,7 +108,7 @@ def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
     if not isinstance(likeness, SmoothlyAlike):
         return ()
     told = (
-        f"The maps are made of {likeness.released} numbers: details finer than about "
+        f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
         f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
         f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
         f"{np.sqrt(2) * likeness.smoothness:.0f} mm wide (full width at half maximum) keeps "

@@ -11,7 +11,7 @@ from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.errors import StudyError
-from consortium.formatting import number
+from consortium.formatting import count, number
 from consortium.kernels.network_forecast import expected_cosines, resolved
 from consortium.kernels.replay import SymmetricNoise
 
@@ -59,11 +59,11 @@ class Forecast:
 
 def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
     """Forecast for the usual strengths of networks."""
-    count, size = parameters.kept, basis_size(parameters, shape)
+    many, size = parameters.kept, basis_size(parameters, shape)
     deviation, cutoff = deviation_of(parameters, shape), cutoff_planned(parameters, shape)
-    cosines = expected_cosines(count, size, deviation)
+    cosines = expected_cosines(many, size, deviation)
     return Forecast(
-        size, cutoff, SymmetricNoise(size, deviation).edge, count / size, resolved(cutoff), cosines
+        size, cutoff, SymmetricNoise(size, deviation).edge, many / size, resolved(cutoff), cosines
     )
 
 
@@ -74,9 +74,9 @@ def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, .
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
-    count = int(np.count_nonzero(found.cosines >= parameters.least))
+    above = int(np.count_nonzero(found.cosines >= parameters.least))
     kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
-    return agreed, Expectation("components found", count), kept
+    return agreed, Expectation("components found", above), kept
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
@@ -98,9 +98,10 @@ def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
     if found.hopeless(parameters.least):
         lines.append(f"Warning: {_too_little(parameters, shape)}")
     elif found.seen < parameters.kept:
+        lost = parameters.kept - found.seen
         lines.append(
-            f"Warning: {parameters.kept - found.seen} directions are likely to be lost in the "
-            "noise; more persons, a larger epsilon or a longer cutoff would show more."
+            f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be lost "
+            "in the noise; more persons, a larger epsilon or a longer cutoff would show more."
         )
     return tuple(lines)
 

@@ -30,6 +30,8 @@ EACH = {
     "all": "Each site's own answers were released, with all of the noise that protects them.",
 }
 
+_OVER_REGIONS = "averaged for the analysis over the regions of an atlas"
+
 
 def section(run: Finished) -> Section:
     """Tell how the data were prepared and analysed, and with which parameters and software."""
@@ -53,9 +55,18 @@ def paragraphs(run: Finished) -> list[str]:
     grid = run.components.grid if run.components else run.space.grid
     return [
         *([_views_methods(run)] if run.space.views else []),
-        *([image_methods(run.study.data, grid)] if run.has_images else []),
+        *([image_methods(run.study.data, grid)] if _has_series(run) else []),
+        *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
         analysis_methods(run.study, run.report),
     ]
+
+
+def _has_series(run: Finished) -> bool:
+    return not run.space.views or any(view.view.is_series for view in run.space.views)
+
+
+def _has_single_images(run: Finished) -> bool:
+    return any(view.view.is_image and not view.view.is_series for view in run.space.views)
 
 
 def _views_methods(run: Finished) -> str:
@@ -103,13 +114,23 @@ def image_methods(data: DataSection, grid: Grid) -> str:
     if data.standardize != "none":
         steps.append(f"scaled (standardize: {data.standardize})")
     if data.atlas:
-        steps.append("averaged for the analysis over the regions of an atlas")
-    place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
+        steps.append(_OVER_REGIONS)
     after = f" Maps were smoothed after their release ({data.maps_smoothing:g} mm FWHM)."
+    return f"{', '.join(steps)}, {_within(data, grid)}{after if data.maps_smoothing else ''}"
+
+
+def single_image_methods(data: DataSection, grid: Grid) -> str:
+    """Tell how images were loaded of which each person has one."""
+    over = f", {_OVER_REGIONS}" if data.atlas else ""
     return (
-        f"{', '.join(steps)}, and restricted to the {grid.features:,} voxels of {place}."
-        f"{after if data.maps_smoothing else ''}"
+        f"Each person's image in {data.space} space was read at its site, interpolated linearly at "
+        f"the study's voxels without smoothing or scaling{over}, {_within(data, grid)}"
     )
+
+
+def _within(data: DataSection, grid: Grid) -> str:
+    place = "the MNI152 template's brain" if data.mask == "template" else "the study's mask"
+    return f"and restricted to the {grid.features:,} voxels of {place}."
 
 
 def analysis_methods(study: Study, report: PrivacyReport) -> str:

@@ -50,6 +50,12 @@ SETS = (
     "without a threshold."
 )
 
+MIXED = (
+    "Of a view that measures given component maps, what is drawn is the sum of these maps, each "
+    "times its own number: what a voxel shows belongs to the maps that it lies in, and was not "
+    "measured there."
+)
+
 
 def section(run: Finished) -> Section | None:
     """Tell how to read component maps, columns in their views, and sets of maps."""
@@ -81,6 +87,7 @@ def _of_columns(run: Finished) -> list[str]:
     told = [
         f"{captions.meaning} {sign}" if captions.sign else captions.meaning,
         *(REPORTS[kind].READING for kind in kinds),
+        MIXED if any(view.maps_file for view in columns) else "",
     ]
     return [text for text in told if text]
 

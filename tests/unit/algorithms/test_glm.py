@@ -225,14 +225,18 @@ def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     parameters, shape = plan_for(1000, 152, 4)
     table = GLM.foretell(parameters, shape)
     errors = {row[0]: row[1] for row in table.rows}
-    assert errors["about half the ε"] > errors["as it is"] > errors["about twice the ε"]
+    assert (
+        errors["twice the noise (near half the ε)"]
+        > errors["as it is"]
+        > errors["half the noise (near twice the ε)"]
+    )
     assert errors["as it is"] > errors["a quarter of the outcomes"]
     assert errors["as it is"] > errors["means of ten groups of outcomes"]
     # By hand: noise 5 √V_e / (n μ_c), chance 2 / √n.
     by_hand = np.hypot(5 * np.sqrt(124) / 1000 * noise_of(4, 8), 2 / np.sqrt(1000))
     assert errors["as it is"] == pytest.approx(by_hand, rel=0.15)
     assert "Its 992 persons tell as much as 992 in balanced sites" in table.caption
-    assert {row[0]: row[-1] for row in table.rows}["about half the ε"] == "no"
+    assert {row[0]: row[-1] for row in table.rows}["twice the noise (near half the ε)"] == "no"
 
 
 def test_slopes_that_are_noise_are_halved_and_real_ones_are_kept():
@@ -273,6 +277,10 @@ def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
     (note,) = compare(trial.parameters, trial.shape, 1, ArrayData(list(changed.T[:, :, None])))
     assert "'dx1'" in note
     assert "effects are a little off" in note
+    changed[5] *= -1
+    kept = changed[:, changed[5] < 0]  # as if no person had the level's name
+    (note,) = compare(trial.parameters, trial.shape, 1, ArrayData(list(kept.T[:, :, None])))
+    assert "differences between sites would be told as effects" in note
 
 
 def study_of_images(image, scheme="none", **analysis):
@@ -319,6 +327,7 @@ def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspen
     result = run_trial(trial, noise_of(8, 7), generator)
     assert result.numbers["explained_by_covariates"] > 0.8
     assert "smallest effect" in result.numbers["stopped"]
+    assert "the covariates explain about" in result.captions.headline
     assert result.captions.headline.startswith("Stopped")
     assert not result.captions.found
     assert not result.loadings

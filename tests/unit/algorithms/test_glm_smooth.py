@@ -4,19 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import least_squares, make_trial, noise_of, run_trial
 from benchmarks.glm_smooth import SMOOTHNESS, measured, people_of_images, trial_of_images
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
+from consortium.algorithms.glm import smooth
+from consortium.algorithms.glm.forecast import forecast, problem
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.likeness import SmoothlyAlike
+from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.space.grid import template_grid
+from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
 GLM = REGISTRY["glm"]
@@ -100,7 +105,7 @@ def test_of_a_brain_those_waves_are_tried_that_are_few_enough():
     assert cutoffs_of(asked, places) == (24.0, 28.0, 32.0, 40.0)
     rough = parameters.model_copy(update={"smoothness": 8.0, "cutoff": None})
     assert cutoffs_of(rough, places) == (20.0,)
-    with pytest.raises(StudyError, match="smooth maps are more than 1,000; take a longer cutoff"):
+    with pytest.raises(StudyError, match="more than 1,000; set a cutoff of about 23 mm"):
         smoothly_alike(places, 8.0, 20.0)
 
 
@@ -154,9 +159,23 @@ def test_maps_come_out_of_a_private_exchange():
     effect = result.images["faces_contrast-patients_stat-effect"].values[:, 0]
     assert np.corrcoef(effect, where)[0, 1] > 0.7
     assert len(result.arrays["effect"]) == 125
+    told = result.captions.headline
+    assert f"of 125 voxels, of maps made of {result.numbers['smooth_maps']} numbers, differ" in told
+    assert "are not those that 'groups' states" not in told
     variance = result.images["faces_contrast-patients_stat-variance"].values[:, 0]
     assert np.all(variance > 0)
     assert effect / np.sqrt(variance) == pytest.approx(result.arrays["t"])
+
+
+def test_the_headline_and_the_plan_say_that_the_sites_are_not_as_stated():
+    sites, _ = sites_of_images(GRID)
+    result = Simulation(study(groups={site: [40, 20] for site in SITES}), sites, 3).run()
+    told = "The sites' numbers of persons (120 together) are not those that 'groups' states (240)"
+    assert told in result.captions.headline
+    assert result.numbers["persons_not_as_stated"] == 120
+    trial = few_trial(few_people())
+    shape = replace(trial.shape, noise=0.2, subjects=(10,) * len(trial.shape.subjects))
+    assert "are not those that 'groups' states" in GLM.foretell(trial.parameters, shape).caption
 
 
 @pytest.mark.parametrize(
@@ -165,6 +184,8 @@ def test_maps_come_out_of_a_private_exchange():
         ({"smoothness": None}, "smoothness: basis: smooth needs it"),
         ({"basis": "entries"}, "it is for basis: smooth"),
         ({"contrasts": "all"}, "one contrast of one view"),
+        ({"contrasts": {"a": "diagnosis", "b": "diagnosis"}}, "give one name with the column"),
+        ({"covariates": {"aeg": {"mean": 1, "deviation": 1}}}, "there is no column aeg"),
         ({"averages": {"some": ["1"]}}, "one contrast of one view"),
         ({"smoothness": 0.0}, "greater than or equal to 1"),
         ({"smoothness": 1e9}, "less than or equal to 100"),
@@ -196,6 +217,42 @@ def test_a_basis_that_the_voxels_do_not_allow_is_not_planned(places, changes, me
         Simulation(study(**changes), sites, 0).run()
 
 
+def test_a_cutoff_that_makes_too_many_maps_is_refused_with_one_that_does_not():
+    fine = Places(5.0 * np.argwhere(np.ones((16, 16, 16))), 125.0)
+    with pytest.raises(
+        StudyError, match="maps, which are more than 1,000; set a cutoff of about 15"
+    ):
+        smoothly_alike(fine, 5.0, 12.5)
+    assert SmoothBasis(fine.coordinates, 15.0).size <= 1000
+
+
+def test_a_plan_passes_over_cutoffs_that_make_too_many_maps(monkeypatch):
+    trial = few_trial(few_people())
+    parameters = trial.parameters.model_copy(update={"cutoff": None})
+    cutoffs = cutoffs_of(parameters, GRID)
+    sizes = [SmoothBasis(GRID.coordinates, cutoff).size for cutoff in cutoffs]
+    assert sizes[0] > sizes[1]
+    smoothly_alike.cache_clear()
+    monkeypatch.setattr(smooth, "_MOST_MAPS", sizes[1])
+    assert GlmPlan(parameters, trial.shape).cutoff >= cutoffs[1]
+    monkeypatch.setattr(smooth, "_MOST_MAPS", 0.5)
+    smoothly_alike.cache_clear()
+    with pytest.raises(StudyError, match="set a cutoff of about"):
+        GlmPlan(parameters, trial.shape)
+
+
+def test_a_cutoff_that_smooths_the_asked_effect_away_is_not_worth_it():
+    trial = few_trial(few_people())
+    shape = replace(trial.shape, noise=0.01)
+    verdicts = {}
+    for cutoff in (30.0, 300.0):
+        parameters = trial.parameters.model_copy(update={"cutoff": cutoff, "detect": 0.8})
+        plan = GlmPlan(parameters, shape)
+        verdicts[cutoff] = problem(plan, forecast(plan))
+    assert verdicts[30.0] == ""
+    assert "of which such a cutoff keeps" in verdicts[300.0]
+
+
 def test_tables_have_no_smooth_basis():
     sites, _ = sites_of_images(GRID)
     asked = study()
@@ -204,3 +261,11 @@ def test_tables_have_no_smooth_basis():
     values["features"][0] = {"name": "faces", "source": "table", "columns": columns}
     with pytest.raises(StudyError, match="one view of images"):
         Simulation(Study.model_validate(values), sites, 0).run()
+
+
+@pytest.mark.parametrize("deviation", [0.0, [0.5, 0.0]])
+def test_a_wrong_norm_is_told_by_the_name_of_its_field(deviation):
+    values = study().model_dump(mode="json", exclude_none=True)
+    values["analysis"]["norms"]["deviation"] = deviation
+    with pytest.raises(StudyError, match=r"field 'analysis\.norms\.deviation(\.1)?': Input should"):
+        parse_study(yaml.safe_dump(values))

@@ -24,3 +24,12 @@ def test_a_mask_is_of_a_template_and_of_no_task():
     assert mask_stem(sample_study(), box_grid()) == (
         "tpl-MNI152NLin2009cAsym_res-4_desc-threehospitalsaverage"
     )
+
+
+@pytest.mark.parametrize(("measure", "task"), [("image", False), ("amplitude", True)])
+def test_maps_of_single_images_name_no_task(measure, task):
+    view = {"name": "faces", "source": "fmri", "measure": measure}
+    view |= {"image": "desc-faces_statmap"} if measure == "image" else {}
+    stem = map_stem(sample_study(features=[view]), box_grid(), "faces")
+    assert ("_task-rest_" in stem) == task
+    assert stem.endswith("desc-threehospitalsaveragefaces")

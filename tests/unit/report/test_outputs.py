@@ -100,7 +100,7 @@ def test_a_view_of_images_is_written_voxel_by_voxel(written, grid, result):
     (path,) = folder.glob("tpl-*/func/*_loadings.nii.gz")
     assert path.relative_to(folder) in files
     assert re.fullmatch(
-        r"tpl-[A-Za-z0-9]+_task-[a-z]+_res-12_desc-threehospitalsccaimage_loadings\.nii\.gz",
+        r"tpl-[A-Za-z0-9]+_res-12_desc-threehospitalsccaimage_loadings\.nii\.gz",
         path.name,
     )
     image = np.asarray(nib.load(path).dataobj)
@@ -246,3 +246,26 @@ def test_a_view_of_which_nothing_is_told_has_no_table_of_zeros(space, result, tm
     files = write_outputs(tmp_path, finished(study(), space, told), pages=False)
     assert not list(tmp_path.rglob("*who_loadings.*"))
     assert len([path for path in files if "_loadings." in path.name]) == 2
+
+
+def test_the_methods_tell_of_single_images_that_they_are_taken_as_they_are(written):
+    folder, _ = written
+    told = (folder / "methods.md").read_text(encoding="utf-8")
+    assert "one image per person (statmap)" in told
+    assert "interpolated linearly at the study's voxels without smoothing or scaling" in told
+    assert "trend" not in told
+    assert "of the task" not in told
+
+
+def test_the_page_says_what_a_sum_of_component_maps_is(grid, tmp_path):
+    settings = {**IMAGE, "measure": "components", "image": None, "components": "maps.nii.gz"}
+    maps = np.stack([blob(grid, (0.0, -52.0, 28.0), 12.0), blob(grid, (0.0, 50.0, 0.0), 12.0)], 1)
+    space = Space(grid, views=(ViewSpace(FmriView(**settings), 2, maps),))
+    changes = {"features": [settings], "algorithm": "average", "data": {"detrend": "linear"}}
+    asked = Study.model_validate(sample_study().model_dump() | changes)
+    told = Result({"mean": np.array([[1.0], [-1.0]])}, loadings="mean")
+    write_outputs(tmp_path, finished(asked, space, told))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "what is drawn is the sum of these maps, each times its own number" in page
+    assert "freed of a linear trend" in page
+    assert "without smoothing or scaling" not in page
