@@ -51,9 +51,10 @@ PARTS = (
         "site",
         "compare",
         "plan",
+        "centring",
         "forecast",
     ),
-    *("centring", "levels", "models", "tables", "result", "expect", "centre"),
+    *("levels", "models", "tables", "result", "expect", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
 mega-analysis entries by name, a smooth basis, a design of bounds and a forecast, regression several
