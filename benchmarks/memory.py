@@ -84,6 +84,7 @@ def rounds(folder: Path, persons: int, repeats: int = 3) -> None:
     columns = ["statistic", "engine", "s", "ms a person", "over 1", "agent MB", "worker MB"]
     title = f"{persons} persons of {SIZE}, in chunks of {CHUNK}"
     show(f"{title}; all answers equal to the last bit", columns, rows)
+    put("workers", columns, rows)
 
 
 def parts(folder: Path, persons: int) -> None:
