@@ -39,17 +39,16 @@ def plan_releases(
             f"field 'analysis.components': {parameters.components} can't be told from {size} "
             f"entries; have at least as many entries, and at most {MOST_SOLVED_FEATURES}."
         )
+    share, (where, more) = parameters.share, fixed_arguments(parameters, shape)
+    both = {**where, **more}
+    forms: dict[str, Form] = {"whitening": (size, parameters.components), **forms_of(where)}
     bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
     if not len(starts):
         count = constants(parameters, shape)
         bound, entries, kind = _mixture_bound(parameters), packed_size(size + count), "mixture"
-    share, (where, more) = parameters.share, fixed_arguments(parameters, shape)
-    both = {**where, **more}
-    if not len(starts) and constants(parameters, shape) == 1:
-        where = {**where, "offsets": np.zeros((1, size))}
-    forms: dict[str, Form] = {"whitening": (size, parameters.components), **forms_of(where)}
-    if not len(starts):
-        forms["offsets"] = (constants(parameters, shape), size)
+        forms["offsets"] = (count, size)
+        if count == 1:  # nothing is taken from anybody
+            where = {**where, "offsets": np.zeros((1, size))}
     cubic = PlannedRelease(
         *("third", f"{kind}_third", cubic_size(parameters.components), Bound(1.0)),
         *(1, 1 - share, forms),
