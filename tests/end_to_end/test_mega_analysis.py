@@ -163,6 +163,14 @@ IMAGES = {
 }
 
 
+def save_contrast(home: Path, label: str, grid, values: np.ndarray) -> None:
+    """A person's contrast image, where a site looks for it."""
+    stem = f"sub-{label}_task-faces_space-MNI152NLin2009cAsym_desc-faces_statmap"
+    path = home / f"sub-{label}" / "func" / f"{stem}.nii.gz"
+    path.parent.mkdir(parents=True)
+    nibabel.save(grid.image(values.astype(np.float32)), path)
+
+
 def make_contrasts(folder: Path, subjects: int) -> None:
     """A contrast image of every person; patients' is higher where x is above 20 mm."""
     del subjects
@@ -177,10 +185,7 @@ def make_contrasts(folder: Path, subjects: int) -> None:
             shared = 0.5 * generator.standard_normal()
             values = scanner + shared + np.sqrt(0.75) * generator.standard_normal(len(where))
             values += 0.8 * patient[one] * where
-            stem = f"sub-{label}_task-faces_space-MNI152NLin2009cAsym_desc-faces_statmap"
-            path = home / f"sub-{label}" / "func" / f"{stem}.nii.gz"
-            path.parent.mkdir(parents=True)
-            nibabel.save(grid.image(values.astype(np.float32)), path)
+            save_contrast(home, label, grid, values)
 
 
 SMOOTHNESS = 30.0
@@ -213,10 +218,7 @@ def make_smooth_contrasts(folder: Path, subjects: int) -> None:
         scanner = OFFSET * smoothed(grid, generator, 1)
         values = scanner + smoothed(grid, generator, len(labels)) + np.outer(0.8 * patient, where)
         for label, own in zip(labels, values, strict=True):
-            stem = f"sub-{label}_task-faces_space-MNI152NLin2009cAsym_desc-faces_statmap"
-            path = home / f"sub-{label}" / "func" / f"{stem}.nii.gz"
-            path.parent.mkdir(parents=True)
-            nibabel.save(grid.image(own.astype(np.float32)), path)
+            save_contrast(home, label, grid, own)
 
 
 def blob(grid) -> np.ndarray:
