@@ -31,7 +31,7 @@ from site_agent.layout import ENDED, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
-from site_agent.page.keeper import PageKeeper
+from site_agent.page.updater import PageKeeper
 from site_agent.policy.policy import Policy
 from site_agent.run.admission import Admission
 from site_agent.run.ahead import Ahead

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.coordinator.papers import read_papers, told
+from consortium.coordinator.provenance import read_papers, told
 from consortium.engine.closing import Attestation, Closing, decode, most_closing
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.errors import OversizedError, ProtocolError

@@ -11,7 +11,7 @@ from pathlib import Path
 from consortium.algorithms.base import Result
 from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import Publisher
-from consortium.coordinator.papers import read_papers, told
+from consortium.coordinator.provenance import read_papers, told
 from consortium.coordinator.same_files import difference
 from consortium.engine.closing import Closing, Published, decode
 from consortium.engine.kept_round import Kept
@@ -27,13 +27,13 @@ from consortium.errors import (
 from consortium.exchange import Exchange
 from consortium.space.study_space import Space
 from consortium.verification import record as names
+from consortium.verification.agreement import Setting, read_setting
 from consortium.verification.closing import hear_attestations, read_closing
+from consortium.verification.equivocation import compare_tongues
 from consortium.verification.record import Record, place
 from consortium.verification.replay import differs, replay
 from consortium.verification.rounds import Released, read_round
-from consortium.verification.setting import Setting, read_setting
 from consortium.verification.sums import add_rounds_again
-from consortium.verification.tongues import compare_tongues
 from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."

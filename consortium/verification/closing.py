@@ -8,9 +8,9 @@ from consortium.engine import closing as bodies
 from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import ContradictionError, ProtocolError
 from consortium.study.agreed import plan_digest
+from consortium.verification.agreement import Setting
 from consortium.verification.record import ATTESTED, CLOSED, Record, place
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 

@@ -12,9 +12,9 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import decode_query, encode_query
 from consortium.engine.session import Session
 from consortium.errors import ConsortiumError, ContradictionError
+from consortium.verification.agreement import Setting
 from consortium.verification.record import place, round_file
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 SLACK = 1e-6

@@ -11,13 +11,13 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import query_context, sketch_query
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.secagg import messages
-from consortium.secagg.added_again import check_answered, manifests_of
 from consortium.secagg.contribution import opened_digest
 from consortium.secagg.packing import pack
+from consortium.secagg.recomputation import check_answered, manifests_of
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.study.plan import Stage
+from consortium.verification.agreement import Setting
 from consortium.verification.record import Record, place, round_file
-from consortium.verification.setting import Setting
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from consortium.errors import (
 )
 from consortium.exchange.base import Exchange
 from consortium.secagg import messages
-from consortium.secagg.added_again import add_again, added, agrees
 from consortium.secagg.keystream import Ring
+from consortium.secagg.recomputation import add_again, added, agrees
+from consortium.verification.agreement import Setting
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 

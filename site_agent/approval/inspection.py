@@ -34,7 +34,7 @@ from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
-from site_agent.images.oddities import oddities
+from site_agent.images.quality import oddities
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger

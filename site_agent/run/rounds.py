@@ -25,8 +25,8 @@ from site_agent.policy.refusals import check_statistic
 from site_agent.run.charges import Asked, Charges
 from site_agent.run.checks import Checks
 from site_agent.run.closing import Closing
-from site_agent.run.hearsay import Hearsay
 from site_agent.run.local_statistic import local_statistic
+from site_agent.run.neighbour_evidence import Hearsay
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import Joined

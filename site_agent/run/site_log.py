@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from consortium.errors import ConsortiumError
-from site_agent.run.told import Told
+from site_agent.run.log_lines import Told
 
 _MOST = 4096  # lines once; what strangers write on the exchange fills no memory and no disk
 

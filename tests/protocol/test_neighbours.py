@@ -16,7 +16,7 @@ from consortium.secagg.envelope import claimed
 from consortium.secagg.messages import BROADCAST
 from consortium.study.plan import make_plan
 from site_agent.ledger.ledger import Charge, Ledger, Limits
-from site_agent.run.hearsay import Hearsay
+from site_agent.run.neighbour_evidence import Hearsay
 from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
     NAMES,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from consortium.secagg import CENTRE, Hub, Party, Roster, RoundSum, messages, seal, threshold
 from consortium.secagg.key_directory import Directory
 from consortium.secagg.keystream import Ring
+from consortium.secagg.merkle_tree import paths_of
 from consortium.secagg.packing import reduced, ring_type
 from consortium.secagg.seed_shares import Given, handed_to
-from consortium.secagg.share_tree import paths_of
 
 
 def identity(name: str) -> Ed25519PrivateKey:

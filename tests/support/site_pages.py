@@ -12,8 +12,8 @@ from site_agent.layout import LEDGER, LEFT_OUT, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.page.page import write_page
 from site_agent.policy.policy import Allowance, Policy
+from site_agent.run.log_lines import Told
 from site_agent.run.message_store import MessageStore
-from site_agent.run.told import Told
 from tests.support.charges import up_to
 from tests.support.local_consortium import STUDY, build, say_yes
 

@@ -13,19 +13,19 @@ from consortium.engine.closing import Attestation, attesting, decode, record_of
 from consortium.engine.names import ATTESTATION
 from consortium.errors import ConsortiumError, ProtocolError
 from consortium.secagg import Roster, contribution, unseal
-from consortium.secagg.added_again import (
+from consortium.secagg.key_directory import Session, read_keys
+from consortium.secagg.messages import Request
+from consortium.secagg.packing import ring_type
+from consortium.secagg.recomputation import (
     add_again,
     added,
     agrees,
     check_answered,
     manifests_of,
 )
-from consortium.secagg.key_directory import Session, read_keys
-from consortium.secagg.messages import Request
-from consortium.secagg.packing import ring_type
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.verification.closing import same_result, shown_by
-from consortium.verification.tongues import doubts
+from consortium.verification.equivocation import doubts
 from tests.vectors import make, verifier
 
 FILES = tuple(

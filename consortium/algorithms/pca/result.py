@@ -19,7 +19,7 @@ from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.network_replay import find_directions, law_of_mean
 from consortium.kernels.power import eigenpairs, noise_edge
 from consortium.kernels.replay import SymmetricNoise
-from consortium.kernels.selected import selected_interval
+from consortium.kernels.selective_interval import selected_interval
 
 _QUANTILE = float(ndtri(0.975))
 

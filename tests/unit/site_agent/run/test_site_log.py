@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from site_agent.run.log_lines import _KEPT, read_told
 from site_agent.run.site_log import _MOST, SiteLog
-from site_agent.run.told import _KEPT, read_told
 
 
 def texts(folder: Path) -> list[str]:

@@ -17,9 +17,9 @@ from consortium.errors import legible
 from consortium.secagg.envelope import has_signed
 from consortium.secagg.messages import BROADCAST, RELEASE, Heard, Manifest
 from consortium.secagg.participants import CENTRE, NAME_BYTES
+from consortium.verification.agreement import Setting
 from consortium.verification.record import place, round_file
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 

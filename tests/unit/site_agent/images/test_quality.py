@@ -6,7 +6,7 @@ import pytest
 
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import Run, Subject
-from site_agent.images.oddities import oddities
+from site_agent.images.quality import oddities
 from tests.support.tiny_images import AFFINE, save, tiny_series
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from consortium.kernels.selected import selected_interval
+from consortium.kernels.selective_interval import selected_interval
 
 
 @pytest.mark.parametrize("truth", [-1.0, 0.0, 1.5, 2.5, 6.0])
