@@ -31,7 +31,7 @@ from site_agent.layout import ENDED, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
-from site_agent.page.updater import PageKeeper
+from site_agent.page.updater import PageUpdater
 from site_agent.policy.policy import Policy
 from site_agent.run.admission import Admission
 from site_agent.run.ahead import Ahead
@@ -105,7 +105,7 @@ class Agent:
         data, drive = self._admission.open_data, self.drive
         self._ahead = Ahead(config.dataset, data, drive, self.clock, log.line)
         self._waits = Waits(WaitFile(self.folder, self.clock.wall), self._ahead, log)
-        self._page = PageKeeper(self.folder, self.clock, self.now, log.line_once, drive)
+        self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, drive)
         self._begun = False
         self._looked = 0.0
 

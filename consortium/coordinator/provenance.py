@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Papers:
+class Provenance:
     """What a check begins with.
 
     Parameters
@@ -49,7 +49,7 @@ class Papers:
     space: Space
 
 
-def read_papers(folder: Path, sites: Path | None, verdict: Verdict) -> Papers:
+def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Provenance:
     """Check the signed study, under keys that come from elsewhere if possible.
 
     Parameters
@@ -93,7 +93,7 @@ def read_papers(folder: Path, sites: Path | None, verdict: Verdict) -> Papers:
     context = RunContext(
         run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
     )
-    return Papers(Record(run.run, signed.keys, read), context, space)
+    return Provenance(Record(run.run, signed.keys, read), context, space)
 
 
 def _compare_keys(

@@ -26,7 +26,7 @@ from site_agent.run.charges import Asked, Charges
 from site_agent.run.checks import Checks
 from site_agent.run.closing import Closing
 from site_agent.run.local_statistic import local_statistic
-from site_agent.run.neighbour_evidence import Hearsay
+from site_agent.run.neighbour_evidence import NeighbourEvidence
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
 from site_agent.run.setup import Joined
@@ -80,7 +80,7 @@ class Rounds:
         self._index = joined.context.study.sites.index(site.name)
         key = site.identity.key
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log.line)
-        self._hearsay = Hearsay(site.name, joined, outbox)
+        self._hearsay = NeighbourEvidence(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self.unsent: tuple[int, ...] = ()  # charged all the same
