@@ -11,6 +11,7 @@ from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import surplus, told_of_counts, told_of_sizes
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
+from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
@@ -27,7 +28,6 @@ from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _MUCH_EXPLAINED = 0.1
-_MANY_OFF = 0.02  # of the persons who are stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
     if plan.parameters.smooth:
         what = f"{plan.outcomes} voxels, of maps made of {plan.likeness.released} numbers,"
         smoothed = "smoothed "
-    off = surplus(plan) > _MANY_OFF * plan.groups.persons.sum()
+    off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
         f"{smoothed}effects are known to {error:.2f} standard deviations (standard error, noise "
