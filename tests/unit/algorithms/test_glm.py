@@ -364,6 +364,19 @@ def test_intervals_hold_the_truth_where_groups_are_counted_and_parts_expected_wr
     assert 0.95 < np.sqrt(np.mean(stated) / np.mean(squared)) < 1.2
 
 
+def test_errors_of_means_vary_by_about_a_fifth_as_their_table_says():
+    people = make_people(400, 20, 8, np.random.default_rng(0))
+    trial = make_trial(people, averages={"some": ["brain[1-5]"], "all": ["*"]})
+    results = [run_trial(trial, noise_of(4, 8), np.random.default_rng((k, 5))) for k in range(40)]
+    means, single = (
+        np.array([result.arrays[name] for result in results]) for name in ("average_error", "error")
+    )
+    spread = np.mean(means.std(axis=0) / means.mean(axis=0))
+    assert 0.14 < spread < 0.28
+    assert np.mean(single.std(axis=0) / single.mean(axis=0)) < spread
+    assert "varies by about a fifth" in results[0].tables["averages-patients"].caption
+
+
 def test_a_study_whose_counts_show_one_group_only_ends_with_its_budget_unspent():
     people = replace(calm_people(), group=np.zeros(len(calm_people().group), dtype=bool))
     trial = make_trial(people, **COUNTED, anyway=False, detect=5)

@@ -152,6 +152,18 @@ def test_the_command_writes_a_page_and_its_numbers(tmp_path: Path):
     assert page.count("<h1>") == 1
 
 
+def test_the_page_says_what_becomes_public_and_what_is_smoothed_away(tmp_path: Path):
+    sizes = "260,200,290,250,240,220"
+    for name, smoothed in (("glm", False), ("glm-images", True)):
+        words = (CONFIGS / f"{name}.yaml", "--subjects", sizes, "--out", tmp_path / name)
+        assert enter("consortium", "design", *words).code == 0
+        page = (tmp_path / name / "design.html").read_text()
+        told = json.loads((tmp_path / name / "design.json").read_text())["studies"][0]["remarks"]
+        assert "every site has is public" in page
+        assert ("are smoothed away, which of images" in page) == smoothed
+        assert any("are smoothed away" in remark for remark in told) == smoothed
+
+
 @pytest.mark.parametrize("command", ["plan", "design"])
 def test_other_persons_than_the_study_states_are_refused(command: str, tmp_path: Path):
     out = ("--out", tmp_path) if command == "design" else ()
