@@ -62,6 +62,9 @@ class Captions:
     columns_found : tuple of bool
         Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
         all do, or none.
+    methods : str
+        What was computed and how, for a paper's methods section, where it stands before what all
+        analyses have in common.
     """
 
     column: str = "component"
@@ -70,6 +73,7 @@ class Captions:
     sign: bool = False
     found: bool = True
     columns_found: tuple[bool, ...] = ()
+    methods: str = ""
 
     def is_found(self, column: int) -> bool:
         """Whether a column of the loadings, counted from 0, stands out."""
