@@ -9,7 +9,7 @@ knows of no drop-out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +50,28 @@ def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ..
     return make_trial(people), _ALL
 
 
+def _wrongly(part: float) -> Variant:
+    """Groups that are off by a part of each site's persons, up and down in turn."""
+
+    def make(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
+        del sites
+        groups = make_trial(people).parameters.groups
+        return make_trial(people, groups=wrong_groups(groups, part)), _ALL
+
+    return make
+
+
+def wrong_groups(groups: Mapping[str, Sequence[int]], part: float) -> dict[str, tuple[int, int]]:
+    """Groups with a part of each site's persons in the other one; the sites' numbers are right."""
+    wrong = {}
+    for number, (site, (first, second)) in enumerate(groups.items()):
+        many = first + second
+        moved = round(part * many) * (-1) ** number
+        other = min(max(second + moved, 1), many - 1)
+        wrong[site] = (many - other, other)
+    return wrong
+
+
 def _counted(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
     parts = {f"s{n}": float(people.group[people.site == n].mean()) for n in range(sites)}
     expected = {name: min(max(part, 0.02), 0.98) for name, part in parts.items()}
@@ -80,6 +102,8 @@ def _lost_at_first(people: People, sites: int) -> tuple[Trial, tuple[frozenset[i
 
 VARIANTS: dict[str, Variant] = {
     "groups stated": _stated,
+    "groups stated wrongly, by a twentieth": _wrongly(0.05),
+    "groups stated wrongly, by a tenth": _wrongly(0.1),
     "groups counted, parts expected rightly": _counted,
     "groups counted, a half expected": _halves,
     "a site lost in both rounds": _lost,

@@ -3,11 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 _KIND = re.compile(r"^(constrained-|function-|(dict|tuple|list|nullable)\[|(str|float|int|bool)$)")
 """Parts of a place that name none of a field but one of the kinds that it may be of."""
+_MAPPING = "a mapping of 'name: value'"
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("tuple_type", "list_type", "set_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "string_type": "text (in quotes, if it looks like a number)",
+    "none_required": "nothing",
+    "literal_error": "{expected}",
+}
+"""What a value should have been, where it is of another kind."""
+_LIMITS: Mapping[str, str] = {
+    "finite_number": "a finite number",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of {ge} or more",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number of {le} or less",
+    "too_short": "{min_length} or more entries",
+    "too_long": "{max_length} entries or fewer",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "{max_length} characters or fewer",
+    "string_pattern_mismatch": "text that fits the pattern '{pattern}'",
+}
+"""The same where it is of the right kind."""
+_Problem = Mapping[str, Any]
 
 
 class FrozenModel(BaseModel):
@@ -25,14 +53,61 @@ def first_problem(error: ValidationError, remedy: str = "") -> str:
     remedy : str, optional
         What follows a problem that does not name its own.
     """
-    problems = error.errors(include_url=False, include_input=False)
+    problems: list[_Problem] = [*error.errors(include_url=False, include_input=False)]
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
-    problem = problems[0]
-    field = ".".join(str(part) for part in problem["loc"] if not _KIND.match(str(part)))
+    field, same = _furthest(problems)
+    problem = same[0]
     if problem["type"] == "extra_forbidden":
         return f"field '{field}' is unknown; remove it or correct its name."
     if problem["type"] == "missing":
         return f"field '{field}' is missing; add it."
-    text = problem["msg"].removeprefix("Value error, ")
     ending = "" if problem["type"] == "value_error" else remedy
-    return f"field '{field}': {text}{ending}." if field else f"{text}{ending}."
+    wanted = _wanted(same)
+    text = f"give {wanted}" if wanted else f"{_own_words(problem)}{ending}"
+    return f"field '{field}': {text}." if field else f"{text}."
+
+
+def _furthest(problems: Sequence[_Problem]) -> tuple[str, list[_Problem]]:
+    """The first wrong field, and all that is wrong there.
+
+    A field that may be of several kinds has problems for each: those that are deepest in it are
+    told, as they belong to the kind that was meant.
+    """
+    fields = [_field(problem) for problem in problems]
+    first = fields[0]
+    if problems[0]["type"] in _KINDS:
+        inside = [field for field in fields if f"{field}.".startswith(f"{first}.")]
+        first = max(inside, key=lambda field: field.count("."))
+    same = [p for p, field in zip(problems, fields, strict=True) if field == first]
+    return first, sorted(same, key=lambda each: each["type"] in _KINDS)
+
+
+def _field(problem: _Problem) -> str:
+    return ".".join(str(part) for part in problem["loc"] if not _KIND.match(str(part)))
+
+
+def _wanted(problems: Sequence[_Problem]) -> str:
+    """What a field should have been, in plain words; empty if its problem is another."""
+    known = _LIMITS if problems[0]["type"] in _LIMITS else _KINDS
+    if problems[0]["type"] not in known:
+        return ""
+    told = [
+        known[each["type"]].format(**_numbers(each)) for each in problems if each["type"] in known
+    ]
+    return " or ".join(dict.fromkeys(told))
+
+
+def _numbers(problem: _Problem) -> dict[str, str]:
+    context = problem.get("ctx", {})
+    return {n: f"{v:g}" if isinstance(v, int | float) else str(v) for n, v in context.items()}
+
+
+def _own_words(problem: _Problem) -> str:
+    """A problem that has words of its own, or of pydantic's without its manners."""
+    if problem["type"] == "union_tag_invalid":
+        context = problem["ctx"]
+        key = context["discriminator"].strip("'")
+        return f"{key} '{context['tag']}' is not known; choose one of {context['expected_tags']}"
+    if problem["type"] == "union_tag_not_found":
+        return f"{problem['ctx']['discriminator']} is missing; add it"
+    return str(problem["msg"]).removeprefix("Value error, ")

@@ -88,6 +88,7 @@ __all__ = [
     "Array",
     "Captions",
     "Case",
+    "ChecksSizes",
     "Compares",
     "Expectation",
     "Expects",
@@ -202,6 +203,17 @@ class NamesSites(Protocol):
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Raise StudyError if they don't fit the study's sites."""
+
+
+@runtime_checkable
+class ChecksSizes(Protocol):
+    """Parameters that state how many persons sites have."""
+
+    def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
+        """Raise StudyError if a plan is asked for other numbers than those stated.
+
+        Not for a run: a site that has others answers all the same.
+        """
 
 
 @runtime_checkable

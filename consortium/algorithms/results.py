@@ -29,14 +29,18 @@ class Table:
     rows : tuple of tuple
         Numbers, words, and findings, which may stay untold.
     voxels_of : tuple of str
-        Views of voxels. Rows whose first cell names one of them are left to the TSV: the page shows
-        the peaks of their maps.
+        Views of voxels. Rows whose first cell names one of them are left to the TSV, which adds
+        where a voxel is to its number in the column ``entry``: the page shows the peaks of their
+        maps.
+    about : mapping of str to str
+        What a column holds, for the TSV's sidecar; of those that need it.
     """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     voxels_of: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Captions:
     columns_found : tuple of bool
         Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
         all do, or none.
+    methods : str
+        What was computed and how, for a paper's methods section, where it stands before what all
+        analyses have in common.
     """
 
     column: str = "component"
@@ -66,6 +73,7 @@ class Captions:
     sign: bool = False
     found: bool = True
     columns_found: tuple[bool, ...] = ()
+    methods: str = ""
 
     def is_found(self, column: int) -> bool:
         """Whether a column of the loadings, counted from 0, stands out."""

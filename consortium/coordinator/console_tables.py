@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Foretells, Remarks
+from consortium.algorithms.base import Foretells
 from consortium.algorithms.base import Table as ResultTable
+from consortium.coordinator.design import remarks_of
 from consortium.coordinator.status import RunStatus
 from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
@@ -45,16 +46,8 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             for stage in made.stages
         ],
         "forecast": _forecast(made),
-        "remarks": list(_remarks(made)),
+        "remarks": list(remarks_of(made)),
     }
-
-
-def _remarks(made: Plan) -> tuple[str, ...]:
-    """What more becomes public, or is chosen, than the study file lets expect."""
-    algorithm = REGISTRY[made.study.algorithm]
-    if not isinstance(algorithm, Remarks):
-        return ()
-    return algorithm.remarks(made.study.analysis, made.shape)
 
 
 def _forecast(made: Plan) -> list[dict[str, object]]:
@@ -92,7 +85,7 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
-    for remark in _remarks(made):
+    for remark in remarks_of(made):
         out.print(remark, soft_wrap=True)
     _show_forecast(made, out)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites, Withholds
+from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites, Remarks, Withholds
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import ConsortiumError
 from consortium.formatting import count, number
@@ -136,6 +136,8 @@ class Design:
     sentences : tuple of str
     withheld : str
         What is not foretold, and why; empty if nothing is left out.
+    remarks : tuple of str
+        What more becomes public, or is chosen, than the study file lets expect.
     """
 
     assumed: Assumed
@@ -144,6 +146,7 @@ class Design:
     curves: Mapping[str, tuple[Point, ...]]
     sentences: tuple[str, ...]
     withheld: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def design(assumed: Assumed) -> Design:
@@ -167,7 +170,7 @@ def design(assumed: Assumed) -> Design:
     }
     expected = expect(plan)
     sentences = _sentences(assumed, expected, curves)
-    return Design(assumed, plan, expected, curves, sentences, withheld(plan))
+    return Design(assumed, plan, expected, curves, sentences, withheld(plan), remarks_of(plan))
 
 
 def expect(plan: Plan) -> Expected:
@@ -191,6 +194,14 @@ def withheld(plan: Plan) -> str:
     if isinstance(algorithm, Withholds):
         return algorithm.withheld(plan.study.analysis, plan.shape)
     return ""
+
+
+def remarks_of(plan: Plan) -> tuple[str, ...]:
+    """What more becomes public, or is chosen, than the study file lets expect."""
+    algorithm = REGISTRY[plan.study.algorithm]
+    if isinstance(algorithm, Remarks):
+        return algorithm.remarks(plan.study.analysis, plan.shape)
+    return ()
 
 
 def _points(near: Any) -> tuple[Point, ...]:

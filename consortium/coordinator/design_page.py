@@ -176,6 +176,7 @@ def _shown(found: Design) -> dict[str, Any]:
         "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
         "sentences": found.sentences,
         "withheld": found.withheld,
+        "remarks": found.remarks,
         "picture": draw_curves(found),
         "table": table,
     }
@@ -207,6 +208,7 @@ def _study(found: Design) -> dict[str, Any]:
         },
         "sentences": list(found.sentences),
         "not_foretold": found.withheld,
+        "remarks": list(found.remarks),
     }
 
 

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Compares, Foretells
+from consortium.algorithms.base import ChecksSizes, Compares, Foretells
 from consortium.errors import StudyError
 from consortium.formatting import count
 from consortium.frozen_model import first_problem
@@ -110,6 +110,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         with scratch_folder() as scratch:
             study = self._study(scratch)
             extent = study_space(study, scratch).extent
+        if isinstance(study.analysis, ChecksSizes):
+            study.analysis.check_sizes(study.sites, [persons])
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
         algorithm = REGISTRY[self._algorithm]
         assert isinstance(algorithm, Foretells)  # noqa: S101 - for the type checker

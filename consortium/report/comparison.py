@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,27 @@ def differences(first: Outcome, second: Outcome) -> Iterator[Difference]:
                 other, its = theirs[view, entry]
                 both = float(np.hypot(error, its))
                 yield Difference(contrast, view, entry, effect, other, other - effect, both)
+
+
+def without_effects(first: Outcome, second: Outcome) -> str:
+    """Say why two runs that both tell effects have none in common; empty if one tells none."""
+    ours, theirs = first.contrasts, second.contrasts
+    if not (ours and theirs):
+        return ""
+    if ours.keys() & theirs.keys():
+        return (
+            f"Both runs tell of {_named(ours.keys() & theirs.keys())}, but no outcome has the same "
+            "view and entry in both, so that no effect is compared."
+        )
+    return (
+        f"No effect is compared: the first run tells of {_named(ours)} and the second of "
+        f"{_named(theirs)}, and effects go together by the name of their contrast. If they mean "
+        "the same, give them one name in both studies."
+    )
+
+
+def _named(contrasts: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(contrasts))
 
 
 def _voxels(path: Path) -> tuple[Grid, Array]:

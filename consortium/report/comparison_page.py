@@ -17,6 +17,7 @@ from consortium.report.comparison import (
     Pair,
     differences,
     match_components,
+    without_effects,
 )
 from consortium.report.pictures import DOTS, PALETTE, Picture, to_picture
 from consortium.report.privacy_report import PrivacyReport
@@ -44,7 +45,7 @@ def write_comparison(folder: Path, first: Outcome, second: Outcome) -> tuple[Pat
     """
     matching = match_components(first, second)
     effects = sorted(differences(first, second), key=lambda each: -abs(each.z))
-    told = _summary(matching.pairs, effects)
+    told = _summary(matching.pairs, effects, without_effects(first, second))
     page = (
         plain_environment("consortium.report")
         .get_template("comparison.html.j2")
@@ -60,8 +61,8 @@ def write_comparison(folder: Path, first: Outcome, second: Outcome) -> tuple[Pat
     return write_text(folder / NAME, page), told
 
 
-def _summary(pairs: Sequence[Pair], effects: list[Difference]) -> tuple[str, ...]:
-    """Tell the comparison in a few sentences."""
+def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> tuple[str, ...]:
+    """Tell the comparison in a few sentences; ``without`` is why there are no effects."""
     told = []
     if pairs:
         sizes = [abs(pair.correlation) for pair in pairs]
@@ -75,6 +76,8 @@ def _summary(pairs: Sequence[Pair], effects: list[Difference]) -> tuple[str, ...
             f"{count(beyond, 'effect')} of {len(effects):,} differ by more than {STANDS_OUT} "
             f"standard errors; by chance {percent(0.05)} would."
         )
+    elif without:
+        told.append(without)
     return tuple(told) or ("The two results have no maps and no effects in common.",)
 
 

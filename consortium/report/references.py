@@ -133,6 +133,32 @@ REFERENCES: Mapping[str, Reference] = {
         "28(3/4):321–377",
         "10.1093/biomet/28.3-4.321",
     ),
+    "linear-model": Reference(
+        "Friston, Karl J. and Holmes, Andrew P. and Worsley, Keith J. and Poline, Jean-Baptiste "
+        "and Frith, Christopher D. and Frackowiak, Richard S. J.",
+        "Statistical parametric maps in functional imaging: a general linear approach",
+        "Human Brain Mapping",
+        1994,
+        "2(4):189–210",
+        "10.1002/hbm.460020402",
+    ),
+    "satterthwaite": Reference(
+        "Satterthwaite, Franklin E.",
+        "An approximate distribution of estimates of variance components",
+        "Biometrics Bulletin",
+        1946,
+        "2(6):110–114",
+        "10.2307/3002019",
+    ),
+    "false-discovery": Reference(
+        "Benjamini, Yoav and Hochberg, Yosef",
+        "Controlling the false discovery rate: a practical and powerful approach to multiple "
+        "testing",
+        "Journal of the Royal Statistical Society: Series B",
+        1995,
+        "57(1):289–300",
+        "10.1111/j.2517-6161.1995.tb02031.x",
+    ),
     "clipped-gradients": Reference(
         "Abadi, Martín and Chu, Andy and Goodfellow, Ian and McMahan, H. Brendan and "
         "Mironov, Ilya and Talwar, Kunal and Zhang, Li",
@@ -182,6 +208,7 @@ OF_ANALYSIS: Mapping[str, Sequence[str]] = {
     "ica": ("infomax", "dual-regression"),
     "template_networks": ("dual-regression",),
     "cca": ("cca",),
+    "glm": ("linear-model", "satterthwaite", "false-discovery"),
     "network": ("clipped-gradients",),
     "tensor": ("tensor",),
 }

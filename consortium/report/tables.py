@@ -8,16 +8,25 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from csv import writer
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from consortium.algorithms.base import Array, Table
+from consortium.algorithms.findings import Cell
 from consortium.files.atomic import write_json, write_text
 from consortium.report.bids import about_study, label
 from consortium.report.cells import plain_table
 from consortium.report.finished import Finished
+from consortium.space.grid import Grid
 from consortium.space.study_space import AnyViewSpace
 
+_ENTRY, _NOWHERE = "entry", "n/a"
+_AXES = {"x": "right", "y": "front", "z": "top"}
+"""Columns of a voxel's place, and where their numbers grow."""
+_DIGITS = 3  # of a mm
 Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
 """Headings of the columns that name an entry, and the names of each."""
 
@@ -34,9 +43,53 @@ def write_tables(folder: Path, run: Finished) -> list[Path]:
     for title, table in run.result.tables.items():
         name = f"desc-{label(run.study.study + run.study.algorithm + title)}_results"
         path = folder / "tables" / f"{name}.tsv"
-        write_json(path.with_suffix(".json"), {"Description": table.caption})
-        written.append(_write_tsv(path, table))
+        placed = _is_placed(run, table)
+        write_json(path.with_suffix(".json"), _about(run, table, placed=placed))
+        written.append(_write_tsv(path, with_places(table, run.space.grid) if placed else table))
     return written
+
+
+def with_places(table: Table, grid: Grid) -> Table:
+    """Add columns x, y and z behind ``entry``: the centre in mm of a voxel that a row is of.
+
+    Parameters
+    ----------
+    table : Table
+        With ``voxels_of``; their entries are numbers of voxels, from 1.
+    grid : Grid
+    """
+    at = table.columns.index(_ENTRY) + 1
+    rows = (
+        (*row[:at], *_place(row[at - 1], grid, voxel=row[0] in table.voxels_of), *row[at:])
+        for row in table.rows
+    )
+    return replace(table, columns=(*table.columns[:at], *_AXES, *table.columns[at:]), rows=(*rows,))
+
+
+def _place(entry: Cell, grid: Grid, *, voxel: bool) -> tuple[Cell, ...]:
+    if not voxel:
+        return (_NOWHERE,) * len(_AXES)
+    return tuple(np.round(grid.coordinates[int(str(entry)) - 1], _DIGITS).tolist())
+
+
+def _is_placed(run: Finished, table: Table) -> bool:
+    """Whether rows are voxels; of images over an atlas they are its regions."""
+    return bool(table.voxels_of) and _ENTRY in table.columns and run.space.regions is None
+
+
+def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
+    """Sidecar of a table: what it is, and what its columns hold."""
+    told: dict[str, Any] = {name: {"Description": text} for name, text in table.about.items()}
+    if placed:
+        told |= {
+            axis: {
+                "Description": f"Centre of the voxel in {run.study.data.space}, to the {way}; "
+                f"{_NOWHERE} for what is no voxel.",
+                "Units": "mm",
+            }
+            for axis, way in _AXES.items()
+        }
+    return {"Description": table.caption, **told}
 
 
 def write_loading_table(

@@ -44,6 +44,9 @@ from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Choice, Request, Spent, check, refusals
 
+_NAMED = 5
+"""Persons whose labels a line names."""
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -94,8 +97,8 @@ class Inspection:
             out.print(self._becomes_public(), soft_wrap=True)
         for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
             out.print(f"{many} left out: {reason}")
-        for each in self.skipped:
-            out.print(f"  {each.label}: {each.detail}", soft_wrap=True)
+        for line in _who_lacks_what(self.skipped):
+            out.print(f"  {line}", soft_wrap=True)
         if self.plan is not None:
             self._show_releases(self.plan, out)
             self._show_price(self.plan, out)
@@ -165,6 +168,21 @@ class Inspection:
             f"before and ε = {outside[1]} after.",
             soft_wrap=True,
         )
+
+
+def _who_lacks_what(skipped: Sequence[Skipped]) -> Iterator[str]:
+    """A line for everybody who is left out, and one for all who lack the same."""
+    alike: dict[str, list[Skipped]] = {}
+    for each in skipped:
+        alike.setdefault(each.detail.replace(f"sub-{each.label}", "sub-*"), []).append(each)
+    for detail, group in alike.items():
+        first = group[0]
+        if len(group) == 1:
+            yield f"{first.label}: {first.detail}"
+            continue
+        some = ", ".join(each.label for each in group[:_NAMED])
+        more = ", …" if len(group) > _NAMED else ""
+        yield f"{len(group)} persons ({some}{more}): {detail}"
 
 
 def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
@@ -241,10 +259,11 @@ def _unknown(config: SiteConfig) -> Iterator[str]:
         return
     strange = sorted(set(read_left_out(config.left_out)).difference(labels_in(config.dataset)))
     if strange:
-        who = ", ".join(f"sub-{label}" for label in strange[:5])
+        who = ", ".join(f"sub-{label}" for label in strange[:_NAMED])
+        who += ", …" if strange[_NAMED:] else ""
         yield (
             f"{config.left_out} leaves out {count(len(strange), 'person')} without a folder in the "
-            f"data set ({who}{', …' if strange[5:] else ''}); correct what is mistyped, so that "
+            f"data set ({who}); correct what is mistyped, so that "
             "nobody takes part who should not."
         )
 

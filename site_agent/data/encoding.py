@@ -35,5 +35,6 @@ def lack_of(text: str | None, name: str, column: Column) -> str:
     if not (text or "").strip() or (text or "").strip() == "n/a":
         return f"column {name} is empty"
     if column.levels:
-        return f"column {name} has a value that is none of the study's levels"
+        levels = ", ".join(column.levels)
+        return f"column {name} has a value that is none of the study's levels ({levels})"
     return f"column {name} has no number, where the study wants one"

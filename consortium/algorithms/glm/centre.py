@@ -167,7 +167,7 @@ class Glm:
         explained = adjusted.explained if adjusted else 0.0
         reason = problem(plan, forecast(plan, explained, centring.information[0]))
         if len(stages) > 1 and shape.noise > 0 and reason and not parameters.anyway:
-            return stopped_result(explained, reason)
+            return stopped_result(plan, explained, reason, centring)
         stage = stages["contrast"]
         release = yield Query("contrast", stage.statistic, {**plan.contrast_arguments, **heard})
         there = centring.among(_persons(plan, release))
@@ -179,7 +179,7 @@ class Glm:
             sums_of.coefficients(adjustment, found, noise) if plan.rows > 1 else None,
             sums_of.means(expected, found, adjustment) if len(plan.columns.averages) else None,
         )
-        return effects_result(plan, found, adjustment, more)
+        return effects_result(plan, found, adjustment, there, more)
 
 
 def _persons(plan: GlmPlan, release: Release) -> Array:

@@ -13,6 +13,10 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.group_counts import estimate_proportions
 from consortium.privacy.block_bounds import BlocksBound
 
+_FAR, _CLEARLY = 0.25, 3.0
+"""How far a released count must be off what is expected of it to be told: part of a site's persons,
+and its noise's standard deviations."""
+_NAMED = 5
 _LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still finds numbers
 
 
@@ -82,7 +86,30 @@ def told_of_sizes(plan: GlmPlan) -> tuple[str, ...]:
     told = (
         f"The sites' numbers of persons ({there:,} together) are not those that 'groups' states "
         f"({stated:,}): where groups are not as stated, differences between sites become part of "
-        "the effects."
+        "the effects, which no interval and no p counts. Have 'groups' corrected before anything "
+        "is made of them."
+    )
+    return (told,)
+
+
+def told_of_counted(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
+    """Say that released counts contradict the parts that are expected, if they clearly do."""
+    groups, persons = there.groups, np.maximum(there.groups.persons, 1)
+    found, expected = groups.proportions, plan.groups.proportions
+    noise = np.sqrt(there.doubts) / persons
+    far = (np.abs(found - expected) > np.maximum(_FAR, _CLEARLY * noise)) & (groups.persons > 0)
+    if not (plan.parameters.counted and far.any()):
+        return ()
+    names = plan.shape.sites or tuple(f"site {n + 1}" for n in range(len(far)))
+    sites = [
+        f"{names[n]} ({100 * found[n]:.0f} % instead of {100 * expected[n]:.0f} %)"
+        for n in np.flatnonzero(far)
+    ]
+    some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
+    told = (
+        f"The released counts of '{_group(plan)}' are not what 'shares' lets expect of {some}: "
+        "intervals go by the counts, but the study was planned, and its error foretold, for other "
+        "groups. Look whether the level's name is the one that the tables have."
     )
     return (told,)
 

@@ -11,7 +11,7 @@ from consortium.algorithms.base import SiteData
 from consortium.algorithms.glm.entries import Columns
 
 _MANY = 0.2  # of the persons, at a limit
-_OFF = 0.05  # of a site's persons in another group than is stated
+_OFF = 0.03  # of a site's persons in another group than is stated
 _NAMED = 5
 
 
@@ -22,11 +22,13 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
     if own == stated:
         return ()
     off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
-    harm = "effects are a little off unless analysis.groups is corrected."
+    harm = (
+        "effects are a little off, which no interval counts, unless analysis.groups is corrected."
+    )
     if off > _OFF:
         harm = (
-            "differences between sites would be told as effects: have analysis.groups corrected, "
-            "or the names of the levels, before you say yes."
+            "differences between sites would be told as effects, with intervals that don't hold: "
+            "have analysis.groups corrected, or the names of the levels, before you say yes."
         )
     return (
         (

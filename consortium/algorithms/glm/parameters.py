@@ -17,6 +17,9 @@ from consortium.views.base import Label, ViewName
 
 _TERM = re.compile(r"^[A-Za-z0-9_.=-]{1,129}$")
 _MOST_TERMS = 50
+MANY_OFF = 0.02
+"""Part of the stated persons by which sites' numbers may be off before that is more than a few who
+are left out."""
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
 Term = Annotated[str, StringConstraints(pattern=_TERM.pattern)]
@@ -274,3 +277,20 @@ class GlmParameters(FrozenModel):
                 f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of persons of "
                 "every site of the study, and of no other."
             )
+
+    def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
+        """Raise StudyError if a plan is asked for other persons than `groups` states."""
+        if not self.groups:
+            return
+        stated = [sum(self.groups[site]) for site in sites]
+        off = sum(abs(one - other) for one, other in zip(stated, subjects, strict=True))
+        if off > MANY_OFF * sum(stated):
+            raise StudyError(
+                f"field 'analysis.groups': it states {_listed(stated)} persons for "
+                f"{', '.join(sites)}, and the plan is asked for {_listed(subjects)}. What a study "
+                "finds is foretold for the stated ones: plan for these, or correct 'groups'."
+            )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

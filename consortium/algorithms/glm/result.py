@@ -9,8 +9,16 @@ from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms.base import Array, Captions, Result
 from consortium.algorithms.findings import ImageSet
-from consortium.algorithms.glm.centring import surplus, told_of_counts, told_of_sizes
+from consortium.algorithms.glm.centring import (
+    Centring,
+    surplus,
+    told_of_counted,
+    told_of_counts,
+    told_of_sizes,
+)
 from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
+from consortium.algorithms.glm.methods import methods_text
+from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
@@ -27,7 +35,6 @@ from consortium.kernels.likeness import SmoothlyAlike
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _MUCH_EXPLAINED = 0.1
-_MANY_OFF = 0.02  # of the persons who are stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +53,9 @@ class More:
     means: Estimates | None = None
 
 
-def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: More) -> Result:
+def effects_result(
+    plan: GlmPlan, found: Effects, adjustment: Adjustment, there: Centring, more: More
+) -> Result:
     """Everything that a finished study says.
 
     Parameters
@@ -54,6 +63,8 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
     plan : GlmPlan
     found : Effects
     adjustment : Adjustment
+    there : Centring
+        Of the sites that answered the last round.
     more : More
     """
     parameters, each = plan.parameters, found.each
@@ -78,6 +89,7 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         "explained_by_covariates": adjustment.explained,
         "clipped": clipped,
         "persons_not_as_stated": surplus(plan),
+        **_counted(plan, there),
         "advice": _advice(plan, clipped, found),
     }
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
@@ -95,9 +107,10 @@ def effects_result(plan: GlmPlan, found: Effects, adjustment: Adjustment, more: 
         tables=tables,
         captions=Captions(
             "contrast",
-            _headline(plan, significant, error),
+            _headline(plan, significant, error, told_of_counted(plan, there)),
             " ".join([meaning(plan), *told_of_basis(plan.likeness), *told_of_counts(plan)]),
             found=bool(significant.any()),
+            methods=methods_text(plan, adjustment, there.groups.persons),
         ),
         images=_images(plan, arrays, significant),
     )
@@ -115,6 +128,14 @@ def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     }
 
 
+def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
+    """Part of all persons who are of the contrast's level, where that was released."""
+    groups = there.groups
+    if not plan.parameters.counted:
+        return {}
+    return {"counted_share": float(groups.proportions @ groups.persons / groups.persons.sum())}
+
+
 def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
     half = stdtrit(found.freedom, (1 + confidence) / 2) * found.widths
     return {
@@ -128,7 +149,7 @@ def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
     }
 
 
-def stopped_result(explained: float, reason: str) -> Result:
+def stopped_result(plan: GlmPlan, explained: float, reason: str, there: Centring) -> Result:
     """A study that ends before its last round, which would tell nothing and is not asked."""
     numbers: dict[str, float | int | str] = {
         "explained_by_covariates": explained,
@@ -137,7 +158,8 @@ def stopped_result(explained: float, reason: str) -> Result:
     if explained > _MUCH_EXPLAINED:
         share = f"about {100 * explained:.0f} %"
         reason = f"the covariates explain {share} of the contrast, so that {reason}"
-    headline = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
+    told = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
+    headline = " ".join((told, *told_of_counted(plan, there)))
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 
@@ -195,7 +217,8 @@ def _advice(plan: GlmPlan, clipped: float, found: Effects) -> str:
     )
 
 
-def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
+def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:
+    """What was found; first what makes it worthless, and last what was foretold wrongly."""
     name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
@@ -203,10 +226,10 @@ def _headline(plan: GlmPlan, significant: Array, error: float) -> str:
     if plan.parameters.smooth:
         what = f"{plan.outcomes} voxels, of maps made of {plan.likeness.released} numbers,"
         smoothed = "smoothed "
-    off = surplus(plan) > _MANY_OFF * plan.groups.persons.sum()
+    off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
         f"{smoothed}effects are known to {error:.2f} standard deviations (standard error, noise "
         "of privacy and chance together)."
     )
-    return " ".join((told, *(told_of_sizes(plan) if off else ())))
+    return " ".join((*(told_of_sizes(plan) if off else ()), told, *counted))

@@ -16,10 +16,30 @@ COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
 """Names of the tables that later contrasts are made of."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
+_EFFECTS = ("view", "entry", *_NUMBERS, "found")
+_MEANS = ("group", "outcomes", *_NUMBERS, "found")
 _NOTE = (
     "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
     "(Benjamini-Hochberg)."
 )
+_UNSURE = (
+    "The standard error of a mean is an estimate itself, and varies by about a fifth from run to "
+    "run (that of a single outcome by less); t, p, q and interval vary with it."
+)
+_ABOUT = {
+    "view": "View of the outcome.",
+    "entry": "Name of the outcome in its view, or its number from 1.",
+    "group": "Name of the group of outcomes.",
+    "outcomes": "How many outcomes the group has.",
+    "effect": "Effect, in the outcome's public standard deviation.",
+    "error": "Standard error of the effect: chance and the noise of privacy together.",
+    "t": "Effect over its standard error.",
+    "p": "Two-sided p of no effect.",
+    "q": "Least false discovery rate at which this would be a discovery (Benjamini-Hochberg).",
+    "low": "Lower end of the interval.",
+    "high": "Upper end of the interval.",
+    "found": "Whether q is at most the rate of false discoveries that the study accepts.",
+}
 
 
 def meaning(plan: GlmPlan) -> str:
@@ -45,9 +65,10 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
         f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
         f"other columns of the formula, in public standard deviations, with {percent} % intervals. "
         f"{_NOTE}",
-        ("view", "entry", *_NUMBERS, "found"),
+        _EFFECTS,
         tuple(rows),
         voxels_of=image_views(plan),
+        about={name: _ABOUT[name] for name in _EFFECTS},
     )
 
 
@@ -68,9 +89,11 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     rows = [(name, int(n), *_numbers(plan, arrays, g)) for g, (name, n) in _each(names, sizes)]
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
-        f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE}",
-        ("group", "outcomes", *_NUMBERS, "found"),
+        f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
+        f"{_UNSURE}",
+        _MEANS,
         tuple(rows),
+        about={name: _ABOUT[name] for name in _MEANS},
     )
 
 

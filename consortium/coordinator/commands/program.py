@@ -12,6 +12,7 @@ from consortium.errors import StudyError
 
 if TYPE_CHECKING:
     from consortium.report.privacy_report import PrivacyReport
+    from consortium.study.spec import Study
 
 out = Terminal()
 app = program(
@@ -41,14 +42,17 @@ def tell_result(report: PrivacyReport, folder: Path) -> None:
     out.print(summary(report))
 
 
-def site_sizes(text: str, sites: int) -> tuple[int, ...]:
-    """Read a number for every site.
+def site_sizes(text: str, study: Study) -> tuple[int, ...]:
+    """Read a number for every site of a study.
 
     Raises
     ------
     StudyError
-        If there are not as many, or one is no number.
+        If there are not as many, one is no number, or the study itself states others.
     """
+    from consortium.algorithms.base import ChecksSizes
+
+    sites = len(study.sites)
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError as error:
@@ -57,4 +61,6 @@ def site_sizes(text: str, sites: int) -> tuple[int, ...]:
         numbers *= sites
     if len(numbers) != sites or min(numbers) < 1:
         raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
+    if isinstance(study.analysis, ChecksSizes):
+        study.analysis.check_sizes(study.sites, numbers)
     return numbers

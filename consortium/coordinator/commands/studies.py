@@ -172,7 +172,7 @@ def design_command(
     assumed = []
     for path in studies:
         study = load_study(path)
-        sizes = site_sizes(subjects, len(study.sites))
+        sizes = site_sizes(subjects, study)
         assumed.append(Assumed(study, study_space(study, path.parent).extent, sizes, volumes))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
@@ -256,7 +256,7 @@ def _plan(study: Path, subjects: str, volumes: int) -> Plan:
     from consortium.study.reader import load_study
 
     parsed = load_study(study)
-    sizes = site_sizes(subjects, len(parsed.sites))
+    sizes = site_sizes(subjects, parsed)
     samples = tuple(size * volumes for size in sizes)
     extent = study_space(parsed, study.parent).extent
     return make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))

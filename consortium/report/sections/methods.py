@@ -57,6 +57,7 @@ def paragraphs(run: Finished) -> list[str]:
         *([_views_methods(run)] if run.space.views else []),
         *([image_methods(run.study.data, grid)] if _has_series(run) else []),
         *([single_image_methods(run.study.data, grid)] if _has_single_images(run) else []),
+        *([run.result.captions.methods] if run.result.captions.methods else []),
         analysis_methods(run.study, run.report),
     ]
 

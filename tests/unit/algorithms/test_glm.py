@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import found_by, least_squares, make_trial, noise_of, run_trial
+from benchmarks.glm_variants import wrong_groups
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.glm import design
@@ -364,11 +365,60 @@ def test_intervals_hold_the_truth_where_groups_are_counted_and_parts_expected_wr
     assert 0.95 < np.sqrt(np.mean(stated) / np.mean(squared)) < 1.2
 
 
+def test_errors_of_means_vary_by_about_a_fifth_as_their_table_says():
+    people = make_people(400, 20, 8, np.random.default_rng(0))
+    trial = make_trial(people, averages={"some": ["brain[1-5]"], "all": ["*"]})
+    results = [run_trial(trial, noise_of(4, 8), np.random.default_rng((k, 5))) for k in range(40)]
+    means, single = (
+        np.array([result.arrays[name] for result in results]) for name in ("average_error", "error")
+    )
+    spread = np.mean(means.std(axis=0) / means.mean(axis=0))
+    assert 0.14 < spread < 0.28
+    assert np.mean(single.std(axis=0) / single.mean(axis=0)) < spread
+    assert "varies by about a fifth" in results[0].tables["averages-patients"].caption
+
+
+def test_groups_that_are_stated_wrongly_make_intervals_that_do_not_hold():
+    right, wrong = [], []
+    for seed in range(15):
+        generator = np.random.default_rng((seed, 77))
+        people = make_people(4000, 20, 8, generator)
+        stated = make_trial(people).parameters.groups
+        for tally, groups in ((right, stated), (wrong, wrong_groups(stated, 0.1))):
+            result = run_trial(make_trial(people, groups=groups), noise_of(4, 8), generator)
+            found, truth = result.arrays, people.truth / people.deviation
+            tally.append(np.mean((found["low"] <= truth) & (truth <= found["high"])))
+            assert result.numbers["persons_not_as_stated"] == 0  # nobody outside can see it
+    assert np.mean(right) > 0.93
+    assert np.mean(wrong) < 0.75
+
+
+def test_counts_that_contradict_what_was_expected_are_in_the_headline():
+    people = make_people(1000, 20, 4, np.random.default_rng(3))
+    parts = {f"s{n}": float(people.group[people.site == n].mean()) for n in range(4)}
+    shares = {**dict.fromkeys(parts, 0.5), **parts}
+    trial = make_trial(people, **{**COUNTED, "shares": shares})
+    named = replace(trial, shape=replace(trial.shape, sites=tuple(parts)))
+    told = run_trial(named, noise_of(8, 4), np.random.default_rng(0))
+    assert "released counts" not in told.captions.headline
+    assert told.numbers["counted_share"] == pytest.approx(people.group.mean(), abs=0.05)
+    far = "s1"
+    trial = make_trial(people, **{**COUNTED, "shares": {**shares, far: 0.95}})
+    named = replace(trial, shape=replace(trial.shape, sites=tuple(parts)))
+    headline = run_trial(named, noise_of(8, 4), np.random.default_rng(0)).captions.headline
+    found = re.search(r"lets expect of (s\d) \((\d+) % instead of 95 %\)", headline)
+    assert found
+    assert found[1] == far
+    assert int(found[2]) / 100 == pytest.approx(parts[far], abs=0.06)
+    assert "the study was planned, and its error foretold, for other groups" in headline
+
+
 def test_a_study_whose_counts_show_one_group_only_ends_with_its_budget_unspent():
     people = replace(calm_people(), group=np.zeros(len(calm_people().group), dtype=bool))
     trial = make_trial(people, **COUNTED, anyway=False, detect=5)
     result = run_trial(trial, 0.01, np.random.default_rng(0))
     assert "smallest effect" in result.numbers["stopped"]
+    assert "The released counts of 'dx1' are not what 'shares' lets" in result.captions.headline
 
 
 # -- the study file -------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from tests.support.cases import CASES, make_sites, make_study, sites_for, study_
 from tests.support.command_line import enter
 
 CONFIGS = Path(__file__).parents[3] / "configs"
-GLM_SIZES = (260, 200, 290, 250)
+GLM_SIZES = (260, 200, 290, 250, 240, 220)
 
 
 def _assumed(name: str, subjects: tuple[int, ...]) -> Assumed:
@@ -71,8 +71,8 @@ def test_studies_nearby_are_what_they_are_said_to_be():
     assert twice.study.analysis.groups["east"] == (180, 220)
     more = glm.with_hospitals(2)
     assert more is not None
-    assert len(more.study.sites) == len(more.subjects) == len(more.study.analysis.groups) == 6
-    assert more.subjects[-1] == 250
+    assert len(more.study.sites) == len(more.subjects) == len(more.study.analysis.groups) == 8
+    assert more.subjects[-1] == 243
     assert glm.study.analysis.groups["east"] == (90, 110)
 
 
@@ -136,10 +136,10 @@ def test_ledgers_hold_what_is_spent_year_by_year():
 
 
 def test_the_command_writes_a_page_and_its_numbers(tmp_path: Path):
-    words = (CONFIGS / "glm.yaml", "--subjects", "260,200,290,250", "--years", "3")
+    words = (CONFIGS / "glm.yaml", "--subjects", "260,200,290,250,240,220", "--years", "3")
     said = enter("consortium", "design", *words, "--out", tmp_path)
     assert said.code == 0
-    assert "Two more hospitals of 250 persons: standard error" in said.out.replace("\n", " ")
+    assert "Two more hospitals of 243 persons: standard error" in said.out.replace("\n", " ")
     told = json.loads((tmp_path / "design.json").read_text())
     study = told["studies"][0]
     assert study["expected"][0]["name"] == "standard error"
@@ -150,6 +150,41 @@ def test_the_command_writes_a_page_and_its_numbers(tmp_path: Path):
     assert "http" not in page.replace("http-equiv", "")
     assert 'alt="standard error: over ε of the study from' in page
     assert page.count("<h1>") == 1
+
+
+def test_the_page_says_what_becomes_public_and_what_is_smoothed_away(tmp_path: Path):
+    sizes = "260,200,290,250,240,220"
+    for name, smoothed in (("glm", False), ("glm-images", True)):
+        words = (CONFIGS / f"{name}.yaml", "--subjects", sizes, "--out", tmp_path / name)
+        assert enter("consortium", "design", *words).code == 0
+        page = (tmp_path / name / "design.html").read_text()
+        told = json.loads((tmp_path / name / "design.json").read_text())["studies"][0]["remarks"]
+        assert "every site has is public" in page
+        assert ("are smoothed away, which of images" in page) == smoothed
+        assert any("are smoothed away" in remark for remark in told) == smoothed
+
+
+@pytest.mark.parametrize("command", ["plan", "design"])
+def test_other_persons_than_the_study_states_are_refused(command: str, tmp_path: Path):
+    out = ("--out", tmp_path) if command == "design" else ()
+    study = CONFIGS / "glm.yaml"
+    said = enter("consortium", command, study, "--subjects", "400", *out)
+    assert said.code == 1
+    told = " ".join(said.err.split())
+    assert "states 260, 200, 290, 250, 240, 220 persons for north, east" in told
+    assert "the plan is asked for 400, 400, 400, 400, 400, 400" in told
+    few = "258,200,290,249,240,220"  # as some are left out
+    assert enter("consortium", command, study, "--subjects", few, *out).code == 0
+
+
+@pytest.mark.parametrize("name", ["glm", "glm-images"])
+def test_examples_of_a_mega_analysis_pay(name: str):
+    study = load_study(CONFIGS / f"{name}.yaml")
+    sizes = tuple(sum(study.analysis.groups[site]) for site in study.sites)
+    plan = Assumed(study, study_space(study, CONFIGS).extent, sizes, 100).plan
+    table = REGISTRY["glm"].foretell(study.analysis, plan.shape)
+    told = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (told["study"], told["worth it"]) == ("as it is", "yes")
 
 
 def test_studies_of_two_units_are_not_added_up(tmp_path: Path):

@@ -32,11 +32,11 @@ def components(folder, name, edge, order, signs, seed):
     return folder
 
 
-def effects(folder, name, rows, epsilon=4.0):
+def effects(folder, name, rows, epsilon=4.0, contrast="group"):
     study = sample_study(study=name)
     privacy = study.privacy.model_copy(update={"epsilon": epsilon})
     table = Table("Effects.", ("view", "entry", "effect", "error"), rows)
-    result = Result({}, tables={"contrast-group": table})
+    result = Result({}, tables={f"contrast-{contrast}": table})
     run = finished(study.model_copy(update={"privacy": privacy}), Space(box_grid()), result)
     write_outputs(folder, run, pages=False)
     return folder
@@ -81,6 +81,24 @@ def test_runs_with_nothing_in_common_are_called_so(tmp_path):
     other = components(tmp_path / "two", "second", 14.0, (0,), (1,), 2)
     path, _ = write_comparison(tmp_path / "out", read_outcome(one), read_outcome(other))
     assert "no maps and no effects in common" in path.read_text(encoding="utf-8")
+
+
+def test_contrasts_of_other_names_are_said_to_be_the_reason(tmp_path):
+    rows = (("net", "1", 0.5, 0.3),)
+    one, other, elsewhere = (
+        read_outcome(effects(tmp_path / name, name, which, contrast=contrast))
+        for name, which, contrast in (
+            ("one", rows, "patients"),
+            ("two", rows, "ill"),
+            ("three", (("net", "2", 0.5, 0.3),), "ill"),
+        )
+    )
+    path, (told,) = write_comparison(tmp_path / "out", one, other)
+    assert "the first run tells of 'patients' and the second of 'ill'" in told
+    assert "one name in both studies" in told
+    assert "one name in both studies" in path.read_text(encoding="utf-8")
+    _, (told,) = write_comparison(tmp_path / "out", other, elsewhere)
+    assert "Both runs tell of 'ill', but no outcome has the same view and entry" in told
 
 
 def test_a_damaged_table_is_an_output_error(tmp_path):

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Result
+from consortium.algorithms.base import Captions, Result
 from consortium.report.credit import escaped, write_credit
+from consortium.report.page import write_page
 from consortium.report.references import OF_ANALYSIS, REFERENCES, bibtex, credit_of
 from consortium.space.study_space import Space
 from tests.support.report_samples import box_grid, finished, sample_report, sample_study
@@ -33,6 +34,23 @@ def test_a_text_cites_just_what_its_bibliography_lists(scheme, tmp_path):
     assert ("cape" in cited) == (scheme == "cape")
     assert ("secure-aggregation" in cited) == (scheme in ("cape", "secure-sum"))
     assert ("gaussian-dp" in cited) == (scheme != "none")
+
+
+def test_the_words_of_an_analysis_are_in_the_methods_before_what_all_have_in_common(tmp_path):
+    words = "Each of 20 outcomes was regressed on age_1."
+    result = Result({}, captions=Captions(methods=words))
+    path, _ = write_credit(tmp_path, finished(sample_study(), Space(box_grid()), result))
+    text = path.read_text(encoding="utf-8")
+    own, common = text.index(escaped(words)), text.index("The sites' data were analysed together")
+    assert own < common
+    page = write_page(tmp_path, finished(sample_study(), Space(box_grid()), result))
+    assert words in page.read_text(encoding="utf-8")
+
+
+def test_a_regression_cites_its_model_its_tests_and_its_correction():
+    study = sample_study().model_copy(update={"algorithm": "glm"})
+    keys = credit_of(study, sample_report(study), images=False)["The analysis rests on"]
+    assert set(keys) == {"linear-model", "satterthwaite", "false-discovery"}
 
 
 def test_images_are_credited_where_there_are_any():

@@ -27,7 +27,8 @@ from consortium.privacy.gdp import compose, epsilon_of
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
 from site_agent.approval.approval import approvals
-from site_agent.approval.inspection import Inspection, inspect, say_yes
+from site_agent.approval.inspection import Inspection, _who_lacks_what, inspect, say_yes
+from site_agent.data.survey import Skipped
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
@@ -188,6 +189,33 @@ def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None
     table.unlink()
     with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
         look(place)
+
+
+def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> None:
+    levels = "{diagnosis: {levels: [control, patient]}}"
+    place.files.study.write_text(FEATURES.replace("{age: {low: 18, high: 90}}", levels))
+    publish(place, read_roster(place.files.roster))
+    table = place.dataset("east") / "participants.tsv"
+    persons = table.read_text().split()[1:]
+    lines = [f"{person}\tPatient" for person in persons]  # as a misspelt level
+    table.write_text("\n".join(["participant_id\tdiagnosis", *lines]) + "\n")
+    text = shown(look(place))
+    some = ", ".join(person.removeprefix("sub-") for person in persons)
+    lack = "column diagnosis has a value that is none of the study's levels (control, patient)."
+    assert f"  3 persons ({some}): {table}: {lack}" in text
+    assert sum(line.startswith("  ") for line in text.splitlines()) == 1
+    assert text.count("Patient") == 0
+
+
+def test_persons_who_lack_the_same_in_folders_of_their_own_are_one_line_too() -> None:
+    skipped = [
+        Skipped(f"{k:02d}", "no-image", f"/data/sub-{k:02d} holds no image.") for k in range(8)
+    ]
+    alone = Skipped("99", "no-image", "/data/sub-99 has ten volumes.")
+    assert list(_who_lacks_what([*skipped, alone])) == [
+        "8 persons (00, 01, 02, 03, 04, …): /data/sub-* holds no image.",
+        "99: /data/sub-99 has ten volumes.",
+    ]
 
 
 def leave_out(place: DemoFolders, *lines: str) -> Path:

@@ -1,0 +1,160 @@
+"""What a finished regression did, in the words of a paper's methods section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from consortium.algorithms.base import Array
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.formatting import count, number
+from consortium.kernels.covariate_adjustment import Adjustment
+from consortium.kernels.likeness import SmoothlyAlike
+
+_SHOWN = 10  # names in a sentence
+
+
+def methods_text(plan: GlmPlan, adjustment: Adjustment, persons: Array) -> str:
+    """Say what was regressed on what, how it was bounded, and how it was tested.
+
+    Parameters
+    ----------
+    plan : GlmPlan
+    adjustment : Adjustment
+    persons : array, length S
+        Of the sites that answered the last round, 0 for the others.
+    """
+    sentences = (
+        _model(plan, persons),
+        _units(plan),
+        *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothlyAlike) else ()),
+        *((_clipping(plan),) if plan.shape.noise > 0 else ()),
+        _sites(plan),
+        *((_adjustment(plan, adjustment),) if plan.covariates else ()),
+        _errors(plan),
+        _tests(plan),
+    )
+    return " ".join(sentences)
+
+
+def _model(plan: GlmPlan, persons: Array) -> str:
+    parameters, there = plan.parameters, int((persons > 0).sum())
+    group = plan.columns.group
+    asked = f"how the outcome changes with {group.label}"
+    if not plan.columns.slope:
+        one, other = group.compared
+        asked = f"the difference of '{one}' from '{other}'" if one else f"that of {group.label}"
+    every = " Every other coefficient was released, too." if parameters.importance else ""
+    what = "voxels" if parameters.smooth else "outcomes"
+    return (
+        f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
+        f"least squares, with a constant of its own for every site, over "
+        f"{count(int(persons.sum()), 'person')} at {count(there, 'site')}. The contrast "
+        f"'{parameters.contrast}' is {asked}.{every}"
+    )
+
+
+def _units(plan: GlmPlan) -> str:
+    explaining = (plan.columns.group, *plan.columns.covariates_of)
+    limited = any(not entry.levels for entry in explaining)
+    columns = f"; columns with limits likewise, at {COVARIATE_LIMIT:g} of theirs" if limited else ""
+    return (
+        "Outcomes were expressed in standard deviations about locations, both stated beforehand, "
+        f"and cut at {OUTCOME_LIMIT:g} of them{columns}."
+    )
+
+
+def _basis(likeness: SmoothlyAlike) -> str:
+    return (
+        f"Of images that were stated to have a smoothness of {number(likeness.smoothness)} mm "
+        f"(full width at half maximum) the coefficients of {count(likeness.released, 'map')} were "
+        "released, an orthonormal basis of Gaussian blobs on a lattice with a shortest wavelength "
+        f"of {number(likeness.cutoff)} mm, and statistics of all voxels were made of them: effects "
+        "and intervals are of images that were smoothed so."
+    )
+
+
+def _clipping(plan: GlmPlan) -> str:
+    weighed = "the inverse fourth root of their covariance"
+    if not isinstance(plan.likeness, SmoothlyAlike):
+        correlation = number(plan.parameters.norms.correlation)
+        weighed = f"the inverse fourth root of their stated correlation ({correlation})"
+    columns = ""
+    if plan.design.clipped_columns:
+        reach = number(plan.design.covariate_reach)
+        columns = f" Columns that explain were shortened together to a norm of {reach} at most."
+    return (
+        f"A person's outcomes, weighed by {weighed} and multiplied by the person's weight in the "
+        f"contrast, were shortened to a norm of at most {plan.choice.height:g} times what is "
+        f"usual; effects were divided by a released sum that was shortened alike.{columns}"
+    )
+
+
+def _sites(plan: GlmPlan) -> str:
+    centred = "by each site's publicly stated share of the group"
+    if plan.columns.slope:
+        centred = "by each site's mean"
+    elif plan.parameters.counted:
+        centred = "by each site's share of the group, from counts"
+    noisy = plan.shape.noise > 0 and (plan.columns.slope or plan.parameters.counted)
+    noise = ", which was released with noise and drawn to what is usual as far as it is noise"
+    none = int(((plan.groups.spread == 0) & (plan.groups.persons > 0)).sum())
+    useless = f"; {count(none, 'site')} of one group only told nothing of it" if none else ""
+    capped = plan.shape.noise > 0 and bool((plan.choice.weights < 1).any())
+    lighter = "; sites of unequal groups weigh less" if capped else ""
+    return (
+        f"The contrast's column was centred {centred}{noise if noisy else ''}, so that sites' own "
+        f"levels of the outcomes cancel{useless}{lighter}."
+    )
+
+
+def _adjustment(plan: GlmPlan, adjustment: Adjustment) -> str:
+    others = _listed([entry.label for entry in plan.columns.covariates_of])
+    told = (
+        f"It was adjusted for {others} by least squares within sites, from sums that were released "
+        "in a round before"
+    )
+    if plan.shape.noise == 0:
+        return f"{told}."
+    return (
+        f"{told} with noise; the slopes were multiplied by {adjustment.kept:.2f}, one less the "
+        "part of their fit that is expected of noise, and at least a half."
+    )
+
+
+def _errors(plan: GlmPlan) -> str:
+    chance = (
+        "the variance among persons within sites, found from squared differences of random pairs "
+        "of a site and drawn to what is usual"
+    )
+    if plan.shape.noise == 0:
+        return f"Standard errors are from {chance} as far as it is chance."
+    before = (
+        ", and what the noise of the rounds before lets through" if len(plan.releases) > 1 else ""
+    )
+    return (
+        f"The square of a standard error adds up {chance} as far as it is noise, and the variance "
+        f"of the noise of privacy, which is known{before}."
+    )
+
+
+def _tests(plan: GlmPlan) -> str:
+    parameters = plan.parameters
+    rate, level = 100 * parameters.discoveries, 100 * parameters.confidence
+    means = ""
+    if parameters.averages:
+        many = f"{count(len(parameters.averages), 'group')} of outcomes"
+        means = f" The means of {many} ({_listed([*parameters.averages])}) were tested likewise, "
+        means += "among themselves, with errors from released squares of their own."
+    return (
+        "Tests are two-sided, on t with degrees of freedom after Satterthwaite; intervals at "
+        f"{level:g} % count what is unsure of the divisor, too. False discoveries were kept to a "
+        f"rate of {rate:g} % over the {plan.outcomes:,} tests after Benjamini and Hochberg.{means}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas and an 'and'; of many the first."""
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

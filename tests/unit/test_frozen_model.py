@@ -1,0 +1,74 @@
+"""What is wrong with a file that a person wrote, in words that are not a library's."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from consortium.errors import ConfigurationError, StudyError
+from consortium.files.model_file import read_model
+from consortium.frozen_model import FrozenModel
+from consortium.study.reader import parse_study
+
+STUDY = Path(__file__).parents[2] / "configs" / "glm.yaml"
+
+
+def refusal(place: str, value: Any) -> str:
+    """What is said of the example study with a field changed."""
+    study = copy.deepcopy(yaml.safe_load(STUDY.read_text(encoding="utf-8")))
+    inner, (*path, last) = study, place.split("/")
+    for part in path:
+        inner = inner[int(part) if part.isdigit() else part]
+    inner[int(last) if last.isdigit() else last] = value
+    with pytest.raises(StudyError) as refused:
+        parse_study(yaml.safe_dump(study))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("sites", "north", "field 'sites': give a list."),
+        ("sites", [], "field 'sites': give 1 or more entries."),
+        ("sites", ["north", 3], "field 'sites.1': give text (in quotes, if it looks like a"),
+        ("privacy", [1], "field 'privacy': give a mapping of 'name: value'."),
+        ("features/0", 3, "field 'features.0': give a mapping of 'name: value'."),
+        ("privacy/epsilon", "much", "field 'privacy.epsilon': give a number."),
+        ("privacy/epsilon", -1, "field 'privacy.epsilon': give a number above 0."),
+        ("privacy/colluding_sites", 1.5, "field 'privacy.colluding_sites': give a whole number."),
+        ("analysis/groups/north", 5, "field 'analysis.groups.north': give a list."),
+        ("analysis/anyway", "maybe", "field 'analysis.anyway': give true or false."),
+        ("analysis/basis", "wave", "field 'analysis.basis': give 'entries' or 'smooth'."),
+        ("analysis/norms/location", float("inf"), "give a finite number."),
+        ("features/0/source", "tables", "source 'tables' is not known; choose one of 'table',"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_to_give_instead(place, value, told):
+    said = refusal(place, value)
+    assert told in said
+    assert "Input should" not in said
+    assert "tuple" not in said
+
+
+def test_of_a_field_that_may_be_of_several_kinds_all_are_told_or_the_one_that_was_meant():
+    kinds = refusal("analysis/norms/deviation", "x")
+    assert "'analysis.norms.deviation': give a number or a list." in kinds
+    assert "deviation.1': give a number." in refusal("analysis/norms/deviation", [1, "x"])
+    assert "give a number of 1e-12 or more." in refusal("analysis/norms/deviation", 0)
+
+
+class Settings(FrozenModel):
+    """Of a party."""
+
+    hours: tuple[int, ...] = ()
+
+
+def test_settings_of_a_party_are_refused_in_the_same_words(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("hours: 9", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"field 'hours': give a list\.$"):
+        read_model(path, Settings)
