@@ -16,10 +16,10 @@ from consortium.algorithms.glm.centring import (
     told_of_counts,
     told_of_sizes,
 )
-from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,

@@ -12,8 +12,8 @@ from benchmarks.glm_smooth import SMOOTHNESS, measured, people_of_images, trial_
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm import smooth
-from consortium.algorithms.glm.forecast import forecast, problem
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast, problem
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.likeness import SmoothlyAlike
