@@ -37,6 +37,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
+from consortium.algorithms.findings import Finding
 from consortium.algorithms.ica.parameters import IcaParameters
 from consortium.algorithms.ica.plan import (
     chosen_score,
