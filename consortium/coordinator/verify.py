@@ -28,7 +28,7 @@ from consortium.exchange import Exchange
 from consortium.space.study_space import Space
 from consortium.verification import record as names
 from consortium.verification.agreement import Agreement, read_agreement
-from consortium.verification.closing import hear_attestations, read_closing
+from consortium.verification.attestations import hear_attestations, read_closing
 from consortium.verification.equivocation import check_equivocation
 from consortium.verification.record import Record, place
 from consortium.verification.replay import differs, replay

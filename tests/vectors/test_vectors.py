@@ -24,7 +24,7 @@ from consortium.secagg.recomputation import (
     manifests_of,
 )
 from consortium.secagg.release import check_seeds, read_release, ring_digests
-from consortium.verification.closing import same_result, shown_by
+from consortium.verification.attestations import same_result, shown_by
 from consortium.verification.equivocation import doubts
 from tests.vectors import make, verifier
 

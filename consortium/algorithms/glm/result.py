@@ -31,7 +31,7 @@ from consortium.algorithms.glm.tables import (
 from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
 from consortium.kernels.covariate_adjustment import Adjustment
-from consortium.kernels.likeness import SmoothlyAlike
+from consortium.kernels.outcome_correlation import SmoothCorrelation
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _MUCH_EXPLAINED = 0.1
@@ -118,7 +118,7 @@ def effects_result(
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     """What of smooth images is released."""
-    if not isinstance(plan.likeness, SmoothlyAlike):
+    if not isinstance(plan.likeness, SmoothCorrelation):
         return {}
     return {
         "smooth_maps": plan.likeness.released,

@@ -15,10 +15,10 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import count, number
 from consortium.kernels.bulk import find_bulk, freed_variances
+from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.network_replay import find_directions, law_of_mean
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, noise_edge
-from consortium.kernels.replay import SymmetricNoise
 from consortium.kernels.selective_interval import selective_interval
 
 _QUANTILE = float(ndtri(0.975))
