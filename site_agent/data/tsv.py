@@ -88,6 +88,32 @@ def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
         raise DataError(f"{table} can't be read as a table; give tab-separated UTF-8.") from error
 
 
+def read_lines(path: Path, give: str = "tab-separated UTF-8") -> list[list[str]]:
+    """Read a table's lines as cells, the header first, without empty lines.
+
+    Parameters
+    ----------
+    path : Path
+    give : str
+        What is wanted, for people.
+
+    Raises
+    ------
+    DataError
+        If it can't be read, is larger than `MOST_BYTES`, or is empty.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{path} is larger than {MOST_BYTES} bytes; split it.")
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} can't be read as a table; give {give}.") from error
+    if not rows:
+        raise DataError(f"{path} is empty; give a table with a header line.")
+    return rows
+
+
 def _path(folder: Path, name: str) -> Path:
     # The study file comes from the coordinator: it must not point at the site's other files.
     try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
 from consortium.errors import DataError
+from site_agent.data.tsv import read_lines
 from site_agent.eeg.recording import Marker
-
-MOST_BYTES = 50_000_000
 
 
 def read_events(path: Path) -> tuple[Marker, ...]:
@@ -20,7 +18,7 @@ def read_events(path: Path) -> tuple[Marker, ...]:
     DataError
         If a column or a number is missing.
     """
-    rows = _rows(path)
+    rows = read_lines(path)
     name = next((column for column in ("trial_type", "value") if column in rows[0]), None)
     if name is None or "onset" not in rows[0]:
         raise DataError(f"{path} has no columns onset and trial_type; add them.")
@@ -44,23 +42,9 @@ def bad_channels(path: Path | None) -> set[str]:
     """
     if path is None:
         return set()
-    rows = _rows(path)
+    rows = read_lines(path)
     cells = (dict(zip(rows[0], row, strict=False)) for row in rows[1:])
     return {x.get("name", "").strip() for x in cells if x.get("status", "").strip() == "bad"}
-
-
-def _rows(path: Path) -> list[list[str]]:
-    """Lines of a tab-separated table, the header first."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} is larger than {MOST_BYTES} bytes; split it.")
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} can't be read as a table; give tab-separated UTF-8.") from error
-    if not rows:
-        raise DataError(f"{path} is empty; give a table with a header line.")
-    return rows
 
 
 def _number(text: str | None) -> float | None:

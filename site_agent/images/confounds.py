@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from site_agent.data.tsv import read_lines
 
 OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
 """Columns of which fMRIPrep writes one for each such volume: who has none, has no column."""
@@ -39,7 +39,7 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     DataError
         If a column or a line is missing, or a value after the first line is not a number.
     """
-    rows = _rows(path)
+    rows = read_lines(path, "the confounds that fMRIPrep wrote")
     header, lines = rows[0], rows[1:]
     if len(lines) != volumes:
         msg = f"{path} has {len(lines)} lines for {volumes} volumes; "
@@ -47,17 +47,6 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
     columns = [_column(path, lines, header.index(name), name) for name in names]
     return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
-
-
-def _rows(path: Path) -> list[list[str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t") if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} can't be read as a TSV table; give fMRIPrep's.") from error
-    if not rows:
-        raise DataError(f"{path} is empty; give a TSV table with a header line.")
-    return rows
 
 
 def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
