@@ -7,11 +7,12 @@ from collections.abc import Callable
 from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
-from consortium.errors import ExchangeError, ProtocolError
+from consortium.errors import ExchangeError, ProtocolError, legible
 from consortium.exchange.base import Exchange
 from consortium.secagg import unseal
 
 _EVERY = 0.2  # s between two looks
+_MOST = 300  # characters of what a site says
 
 
 class Notices:
@@ -86,7 +87,7 @@ class Notices:
         except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
             self._log(f"refusal of {site}: {error}")
             return
-        code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
+        code, reason = (legible(notice.get(key), _MOST) for key in ("code", "reason"))
         self.refused[site] = f"{site} takes no further part ({code}): {reason}"
         self._log(self.refused[site])
 
@@ -95,8 +96,3 @@ class Notices:
         return unseal(
             data, context.keys, run=context.run, kind=kind, limit=MOST_NOTICE, sender=site, round=0
         ).body
-
-
-def _legible(text: object) -> str:
-    """What a site wrote, without anything that a terminal or a reader could trip over."""
-    return "".join(c for c in str(text)[:300] if c.isprintable())

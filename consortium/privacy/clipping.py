@@ -74,6 +74,24 @@ def clip_columns(matrix: Array, norm: float) -> Array:
     return clipped
 
 
+def clip_factors(limit: float, sizes: Array) -> Array:
+    """What each column is to be multiplied by, from how large it is: min(1, limit / size).
+
+    0 for a size that is no number.
+    """
+    return np.where(np.isfinite(sizes), limit / np.maximum(sizes, limit), 0.0)
+
+
+def clip_values(values: Array, least: float, most: float) -> Array:
+    """Cut each value to a smallest and a largest one; 0 for what is no number."""
+    return np.clip(finite_values(values), least, most)
+
+
+def finite_values(values: Array) -> Array:
+    """Return values with 0 for what is no number."""
+    return np.where(np.isfinite(values), values, 0.0)
+
+
 def clip_in_place(columns: Array, norm: float) -> None:
     """Do what `clip_columns` does to a float64 array itself.
 

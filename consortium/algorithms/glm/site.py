@@ -28,7 +28,14 @@ from consortium.errors import PrivacyError, ProtocolError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
-from consortium.privacy.clipping import clip_columns, column_norms, sum_clipped_products
+from consortium.privacy.clipping import (
+    clip_columns,
+    clip_factors,
+    clip_values,
+    column_norms,
+    finite_values,
+    sum_clipped_products,
+)
 
 _MOST_SEED = 1 << 31
 
@@ -154,10 +161,10 @@ def _second_round(
     likeness = likeness_of(data, query, len(outcomes))
     turned = likeness.encode(outcomes)
     limit, most = blocks.block("effects").norm, blocks.block("divisor").norm
-    clip = _ratio(limit, weights.largest * column_norms(turned)) * (people.kept & kept)
-    weighted, clipped = _finite(clip * weights.rows), clip * likeness.project(outcomes)
+    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (people.kept & kept)
+    weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
-    products = _between(weighted[0] * weights.contrast, -BELOW * most, most)
+    products = clip_values(weighted[0] * weights.contrast, -BELOW * most, most)
     spread = np.square(clipped).sum(axis=0) / len(clipped)
     means = _averages(blocks, query, clipped)
     pairs = _pairs(
@@ -170,7 +177,7 @@ def _second_round(
         "effects": clip_columns(rows, limit).sum(axis=1),
         "divisor": products.sum(),
         "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
-        "spread": _between(spread, 0.0, blocks.block("spread").norm).sum(),
+        "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         **_of_means(blocks, weights.centred, means),
     }
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
@@ -244,19 +251,5 @@ def _pairs(clipped: Array, weights: Array, reach: float, seed: tuple[int, int]) 
     one, other = order[:half], order[half : 2 * half]
     share = (np.square(weights[one] / reach) + np.square(weights[other] / reach)) / 2
     squares = np.square(clipped[:, one] - clipped[:, other]) / 2
-    weighted: Array = _finite(np.minimum(1.0, share)) * squares
+    weighted: Array = finite_values(np.minimum(1.0, share)) * squares
     return weighted
-
-
-def _ratio(limit: float, sizes: Array) -> Array:
-    """min(1, limit / size), and 0 for a size that is no number."""
-    return np.where(np.isfinite(sizes), limit / np.maximum(sizes, limit), 0.0)
-
-
-def _finite(values: Array) -> Array:
-    return np.where(np.isfinite(values), values, 0.0)
-
-
-def _between(values: Array, least: float, most: float) -> Array:
-    """Values cut to a smallest and a largest one; 0 for what is no number."""
-    return np.clip(_finite(values), least, most)

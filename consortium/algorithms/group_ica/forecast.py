@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Expectation, Shape
+from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.errors import StudyError
@@ -16,7 +16,6 @@ from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import expected_cosines, resolved
 
 LEAST_SEEN = 2
-_MOST_FACTOR = 1000.0
 _RANGED = "from the weakest to the strongest direction that is seen"
 
 
@@ -121,29 +120,14 @@ def refuse_hopeless(parameters: GroupIcaParameters, shape: Shape) -> None:
 
 
 def _too_little(parameters: GroupIcaParameters, shape: Shape) -> str:
-    persons, factor = sum(shape.units), _enough(parameters, shape)
-    remedy = (
-        f"about {math.ceil(persons * factor):,} persons would be enough, or an epsilon about "
-        f"{factor:.1f} times as large"
-        if factor < _MOST_FACTOR
-        else "bring many more persons or a larger epsilon"
+    persons = sum(shape.units)
+    remedy = would_be_enough(
+        shape, lambda less: not foretell(parameters, less).hopeless(parameters.least)
     )
     return (
         f"the noise over {persons} persons hides all networks that are usual; {remedy}; set "
         "analysis.anyway to run it nevertheless."
     )
-
-
-def _enough(parameters: GroupIcaParameters, shape: Shape) -> float:
-    """Factor by which the noise must fall for something to be found."""
-    factor = 1.0
-    while factor < _MOST_FACTOR:
-        factor *= 1.1
-        if not foretell(parameters, replace(shape, noise=shape.noise / factor)).hopeless(
-            parameters.least
-        ):
-            break
-    return factor
 
 
 def _mean(found: Forecast) -> float:

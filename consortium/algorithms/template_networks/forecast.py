@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from consortium.algorithms.base import Expectation, Shape
+from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     AGREEMENT,
@@ -21,8 +22,6 @@ from consortium.errors import StudyError
 from consortium.formatting import number
 from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Agreement
-
-_MOST_FACTOR = 1000.0
 
 
 @dataclass(frozen=True)
@@ -110,25 +109,9 @@ def refuse_hopeless(parameters: TemplateNetworksParameters, shape: Shape) -> Non
 
 
 def _too_little(parameters: TemplateNetworksParameters, shape: Shape) -> str:
-    persons, factor = sum(shape.units), _enough(parameters, shape)
-    remedy = (
-        f"about {math.ceil(persons * factor):,} persons would be enough, or an epsilon about "
-        f"{factor:.1f} times as large"
-        if factor < _MOST_FACTOR
-        else "bring many more persons or a larger epsilon"
-    )
+    persons = sum(shape.units)
+    remedy = would_be_enough(shape, lambda less: foretell(parameters, less).usual.is_told)
     return (
         f"the noise over {persons} persons hides how they differ from templates that agree with "
         f"them by {AGREEMENT:g}; {remedy}; set analysis.anyway to run it nevertheless."
     )
-
-
-def _enough(parameters: TemplateNetworksParameters, shape: Shape) -> float:
-    """Factor by which the noise must fall for something to be told."""
-    factor = 1.0
-    while factor < _MOST_FACTOR:
-        factor *= 1.1
-        less = replace(shape, noise=shape.noise / factor)
-        if foretell(parameters, less).usual.is_told:
-            break
-    return factor
