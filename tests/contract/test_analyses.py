@@ -54,11 +54,11 @@ PARTS = (
         "centring",
         "forecast",
     ),
-    *("levels", "models", "tables", "result", "expect", "centre"),
+    *("levels", "models", "tables", "methods", "result", "expect", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. ADMM has a graph, the
-mega-analysis entries by name, a smooth basis, a design of bounds and a forecast, regression several
-models, and the tensor levels of sites."""
+mega-analysis entries by name, a smooth basis, a design of bounds, a forecast and words for papers,
+regression several models, and the tensor levels of sites."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)
