@@ -29,8 +29,8 @@ from benchmarks.glm_runs import (
     noise_of,
     run_trial,
 )
-from consortium.algorithms.glm.forecast import forecast, problem
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast, problem
 
 CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
 LEVELS = (1.0, 2.0, 4.0, 8.0)

@@ -17,8 +17,8 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import Unkind, make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from benchmarks.glm_variants import COLUMNS, noted, row_of
-from consortium.algorithms.glm.forecast import forecast, problem
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast, problem
 
 CELL, EPSILON = (1000, 68, 8), 4.0
 _KIND = Unkind(tails=False, variances=1.0, parts=(0.5, 0.5), alone=False, offsets=0.0, norms=0.0)

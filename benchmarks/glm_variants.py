@@ -19,8 +19,8 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import COVARIATES, People, make_people
 from benchmarks.glm_runs import Array, Trial, make_trial, noise_of, run_trial
 from consortium.algorithms.base import Result
-from consortium.algorithms.glm.forecast import forecast
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast
 
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0

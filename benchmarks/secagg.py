@@ -21,7 +21,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.loss import Scheme
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import CENTRE, Hub, Party, Roster, threshold
+from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
 from consortium.secagg.graph_size import plan_neighbourhood
 from consortium.secagg.keystream import CHUNK_BYTES, _encryptor, add_streams
 
@@ -50,7 +50,7 @@ class Meeting:
         graph = plan_neighbourhood(self.sites, self.colluding, self.dropouts)
         least = graph.threshold if graph else threshold(self.sites, self.colluding, self.dropouts)
         most, holders = self.sites - self.dropouts, graph.holders if graph else 0
-        roster = Roster(tuple(names), public, least, most, holders)
+        roster = Participants(tuple(names), public, least, most, holders)
 
         def options(name: str) -> dict[str, Any]:
             return {

@@ -31,12 +31,12 @@ from site_agent.layout import ENDED, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
-from site_agent.page.keeper import PageKeeper
+from site_agent.page.updater import PageUpdater
 from site_agent.policy.policy import Policy
 from site_agent.run.admission import Admission
-from site_agent.run.ahead import Ahead
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
+from site_agent.run.preload import Preload
 from site_agent.run.refusal import public_reason, refuse
 from site_agent.run.site import Site
 from site_agent.run.site_log import SiteLog
@@ -103,9 +103,9 @@ class Agent:
         )
         self._runs: dict[str, Participation | None] = {}
         data, drive = self._admission.open_data, self.drive
-        self._ahead = Ahead(config.dataset, data, drive, self.clock, log.line)
+        self._ahead = Preload(config.dataset, data, drive, self.clock, log.line)
         self._waits = Waits(WaitFile(self.folder, self.clock.wall), self._ahead, log)
-        self._page = PageKeeper(self.folder, self.clock, self.now, log.line_once, drive)
+        self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, drive)
         self._begun = False
         self._looked = 0.0
 

@@ -1,4 +1,4 @@
-"""The registry: an algorithm is one file and one line here."""
+"""The registry: an algorithm is one file, or one folder of parts, and one line here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The coordinator's application: the command `consortium`; nothing imports it."""
+"""The coordinator's application: the command `consortium`; of packages only `python` imports it."""

@@ -23,7 +23,7 @@ from consortium.secagg import CENTRE, OVERHEAD, messages, seal
 from consortium.study.plan import Plan
 from consortium.study.spec import Study
 from consortium.verification import record as kept
-from consortium.verification.setting import plan_record
+from consortium.verification.agreement import plan_record
 
 STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.coordinator.papers import read_papers, told
+from consortium.coordinator.provenance import read_provenance, told
 from consortium.engine.closing import Attestation, Closing, decode, most_closing
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.errors import OversizedError, ProtocolError
@@ -64,11 +64,11 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
     OutputError
         If a file can't be written.
     """
-    papers = read_papers(folder, None, Verdict())
-    record, names = papers.record, Names(papers.record.run)
+    provenance = read_provenance(folder, None, Verdict())
+    record, names = provenance.record, Names(provenance.record.run)
     limit = most_closing(_rounds(record)) + OVERHEAD
     added, missing, refused = [], [], []
-    for site in papers.context.study.sites:
+    for site in provenance.context.study.sites:
         file = f"{kept.ATTESTED}/{site}"
         if record.read(file) is not None:
             continue

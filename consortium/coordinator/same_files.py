@@ -10,8 +10,8 @@ import nibabel
 import numpy as np
 
 from consortium.space.nifti import UNREADABLE
+from consortium.verification.agreement import alike
 from consortium.verification.replay import SLACK, relative
-from consortium.verification.setting import alike
 
 _APART = "versions"
 """Of `privacy_report.json`: what tells of the machine that wrote it."""

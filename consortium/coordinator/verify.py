@@ -11,7 +11,7 @@ from pathlib import Path
 from consortium.algorithms.base import Result
 from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import Publisher
-from consortium.coordinator.papers import read_papers, told
+from consortium.coordinator.provenance import read_provenance, told
 from consortium.coordinator.same_files import difference
 from consortium.engine.closing import Closing, Published, decode
 from consortium.engine.kept_round import Kept
@@ -27,13 +27,13 @@ from consortium.errors import (
 from consortium.exchange import Exchange
 from consortium.space.study_space import Space
 from consortium.verification import record as names
-from consortium.verification.closing import hear_attestations, read_closing
+from consortium.verification.agreement import Agreement, read_agreement
+from consortium.verification.attestations import hear_attestations, read_closing
+from consortium.verification.equivocation import check_equivocation
 from consortium.verification.record import Record, place
 from consortium.verification.replay import differs, replay
 from consortium.verification.rounds import Released, read_round
-from consortium.verification.setting import Setting, read_setting
 from consortium.verification.sums import add_rounds_again
-from consortium.verification.tongues import compare_tongues
 from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
@@ -66,19 +66,19 @@ class Checkup:
     def run(self) -> Verdict:
         """Check everything that can be checked; never raises for what it finds."""
         with self._noted():
-            papers = read_papers(self.folder, self.sites, self.verdict)
-            record, space = papers.record, papers.space
-            self._files(record, papers.context.study.sites)
-            setting = read_setting(record, papers.context)
-            rounds = self._rounds(record, setting)
-            closing = read_closing(record, setting, rounds)
+            provenance = read_provenance(self.folder, self.sites, self.verdict)
+            record, space = provenance.record, provenance.space
+            self._files(record, provenance.context.study.sites)
+            agreement = read_agreement(record, provenance.context)
+            rounds = self._rounds(record, agreement)
+            closing = read_closing(record, agreement, rounds)
             if not self.verdict.contradicted:
-                self._result(record, setting, space, rounds, closing)
-            compare_tongues(setting, rounds, self.verdict)
-            hear_attestations(record, setting, rounds, self.verdict)
+                self._result(record, agreement, space, rounds, closing)
+            check_equivocation(agreement, rounds, self.verdict)
+            hear_attestations(record, agreement, rounds, self.verdict)
             if self.exchange is not None and not self.verdict.contradicted:
-                add_rounds_again(self.exchange, setting, rounds, self.verdict)
-            self._unshown(setting, rounds)
+                add_rounds_again(self.exchange, agreement, rounds, self.verdict)
+            self._unshown(agreement, rounds)
         return self.verdict
 
     # -- what is published ----------------------------------------------------------------
@@ -106,7 +106,7 @@ class Checkup:
                 what = "is not among the files that the centre published."
             self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
 
-    def _rounds(self, record: Record, setting: Setting) -> list[Released]:
+    def _rounds(self, record: Record, agreement: Agreement) -> list[Released]:
         kept: list[Kept] = []
         with self._noted("transcript"):
             kept.extend(Transcript(self.folder / TRANSCRIPT).rounds())
@@ -114,13 +114,13 @@ class Checkup:
         rounds = []
         for each in kept:
             with self._noted():
-                rounds.append(read_round(record, setting, each))
+                rounds.append(read_round(record, agreement, each))
         return rounds
 
     def _result(
         self,
         record: Record,
-        setting: Setting,
+        agreement: Agreement,
         space: Space,
         rounds: Sequence[Released],
         closing: Closing,
@@ -132,19 +132,19 @@ class Checkup:
             return record.file(f"public/{digest}")
 
         with self._noted():
-            session, result = replay(setting, rounds, fetch, closing.platform, self.verdict)
+            session, result = replay(agreement, rounds, fetch, closing.platform, self.verdict)
             if result is None:
                 raise ContradictionError(place(names.CLOSED), "the run ends before its analysis.")
-            self._compare_files(setting, space, session, result, closing)
+            self._compare_files(agreement, space, session, result, closing)
 
     def _compare_files(
-        self, setting: Setting, space: Space, session: Session, result: Result, closing: Closing
+        self, agreement: Agreement, space: Space, session: Session, result: Result, closing: Closing
     ) -> None:
         with tempfile.TemporaryDirectory() as name:
             again = Path(name)
-            study = setting.context.study
+            study = agreement.context.study
             Publisher(again, study, space, pages=False).publish(
-                setting.plan, session.rounds, result
+                agreement.plan, session.rounds, result
             )
             for file in sorted(digests_of(again)):
                 what = difference(self.folder / file, again / file)
@@ -154,12 +154,12 @@ class Checkup:
 
     # -- what stays open ------------------------------------------------------------------
 
-    def _unshown(self, setting: Setting, rounds: Sequence[Released]) -> None:
+    def _unshown(self, agreement: Agreement, rounds: Sequence[Released]) -> None:
         kinds = {
             "hidden": [d.number for d in rounds if not (d.summed or d.each)],
             "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
         }
-        scheme = setting.context.study.privacy.scheme
+        scheme = agreement.context.study.privacy.scheme
         said = {
             "hidden": f"a sum of scheme '{scheme}' can't be shown without showing single sites' "
             "vectors: that it is what the sites sent rests on the centre's word. A study with "

@@ -11,7 +11,7 @@ from consortium.errors import SiteError
 def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
     """Name the sites for want of which a run does not start; nobody was asked anything yet."""
     timing = mail.context.study.timing
-    slow = [s for s in missing if s in mail.loading and s not in mail.refused]
+    slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
     if not slow or timing.ready <= timing.join:
         return shortage(mail, missing, "not there", timing.join)
     rest = [site for site in missing if site not in slow]
@@ -25,8 +25,8 @@ def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
 
 def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> SiteError:
     """Name the sites for want of which the run ends; of those that refused, say why."""
-    reasons = [mail.refused[site] for site in sites if site in mail.refused]
-    silent = [site for site in sites if site not in mail.refused]
+    reasons = [mail.notices.refused[site] for site in sites if site in mail.notices.refused]
+    silent = [site for site in sites if site not in mail.notices.refused]
     remedy = "ask the site's people"
     if silent:
         reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")

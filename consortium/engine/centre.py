@@ -95,7 +95,9 @@ class Centre:
     @property
     def refused(self) -> tuple[str, ...]:
         """Sites that said that they take no further part."""
-        return tuple(site for site in self.context.study.sites if site in self._mail.refused)
+        return tuple(
+            site for site in self.context.study.sites if site in self._mail.notices.refused
+        )
 
     # -- set-up ---------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ def attesting(sites: Sequence[str], colluding: int, answers: int) -> int:
     colluding : int
         S_C.
     answers : int
-        `Roster.answers`; 0 in a run without masks.
+        `Participants.answers`; 0 in a run without masks.
     """
     return max(answers, (len(sites) + colluding) // 2 + 1)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.clock import Clock
-from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
-from consortium.engine.queries import read_announcement
+from consortium.engine.names import MOST_NOTICE
+from consortium.engine.notices import Notices
 from consortium.engine.run_context import RunContext
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import ExchangeError, ProtocolError, TakenError
 from consortium.exchange.base import Exchange, get_each
 from consortium.secagg import CENTRE, seal, unseal
 
-_NOTICES_EVERY = 0.2  # s
 _LISTED_FROM = 8  # messages; a store's bill for a list is that of a dozen reads
 _UNLISTED_EVERY = 16  # looks; a list may be behind what is there
 _FLOOD = 64  # names more than there can be, after which a folder is not listed again
@@ -95,15 +94,10 @@ class Mailbox:
     clock: Clock
     wait_file: WaitFile
     log: Callable[[str], None]
-    refused: dict[str, str] = field(default_factory=dict)
-    """Sites that take no further part, with the reason they gave."""
-    loading: set[str] = field(default_factory=set)
-    """Sites that have said that they are loading their data."""
 
     def __post_init__(self) -> None:
-        self._names = Names(self.context.run)
         self._logged: set[str] = set()
-        self._asked = 0.0
+        self.notices = Notices(self.context, self.exchange, self.clock.now, self.log_once)
         self._looks = 0
         self._flooded: set[str] = set()  # folders
 
@@ -161,7 +155,15 @@ class Mailbox:
             If somebody else wrote it.
         """
         try:
-            return self._unseal(data, kind, CENTRE, number, len(data))
+            return unseal(
+                data,
+                self.context.keys,
+                run=self.context.run,
+                kind=kind,
+                limit=len(data),
+                sender=CENTRE,
+                round=number,
+            ).body
         except ProtocolError as error:
             raise foreign(name, error) from error
 
@@ -174,17 +176,17 @@ class Mailbox:
     def collect(self, wanted: Wanted) -> Sequence[str]:
         """Take messages until enough came, or everybody's time is up; returns who is missing."""
         missing = dict(wanted.places)
-        self._asked = self.clock.now()  # a round that goes well asks nobody for notices
+        self.notices.rest()  # a round that goes well asks nobody for notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         for left in self.clock.polls(longest, self.exchange.pace):
             self._take(missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:
                 break
-            self._collect_notices(wanted)
+            self.notices.look(loading=bool(wanted.loading))
             waited = longest - left
             patience = {site: self._patience(site, wanted) for site in missing}
             lefts = {site: seconds - waited for site, seconds in patience.items()}
-            awaited = [s for s in missing if s not in self.refused and lefts[s] > 0]
+            awaited = [s for s in missing if s not in self.notices.refused and lefts[s] > 0]
             if not awaited:
                 break
             self._show(wanted, waited, {site: lefts[site] for site in awaited})
@@ -195,10 +197,10 @@ class Mailbox:
 
     def _patience(self, site: str, wanted: Wanted) -> float:
         given = wanted.patience[site]
-        return max(given, wanted.loading) if site in self.loading else given
+        return max(given, wanted.loading) if site in self.notices.loading else given
 
     def _show(self, wanted: Wanted, waited: float, lefts: Mapping[str, float]) -> None:
-        loading = self.loading if wanted.loading else set()
+        loading = self.notices.loading if wanted.loading else set()
         sites = {site: "loading its data" if site in loading else "" for site in lefts}
         self.wait_file.show(wanted.step, waited, max(lefts.values()), sites, lefts)
 
@@ -240,61 +242,6 @@ class Mailbox:
         there = {f"{folder}/{name}" for name in names}
         return [place for place in places if place in there]
 
-    def _collect_notices(self, wanted: Wanted) -> None:
-        """Note which sites have said that they take no further part, or load their data."""
-        now = self.clock.now()
-        if now - self._asked < _NOTICES_EVERY:
-            return
-        self._asked = now
-        for site in self._said(self._names.refusals()):
-            if site not in self.refused:
-                self._hear_refusal(site)
-        for site in self._said(self._names.loading()) if wanted.loading else ():
-            if site not in self.loading:
-                self._hear_loading(site)
-
-    def _said(self, place: str) -> list[str]:
-        """Sites of the study that have left something in a place."""
-        try:
-            there = self.exchange.children(place)
-        except ExchangeError as error:
-            self.log_once(str(error))
-            return []
-        return [site for site in self.context.study.sites if site in there]
-
-    def _hear_loading(self, site: str) -> None:
-        try:
-            data = self.exchange.get(self._names.loading(site), MOST_NOTICE)
-            self._unseal(data or b"", LOADING, site, 0, MOST_NOTICE)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-            self.log_once(f"loading of {site}: {error}")
-            return
-        self.loading.add(site)
-        self.log_once(f"{site} is loading its data")
-
-    def _hear_refusal(self, site: str) -> None:
-        try:
-            data = self.exchange.get(self._names.refusal(site), MOST_NOTICE)
-            body = self._unseal(data or b"", REFUSAL, site, 0, MOST_NOTICE)
-            notice = read_announcement(body)
-        except (ProtocolError, ExchangeError) as error:  # somebody else wrote that
-            self.log_once(f"refusal of {site}: {error}")
-            return
-        code, reason = _legible(notice.get("code")), _legible(notice.get("reason"))
-        self.refused[site] = f"{site} takes no further part ({code}): {reason}"
-        self.log_once(self.refused[site])
-
-    def _unseal(self, data: bytes, kind: str, sender: str, number: int, limit: int) -> bytes:
-        return unseal(
-            data,
-            self.context.keys,
-            run=self.context.run,
-            kind=kind,
-            limit=limit,
-            sender=sender,
-            round=number,
-        ).body
-
     def log_once(self, line: str) -> None:
         """Log a line unless it was logged before."""
         if line not in self._logged:
@@ -311,8 +258,3 @@ def foreign(name: str, error: ProtocolError) -> TakenError:
         f"{name} holds what this centre did not put there ({error}); have the exchange's owner "
         "remove it, and run the study again."
     )
-
-
-def _legible(text: object) -> str:
-    """What a site wrote, without anything that a terminal or a reader could trip over."""
-    return "".join(c for c in str(text)[:300] if c.isprintable())

@@ -10,7 +10,7 @@ from functools import cached_property
 from consortium import __version__
 from consortium.algorithms.base import Extent
 from consortium.errors import ProtocolError
-from consortium.secagg import CENTRE, Roster
+from consortium.secagg import CENTRE, Participants
 from consortium.study.masking import plan_masking
 from consortium.study.spec import Study
 
@@ -42,11 +42,13 @@ class RunContext:
     file: str = ""
 
     @cached_property
-    def roster(self) -> Roster:
+    def roster(self) -> Participants:
         """Who takes part and how many must stay."""
         minimum = len(self.study.sites) - self.study.privacy.dropouts
         masking = plan_masking(self.study)
-        return Roster(self.study.sites, self.keys, masking.threshold, minimum, masking.holders)
+        return Participants(
+            self.study.sites, self.keys, masking.threshold, minimum, masking.holders
+        )
 
     @property
     def announcement(self) -> bytes:

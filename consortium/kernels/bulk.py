@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.kernels.replay import Array, SymmetricNoise
+from consortium.kernels.noise_law import Array, SymmetricNoise
 
 _LARGEST = 120  # rows of a replayed matrix: smaller ones spread more, which errs on the safe side
 _REPLAYS, _TRIES = 200, 4

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.errors import SignatureError, StudyError
 from consortium.files.strict_yaml import read_yaml, write_yaml
 from consortium.frozen_model import FrozenModel
-from consortium.membership.roster import Key, Membership, Signature, fingerprint, verifies
+from consortium.membership.roster import Key, Roster, Signature, fingerprint, verifies
 from consortium.secagg.crypto import pack
 from consortium.study.spec import Name
 
@@ -114,12 +114,12 @@ def read_request(path: Path) -> JoinRequest:
     return request
 
 
-def admit(members: Membership, request: JoinRequest, *, lost_key: bool = False) -> Membership:
+def admit(members: Roster, request: JoinRequest, *, lost_key: bool = False) -> Roster:
     """Put a site on the roster, or give it the key that it asks for.
 
     Parameters
     ----------
-    members : Membership
+    members : Roster
     request : JoinRequest
     lost_key : bool
         Whether a known site may change its key without its old key's signature; somebody must

@@ -31,7 +31,7 @@ class Handover(FrozenModel):
 
 
 @dataclass(frozen=True)
-class Membership:
+class Roster:
     """A roster whose signature was checked.
 
     Parameters
@@ -100,7 +100,7 @@ class Membership:
             *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members)
         )
 
-    def with_site(self, name: str, key: bytes) -> Membership:
+    def with_site(self, name: str, key: bytes) -> Roster:
         """Admit a site, or give it another key.
 
         Raises
@@ -110,7 +110,7 @@ class Membership:
         """
         return replace(self, serial=self.serial + 1, sites={**self.sites, name: key})
 
-    def without_site(self, name: str) -> Membership:
+    def without_site(self, name: str) -> Roster:
         """Remove a site.
 
         Raises
@@ -124,7 +124,7 @@ class Membership:
         rest = {each: key for each, key in self.sites.items() if each != name}
         return replace(self, serial=self.serial + 1, sites=rest)
 
-    def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Membership:
+    def handed_over(self, old: Ed25519PrivateKey, new: bytes) -> Roster:
         """Give the consortium a new key, vouched for by the old one.
 
         Raises
@@ -166,9 +166,9 @@ class Membership:
         )
 
 
-def found_roster(centre: bytes) -> Membership:
+def found_roster(centre: bytes) -> Roster:
     """Return the empty roster of a new consortium."""
-    return Membership(1, centre, {})
+    return Roster(1, centre, {})
 
 
 def fingerprint(key: bytes) -> str:

@@ -21,7 +21,7 @@ from consortium.membership.roster import (
     MOST_SITES,
     Handover,
     Key,
-    Membership,
+    Roster,
     Signature,
     fingerprint,
     found_roster,
@@ -31,7 +31,7 @@ from consortium.secagg import CENTRE
 from consortium.study.spec import Name, Study
 
 __all__ = [
-    "Membership",
+    "Roster",
     "fingerprint",
     "found_roster",
     "keys_of",
@@ -52,7 +52,7 @@ class _File(FrozenModel):
     signature: Signature
 
 
-def read_roster(path: Path) -> Membership:
+def read_roster(path: Path) -> Roster:
     """Read a roster and check its signature, and that each of its keys vouches for the next.
 
     Raises
@@ -69,7 +69,7 @@ def read_roster(path: Path) -> Membership:
             f"{path} is no roster; ask the coordinator for the file that 'consortium admit' wrote."
         ) from error
     sites = {name: bytes.fromhex(key) for name, key in file.sites.items()}
-    found = Membership(file.serial, bytes.fromhex(file.centre), sites, file.handovers)
+    found = Roster(file.serial, bytes.fromhex(file.centre), sites, file.handovers)
     whole = found.descends_from(found.succession[0])
     if not (whole and verifies(found.centre, file.signature, found.signed())):
         raise SignatureError(
@@ -83,7 +83,7 @@ def load_roster(path: Path) -> dict[str, bytes]:
     return read_roster(path).keys
 
 
-def save_roster(path: Path, members: Membership, key: Ed25519PrivateKey) -> None:
+def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:
     """Sign a roster and write it.
 
     Raises

@@ -16,7 +16,7 @@ from consortium.errors import SignatureError, StudyError
 from consortium.files.atomic import beside
 from consortium.files.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.frozen_model import FrozenModel
-from consortium.membership.roster import Key, Membership, Signature, verifies
+from consortium.membership.roster import Key, Roster, Signature, verifies
 from consortium.membership.roster_file import keys_of
 from consortium.secagg.crypto import pack
 from consortium.study.reader import parse_study
@@ -72,7 +72,7 @@ def signature_path(study: Path) -> Path:
     return study.with_name(f"{study.name}.sig")
 
 
-def sign_study(path: Path, members: Membership, key: Ed25519PrivateKey) -> SignedStudy:
+def sign_study(path: Path, members: Roster, key: Ed25519PrivateKey) -> SignedStudy:
     """Sign a study for its sites and write the signature beside it.
 
     Raises
@@ -94,7 +94,7 @@ def sign_study(path: Path, members: Membership, key: Ed25519PrivateKey) -> Signe
     return found
 
 
-def read_signed(path: Path, members: Membership) -> SignedStudy:
+def read_signed(path: Path, members: Roster) -> SignedStudy:
     """Read a study and check that the consortium's key signed exactly this.
 
     Raises
@@ -132,7 +132,7 @@ def read_signed(path: Path, members: Membership) -> SignedStudy:
     return found
 
 
-def _digests(path: Path, members: Membership) -> SignedStudy:
+def _digests(path: Path, members: Roster) -> SignedStudy:
     try:
         text = read_limited(path)
         study = parse_study(text.decode("utf-8"), str(path))

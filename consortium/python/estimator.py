@@ -22,7 +22,7 @@ from consortium.algorithms.base import ChecksSizes, Compares, Foretells
 from consortium.errors import StudyError
 from consortium.formatting import count
 from consortium.frozen_model import first_problem
-from consortium.python.here import carry_out, seeded_keys, system_keys
+from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
 from consortium.python.result import Columns
 from consortium.python.scratch import Img, Imgs, copy_beside, lay_out, scratch_folder

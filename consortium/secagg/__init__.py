@@ -7,7 +7,7 @@ business of theirs. `seal` and `unseal` sign and check every other message of th
 from consortium.secagg.contribution import contradicts
 from consortium.secagg.envelope import OVERHEAD, Opened, seal, unseal
 from consortium.secagg.hub import Hub
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.party import Party
 from consortium.secagg.threshold import most_dropouts, threshold
 from consortium.secagg.unmasking import RoundSum
@@ -17,8 +17,8 @@ __all__ = [
     "OVERHEAD",
     "Hub",
     "Opened",
+    "Participants",
     "Party",
-    "Roster",
     "RoundSum",
     "contradicts",
     "most_dropouts",

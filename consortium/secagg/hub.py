@@ -12,7 +12,7 @@ from consortium.secagg.hub_round import Tally
 from consortium.secagg.hub_setup import HubSetup
 from consortium.secagg.member import Member
 from consortium.secagg.packing import MOST_BITS
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
 from consortium.secagg.unmask_request import read_request
 from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors
@@ -28,7 +28,7 @@ class Hub:
     ----------
     run : str
         Name of the run, unique for ever.
-    roster : Roster
+    roster : Participants
     rounds : int
         J, rounds that the run may have; they are numbered 1 ... J.
     identity : Ed25519PrivateKey
@@ -46,7 +46,7 @@ class Hub:
         self,
         *,
         run: str,
-        roster: Roster,
+        roster: Participants,
         rounds: int,
         identity: Ed25519PrivateKey,
         secret: bytes,

@@ -13,7 +13,7 @@ from consortium.secagg import messages
 from consortium.secagg.contribution import Vectors
 from consortium.secagg.keystream import Ring
 from consortium.secagg.packing import packed_bytes, ring_type, unpack
-from consortium.secagg.participants import Roster
+from consortium.secagg.participants import Participants
 from consortium.secagg.states import HUB_ROUND, HubRound, advance
 
 
@@ -23,7 +23,7 @@ class Tally:
 
     Parameters
     ----------
-    roster : Roster
+    roster : Participants
     number : int
         Round.
     context : bytes
@@ -40,7 +40,7 @@ class Tally:
         Of a number: both vectors are over the integers modulo 2^bits.
     """
 
-    roster: Roster
+    roster: Participants
     number: int
     context: bytes
     entries: int

@@ -12,7 +12,7 @@ from consortium.secagg import crypto, messages
 from consortium.secagg.envelope import Opened, unseal
 from consortium.secagg.graph import Graph, check_holders, draw_holders
 from consortium.secagg.key_schedule import OwnKeys, PairKeys, commitment, mask_private, public_bytes
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.participants import CENTRE, Participants
 
 RUN_BYTES = 128
 
@@ -25,7 +25,7 @@ class Session:
     ----------
     run : str
         Name of the run, unique for ever.
-    roster : Roster
+    roster : Participants
     rounds : int
         J >= 0, rounds that the run may have, numbered 1 ... J; round 0 is the set-up.
 
@@ -36,7 +36,7 @@ class Session:
     """
 
     run: str
-    roster: Roster
+    roster: Participants
     rounds: int
 
     def __post_init__(self) -> None:

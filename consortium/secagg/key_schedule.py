@@ -26,7 +26,7 @@ class OwnKeys:
     Parameters
     ----------
     session : bytes
-        `Roster.session`.
+        `Participants.session`.
     name : str
     secret : bytes
         32 uniform bytes, drawn for this run and kept until it ends.

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from consortium.secagg.envelope import seal
 from consortium.secagg.key_directory import Session
 from consortium.secagg.key_schedule import OwnKeys
-from consortium.secagg.participants import Roster
+from consortium.secagg.participants import Participants
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Member:
         cls,
         run: str,
         name: str,
-        roster: Roster,
+        roster: Participants,
         rounds: int,
         identity: Ed25519PrivateKey,
         secret: bytes,

@@ -66,7 +66,7 @@ class Keys(Body, frozen=True, forbid_unknown_fields=True):
 class Shared(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a site says for everybody of the shares that it gave, and of what all have in common.
 
-    ``root`` is that of a tree over the ciphertexts (see `consortium.secagg.share_tree`), so that
+    ``root`` is that of a tree over the ciphertexts (see `consortium.secagg.merkle_tree`), so that
     each holder can be shown its own without the others; ``common`` is a digest of what the
     application must have in common, from everybody's notes.
     """

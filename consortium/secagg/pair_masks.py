@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from consortium.secagg.crypto import agree
 from consortium.secagg.key_directory import Directory
-from consortium.secagg.participants import Roster
+from consortium.secagg.participants import Participants
 
 
 def pair_masks(
     directory: Directory,
-    roster: Roster,
+    roster: Participants,
     private: X25519PrivateKey,
     site: str,
     peers: Iterable[str],

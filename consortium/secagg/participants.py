@@ -18,7 +18,7 @@ NAME_BYTES = 63
 
 
 @dataclass(frozen=True)
-class Roster:
+class Participants:
     """Everything that the parties of a run have agreed on beforehand.
 
     Parameters

@@ -20,7 +20,7 @@ from consortium.secagg.key_schedule import mask_private
 from consortium.secagg.keystream import Ring
 from consortium.secagg.member import Member
 from consortium.secagg.pair_masks import pair_masks
-from consortium.secagg.participants import CENTRE, Roster
+from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.party_setup import PartySetup
 from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance
 from consortium.secagg.unmask_request import check_request
@@ -49,7 +49,7 @@ class Party:
         Name of the run, unique for ever.
     name : str
         The site's name on the roster.
-    roster : Roster
+    roster : Participants
     rounds : int
         J, rounds that the run may have; they are numbered 1 ... J.
     identity : Ed25519PrivateKey
@@ -68,7 +68,7 @@ class Party:
         *,
         run: str,
         name: str,
-        roster: Roster,
+        roster: Participants,
         rounds: int,
         identity: Ed25519PrivateKey,
         secret: bytes,

@@ -13,8 +13,8 @@ from consortium.errors import DisagreementError, ProtocolError
 from consortium.secagg import crypto, messages, shamir
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.key_schedule import OwnKeys
+from consortium.secagg.merkle_tree import is_under, paths_of, root_of
 from consortium.secagg.participants import CENTRE
-from consortium.secagg.share_tree import is_under, paths_of, root_of
 
 _ROUND_BYTES = 2 * shamir.SHARE_BYTES
 

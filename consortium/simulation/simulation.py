@@ -19,7 +19,7 @@ from consortium.engine.neighbour_answers import collect, speaks
 from consortium.engine.queries import encode_query, query_context
 from consortium.engine.session import Round, Session, own_answers
 from consortium.privacy.noise import GaussianSampler
-from consortium.secagg import CENTRE, Hub, Party, Roster
+from consortium.secagg import CENTRE, Hub, Participants, Party
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 
@@ -99,7 +99,7 @@ class Simulation:
         keys = {n: Ed25519PrivateKey.from_private_bytes(self._secret(f"key {n}")) for n in names}
         public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
         masking, minimum = self.plan.masking, self.plan.minimum
-        roster = Roster(study.sites, public, masking.threshold, minimum, masking.holders)
+        roster = Participants(study.sites, public, masking.threshold, minimum, masking.holders)
         run, secret = f"simulation-{study.study}", self._secret
         hub = Hub(
             run=run, roster=roster, rounds=rounds, identity=keys[CENTRE], secret=secret("hub")

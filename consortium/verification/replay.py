@@ -12,9 +12,9 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import decode_query, encode_query
 from consortium.engine.session import Session
 from consortium.errors import ConsortiumError, ContradictionError
+from consortium.verification.agreement import Agreement
 from consortium.verification.record import place, round_file
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 SLACK = 1e-6
@@ -22,7 +22,7 @@ SLACK = 1e-6
 
 
 def replay(
-    setting: Setting,
+    agreement: Agreement,
     rounds: Sequence[Released],
     fetch: Callable[[str, int], bytes],
     platform: Mapping[str, str],
@@ -32,7 +32,7 @@ def replay(
 
     Parameters
     ----------
-    setting : Setting
+    agreement : Agreement
     rounds : sequence of Released
     fetch : callable
         Returns a public array, given its digest and size.
@@ -51,7 +51,7 @@ def replay(
     ContradictionError
         If a query is not the one that the analysis asks, or a release breaks the promise.
     """
-    session = Session(setting.plan)
+    session = Session(agreement.plan)
     for done in rounds:
         where = place(round_file(done.number, QUERY))
         if session.pending is None:

@@ -11,13 +11,13 @@ from consortium.engine.names import QUERY
 from consortium.engine.queries import query_context, sketch_query
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.secagg import messages
-from consortium.secagg.added_again import check_answered, manifests_of
 from consortium.secagg.contribution import opened_digest
 from consortium.secagg.packing import pack
+from consortium.secagg.recomputation import check_answered, manifests_of
 from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.study.plan import Stage
+from consortium.verification.agreement import Agreement
 from consortium.verification.record import Record, place, round_file
-from consortium.verification.setting import Setting
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Released:
         return self.stage.mechanism.each
 
 
-def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
+def read_round(record: Record, agreement: Agreement, kept: Kept) -> Released:
     """Hold a round's messages and numbers against each other.
 
     Raises
@@ -74,61 +74,61 @@ def read_round(record: Record, setting: Setting, kept: Kept) -> Released:
     message = record.file(round_file(number, messages.RELEASE))
     where = round_file(number, QUERY)
     try:
-        stage = _stage(setting, kept, query)
+        stage = _stage(agreement, kept, query)
         where = round_file(number, messages.RELEASE)
-        release = read_release(setting.session, number, message)
-        if query_context(setting.plan, number, query) != release.context:
+        release = read_release(agreement.session, number, message)
+        if query_context(agreement.plan, number, query) != release.context:
             raise ContradictionError(place(where), "it answers another question than the query.")
-        manifests = _manifests(record, setting, number, release, stage)
+        manifests = _manifests(record, agreement, number, release, stage)
         where = round_file(number, messages.RELEASE)
         if stage.mechanism.shown:
-            check_seeds(setting.session, setting.directory, number, release)
+            check_seeds(agreement.session, agreement.directory, number, release)
         elif release.seeds:
             raise ContradictionError(place(where), "it shows seeds of a sum that isn't released.")
     except ContradictionError:
         raise
     except ConsortiumError as error:
         raise ContradictionError(place(where), str(error)) from error
-    _check_kept(setting, kept, release, stage)
+    _check_kept(agreement, kept, release, stage)
     if stage.mechanism.each:
         _check_rows(kept, manifests, release.context)
     return Released(kept, stage, query, release, manifests, record_of(message))
 
 
-def _stage(setting: Setting, kept: Kept, query: bytes) -> Stage:
+def _stage(agreement: Agreement, kept: Kept, query: bytes) -> Stage:
     asked = sketch_query(query)
     if (asked.stage, asked.statistic) != (kept.stage, kept.statistic):
         raise ContradictionError(
             transcript_file(kept.number, "json"),
             f"says that '{kept.stage}' was asked where the query asks for '{asked.stage[:40]}'.",
         )
-    return setting.plan.stage(asked.stage)
+    return agreement.plan.stage(asked.stage)
 
 
 def _manifests(
-    record: Record, setting: Setting, number: int, release: messages.Release, stage: Stage
+    record: Record, agreement: Agreement, number: int, release: messages.Release, stage: Stage
 ) -> Mapping[str, messages.Manifest]:
     mechanism = stage.mechanism
     if not mechanism.masked_entries:
-        return _told(setting, number, release, stage)
+        return _told(agreement, number, release, stage)
     name = round_file(number, messages.UNMASK)
     data = record.file(name)
     try:
-        request = check_answered(setting.session, number, release, data)
+        request = check_answered(agreement.session, number, release, data)
         entries, bits = mechanism.masked_entries, mechanism.lattice.bits
         clear = mechanism.public
-        return manifests_of(setting.session, number, request, entries, bits, clear=clear)
+        return manifests_of(agreement.session, number, request, entries, bits, clear=clear)
     except ConsortiumError as error:
         raise ContradictionError(place(name), str(error)) from error
 
 
 def _told(
-    setting: Setting, number: int, release: messages.Release, stage: Stage
+    agreement: Agreement, number: int, release: messages.Release, stage: Stage
 ) -> Mapping[str, messages.Manifest]:
     """Manifests of a round without masks, which stand in its release."""
     request = messages.Request(release.context, release.survivors, release.lost, release.manifests)
     try:
-        return manifests_of(setting.session, number, request, 0, stage.mechanism.lattice.bits)
+        return manifests_of(agreement.session, number, request, 0, stage.mechanism.lattice.bits)
     except ConsortiumError as error:
         where = place(round_file(number, messages.RELEASE))
         raise ContradictionError(where, str(error)) from error
@@ -145,8 +145,8 @@ def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context:
             )
 
 
-def _check_kept(setting: Setting, kept: Kept, release: messages.Release, stage: Stage) -> None:
-    sites = setting.context.study.sites
+def _check_kept(agreement: Agreement, kept: Kept, release: messages.Release, stage: Stage) -> None:
+    sites = agreement.context.study.sites
     inside = all(0 <= site < len(sites) for site in kept.survivors)
     names = tuple(sites[site] for site in kept.survivors) if inside else ()
     if names != release.survivors or kept.query != release.context:

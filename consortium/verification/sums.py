@@ -12,24 +12,24 @@ from consortium.errors import (
 )
 from consortium.exchange.base import Exchange
 from consortium.secagg import messages
-from consortium.secagg.added_again import add_again, added, agrees
 from consortium.secagg.keystream import Ring
+from consortium.secagg.recomputation import add_again, added, agrees
+from consortium.verification.agreement import Agreement
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 
 def add_rounds_again(
-    exchange: Exchange, setting: Setting, rounds: list[Released], verdict: Verdict
+    exchange: Exchange, agreement: Agreement, rounds: list[Released], verdict: Verdict
 ) -> None:
     """Add every round again that releases its masked sum."""
-    names = Names(setting.context.run)
+    names = Names(agreement.context.run)
     for done in rounds:
         if not done.summed:
             continue
         where = names.round(done.number, messages.CONTRIBUTION)
         try:
-            _add(exchange, names, setting, done)
+            _add(exchange, names, agreement, done)
         except ContradictionError as error:
             verdict.contradict(
                 error, "Only the centre, who signed for these numbers, can have caused it."
@@ -41,24 +41,24 @@ def add_rounds_again(
             verdict.shown.add(done.number)
 
 
-def _add(exchange: Exchange, names: Names, setting: Setting, done: Released) -> None:
+def _add(exchange: Exchange, names: Names, agreement: Agreement, done: Released) -> None:
     number, release, mechanism = done.number, done.release, done.stage.mechanism
     clear = mechanism.public
 
     def vector(site: str) -> Ring:
         manifest = done.manifests[site]
         place = names.round(number, messages.CONTRIBUTION, site)
-        limit = setting.session.limits.contribution(manifest.size, len(manifest.heard))
+        limit = agreement.session.limits.contribution(manifest.size, len(manifest.heard))
         found = exchange.get(place, limit)
         if found is None:
             raise ExchangeError(f"{place} is gone, so round {number} can't be added again.")
         return added(site, number, manifest, found, mechanism.entries, clear=clear)
 
     vectors = (vector(site) for site in release.survivors)
-    directory, entries = setting.directory, mechanism.entries
+    directory, entries = agreement.directory, mechanism.entries
     try:
         total = add_again(
-            setting.session, directory, number, release, vectors, entries, clear=clear
+            agreement.session, directory, number, release, vectors, entries, clear=clear
         )
     except AlteredError:
         raise

@@ -34,7 +34,7 @@ from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
-from site_agent.images.oddities import oddities
+from site_agent.images.quality import quality_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
@@ -288,7 +288,7 @@ def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[s
         index = plan.study.sites.index(site)
         notes += algorithm.compare(analysis, plan.shape, index, data)
     if isinstance(data, SiteDataset):
-        notes += oddities(data.survey.subjects, plan.study.data)
+        notes += quality_remarks(data.survey.subjects, plan.study.data)
     return tuple(notes)
 
 

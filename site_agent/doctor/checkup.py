@@ -25,7 +25,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, read_left_out
 from site_agent.doctor import exchange
-from site_agent.doctor.finding import Check
+from site_agent.doctor.check import Check
 from site_agent.doctor.modes import shared_directory
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY

@@ -19,7 +19,7 @@ from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
-from site_agent.doctor.finding import Check
+from site_agent.doctor.check import Check
 from site_agent.enrolment.request import open_anchor
 from site_agent.ledger.ledger import Ledger
 

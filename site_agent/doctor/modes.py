@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from consortium.formatting import count
-from site_agent.doctor.finding import Check
+from site_agent.doctor.check import Check
 
 MOST = 20_000
 """Folders and files that are looked at; a directory of many old runs has more."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
 from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.membership.roster_file import Membership, fingerprint
+from consortium.membership.roster_file import Roster, fingerprint
 from consortium.secagg import CENTRE
 from site_agent.layout import PINNED
 
@@ -121,7 +121,7 @@ def pin(folder: Path, trust: PinnedConsortium) -> None:
         raise ConfigurationError(str(error)) from error
 
 
-def check_members(folder: Path, members: Membership) -> PinnedConsortium:
+def check_members(folder: Path, members: Roster) -> PinnedConsortium:
     """Hold a roster against the pinned consortium; returns what to pin next.
 
     Raises

@@ -21,8 +21,8 @@ from site_agent.ledger.totals import StudyRow, accounts, studies
 from site_agent.page.course import course
 from site_agent.page.state import Row, absent, approved, doing
 from site_agent.policy.policy import Policy
+from site_agent.run.log_lines import read_log_lines
 from site_agent.run.message_store import MessageStore
-from site_agent.run.told import read_told
 from site_agent.status import read_status
 
 UNITS = {"subject": "person", "timepoint": "single volume"}
@@ -81,7 +81,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "doing": now_doing,
         "rows": rows,
         "without": without,
-        "told": list(reversed(read_told(folder))),
+        "told": list(reversed(read_log_lines(folder))),
         "policy": policy,
         "courses": [(each, each.account, each.draw()) for each in courses],
         "studies": [(each, _story(each, rows)) for each in studies(entries, policy)],

@@ -25,14 +25,14 @@ from consortium.errors import (
     ReleaseError,
 )
 from consortium.secagg import CENTRE, messages, seal
-from consortium.secagg.added_again import (
+from consortium.secagg.keystream import Ring
+from consortium.secagg.recomputation import (
     add_again,
     added,
     agrees,
     check_answered,
     manifests_of,
 )
-from consortium.secagg.keystream import Ring
 from consortium.secagg.release import check_seeds, read_release
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Stage

@@ -24,11 +24,11 @@ from site_agent.loading.progress import Data
 from site_agent.policy.refusals import check_statistic
 from site_agent.run.charges import Asked, Charges
 from site_agent.run.checks import Checks
-from site_agent.run.closing import Closing
-from site_agent.run.hearsay import Hearsay
 from site_agent.run.local_statistic import local_statistic
+from site_agent.run.neighbour_evidence import NeighbourEvidence
 from site_agent.run.neighbours import Neighbours
 from site_agent.run.outbox import Outbox, Outgoing
+from site_agent.run.round_status import RoundStatus
 from site_agent.run.setup import Joined
 from site_agent.run.site import Site
 
@@ -80,14 +80,14 @@ class Rounds:
         self._index = joined.context.study.sites.index(site.name)
         key = site.identity.key
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log.line)
-        self._hearsay = Hearsay(site.name, joined, outbox)
+        self._hearsay = NeighbourEvidence(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self.unsent: tuple[int, ...] = ()  # charged all the same
         self._stages: list[str] = []  # of the queries read so far
         persons = site.ledger.enroll(data.people)
         self._charges = Charges(site, joined, persons, permission, outbox, log_trouble)
-        self._closing = Closing(site, joined, outbox)
+        self._closing = RoundStatus(site, joined, outbox)
         self._open: int | None = None  # round that is contributed to and not yet unmasked
 
     def advance(self) -> bool:

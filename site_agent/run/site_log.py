@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from consortium.errors import ConsortiumError
-from site_agent.run.told import Told
+from site_agent.run.log_lines import LogLines
 
 _MOST = 4096  # lines once; what strangers write on the exchange fills no memory and no disk
 
@@ -28,7 +28,7 @@ class SiteLog:
     """
 
     def __init__(self, folder: Path, now: Callable[[], str], log: Callable[[str], None]) -> None:
-        self._told, self._log = Told(folder, now), log
+        self._told, self._log = LogLines(folder, now), log
         self._logged: set[str] = set()
         self._full = False
 

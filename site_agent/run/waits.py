@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from consortium.engine.wait_file import WaitFile, Waiting
-from site_agent.run.ahead import Ahead
 from site_agent.run.participation import Participation
+from site_agent.run.preload import Preload
 from site_agent.run.site_log import SiteLog
 
 
@@ -16,12 +16,12 @@ class Waits:
     Parameters
     ----------
     file : WaitFile
-    ahead : Ahead
+    ahead : Preload
         Data that are loaded before any run.
     log : SiteLog
     """
 
-    def __init__(self, file: WaitFile, ahead: Ahead, log: SiteLog) -> None:
+    def __init__(self, file: WaitFile, ahead: Preload, log: SiteLog) -> None:
         self._file, self._ahead, self._log = file, ahead, log
         self._prepared = False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import PrivacyError, SiteError
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Membership
+from consortium.membership.roster_file import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms, approvals, approve, take_back
@@ -125,7 +125,7 @@ def older_yes_with_more(stage: Stage) -> bool:
     return first in known
 
 
-def _rotated(place: DemoFolders, members: Membership) -> Membership:
+def _rotated(place: DemoFolders, members: Roster) -> Roster:
     """Give the consortium a new key, and sign everything with it."""
     old = load_identity(place.files.keys)
     (place.files.keys / "keys").unlink()

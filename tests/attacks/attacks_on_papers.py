@@ -17,7 +17,7 @@ from consortium.engine.transcript import Transcript
 from consortium.errors import OutputError, StudyError
 from consortium.membership import admission, signed_study
 from consortium.membership.keys import Identity, create_identity, load_identity
-from consortium.membership.roster import Membership
+from consortium.membership.roster import Roster
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
 from consortium.study.reader import load_study
 from site_agent.approval.approval import Approval, Terms, approvals, approve
@@ -29,7 +29,7 @@ from tests.support.membership_files import papers, publish
 _UNPINNED = "site_agent.approval.approval:check_members"
 
 
-def _papers(stage: Stage) -> tuple[DemoFolders, Membership]:
+def _papers(stage: Stage) -> tuple[DemoFolders, Roster]:
     return papers(stage.root / "place")
 
 
@@ -77,7 +77,7 @@ def key_swapped_in_the_roster(stage: Stage) -> bool:
     return read_roster(path).sites["west"].hex() == own
 
 
-def _unpinned(_real: object) -> Callable[[Path, Membership], PinnedConsortium]:
+def _unpinned(_real: object) -> Callable[[Path, Roster], PinnedConsortium]:
     return lambda folder, members: PinnedConsortium(members.centre, members.serial, members.digest)
 
 
@@ -120,7 +120,7 @@ def roster_of_another_centre(stage: Stage) -> bool:
     return _yes(place).keys["centre"] == thief.public
 
 
-def _trusting(real: Callable[..., Membership]) -> Callable[..., Membership]:
+def _trusting(real: Callable[..., Roster]) -> Callable[..., Roster]:
     return lambda members, request: real(members, request, lost_key=True)
 
 

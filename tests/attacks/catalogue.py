@@ -16,7 +16,7 @@ MODULES = (
     "attacks_by_replay",
     "attacks_by_sites",
     "attacks_among_neighbours",
-    "attacks_by_two_tongues",
+    "attacks_by_equivocation",
     "attacks_on_agents",
     "attacks_by_copies",
     "attacks_on_budgets",

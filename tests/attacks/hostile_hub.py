@@ -12,7 +12,7 @@ from consortium.errors import ThresholdError
 from consortium.secagg import (
     CENTRE,
     Hub,
-    Roster,
+    Participants,
     RoundSum,
     messages,
     seal,
@@ -34,7 +34,7 @@ class ThinConsortium(Consortium):
     """One whose hub chose the threshold: two answers of four."""
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> Participants:
         sound = super().roster
         return replace(sound, threshold=2)
 

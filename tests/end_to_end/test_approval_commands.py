@@ -18,7 +18,7 @@ from consortium.errors import LedgerError
 from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import Membership, fingerprint, read_roster
+from consortium.membership.roster_file import Roster, fingerprint, read_roster
 from consortium.study.reader import load_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals
@@ -28,7 +28,7 @@ from tests.support.charges import up_to
 from tests.support.command_line import Said, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, publish
 
-Town = tuple[DemoFolders, Membership]
+Town = tuple[DemoFolders, Roster]
 
 
 @pytest.fixture

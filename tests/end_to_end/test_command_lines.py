@@ -12,12 +12,12 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.files.lock import only_one
 from consortium.membership.keys import create_identity
-from consortium.membership.roster_file import Membership, read_roster
+from consortium.membership.roster_file import Roster, read_roster
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, public, publish
 
-Town = tuple[DemoFolders, Membership]
+Town = tuple[DemoFolders, Roster]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_roster_of_another_consortium(town: Town) -> None:
     assert enter(*_site(place, "approve")).code == 0
     (place.files.keys / "keys").unlink()
     other = create_identity(place.files.keys, b"o" * 64).public
-    publish(place, Membership(99, other, members.sites))
+    publish(place, Roster(99, other, members.sites))
     assert "this site has joined the consortium of" in refused(*_site(place, "approve"))
     place.files.roster.write_text("no roster")
     assert "is no roster; ask the coordinator" in refused(*_site(place, "approve"))

@@ -23,6 +23,8 @@ from rich.progress import track
 from rich.table import Table
 
 WORKERS = 2
+TELL_EVERY = 50
+"""Cells between two lines where no bar can be drawn."""
 LONGEST = 40
 """Characters of a step's name; a digest has more."""
 
@@ -120,6 +122,8 @@ def main(words: list[str]) -> int:
             cells.append(cell)
             if cell.problems:
                 console.print(_complaint(cell))
+            if not console.is_terminal and len(cells) % TELL_EVERY == 0:
+                console.print(f"{len(cells)} of {len(todo)} cells")
     cells.sort(key=lambda cell: COLUMNS.index(cell.column))
     order = {step[:2]: place for place, step in enumerate(_in_order(todo))}
     cells.sort(key=lambda cell: order[cell[:2]])

@@ -20,7 +20,7 @@ from consortium.exchange.credentials import S3Credentials, SftpCredentials, load
 from consortium.files.work import work_folder
 from consortium.membership.admission import JoinRequest, read_request, write_request
 from consortium.membership.keys import Identity
-from consortium.membership.roster import Handover, Membership
+from consortium.membership.roster import Handover, Roster
 from consortium.membership.roster_file import read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study, signature_path
 from consortium.secagg import CENTRE
@@ -79,7 +79,7 @@ def signed_roster(tree: dict[str, Any]) -> None:
     """Sign a roster as its centre."""
     sites = {name: bytes.fromhex(key) for name, key in tree["sites"].items()}
     earlier = tuple(Handover(**each) for each in tree["handovers"])
-    members = Membership(tree["serial"], bytes.fromhex(tree["centre"]), sites, earlier)
+    members = Roster(tree["serial"], bytes.fromhex(tree["centre"]), sites, earlier)
     tree["signature"] = key_of("new").sign(members.signed()).hex()
 
 
@@ -93,7 +93,7 @@ def signed_request(tree: dict[str, Any]) -> None:
 
 def written_targets(folder: Path) -> list[Target]:
     """What people write, or carry from one to the other, in YAML."""
-    members = Membership(3, public_of(CENTRE), {name: public_of(name) for name in SITES})
+    members = Roster(3, public_of(CENTRE), {name: public_of(name) for name in SITES})
     centre, one = key_of(CENTRE), folder / "input.yaml"
     found: list[Target] = []
 

@@ -16,7 +16,7 @@ from consortium.secagg.envelope import claimed
 from consortium.secagg.messages import BROADCAST
 from consortium.study.plan import make_plan
 from site_agent.ledger.ledger import Charge, Ledger, Limits
-from site_agent.run.hearsay import Hearsay
+from site_agent.run.neighbour_evidence import NeighbourEvidence
 from tests.support.cases import make_sites, make_study, shape_of
 from tests.support.forgery import (
     NAMES,
@@ -124,7 +124,7 @@ def test_a_manifest_lists_no_more_than_has_room(gossip: Gossip) -> None:
     """The oldest first; the rest stands in the manifests that follow."""
     (stage,) = make_plan(make_study(), shape_of(make_sites())).stages
     heard = [messages.Heard("east", n, bytes(32), bytes(64)) for n in range(1, 10)]
-    found = Hearsay("north", None, None).due(stage, heard)  # type: ignore[arg-type]
+    found = NeighbourEvidence("north", None, None).due(stage, heard)  # type: ignore[arg-type]
     assert [each.round for each in found] == [1, 2, 3, 4]
 
 

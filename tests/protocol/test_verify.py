@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.evidence import digests_of, keep_evidence
-from consortium.coordinator.papers import announced_members
+from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
 from consortium.exchange import DirectoryExchange
 from consortium.membership.roster import fingerprint
@@ -185,7 +185,7 @@ def _seeds(out: Path) -> list[tuple[bytes, ...]]:
 def test_a_run_of_another_version_is_left_open(
     good: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("consortium.verification.setting", "consortium.engine.run_context"):
+    for module in ("consortium.verification.agreement", "consortium.engine.run_context"):
         monkeypatch.setattr(f"{module}.__version__", "9.9.9")
     verdict = checked(good.out)
     assert verdict.code == 2

@@ -19,7 +19,7 @@ from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
 from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Membership, found_roster, read_roster, save_roster
+from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, study_space
@@ -99,7 +99,7 @@ def build(
 
 
 def agree(
-    place: DemoFolders, members: Membership, *, runs: int = 1, only: Sequence[str] = SITES
+    place: DemoFolders, members: Roster, *, runs: int = 1, only: Sequence[str] = SITES
 ) -> None:
     """Sign roster and study as they are now, and let sites say yes."""
     files, key = place.files, load_identity(place.files.keys).key

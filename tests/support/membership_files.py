@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Membership, found_roster, save_roster
+from consortium.membership.roster_file import Roster, found_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.synthetic.bids import Recipe, make_consortium
 from consortium.synthetic.signals import Levels
@@ -28,7 +28,7 @@ def public(number: int) -> bytes:
     return private(number).public_key().public_bytes_raw()
 
 
-def members(handovers: int = 0) -> Membership:
+def members(handovers: int = 0) -> Roster:
     """Three sites; the consortium's key is 1, or was handed over from 1 step by step."""
     found = found_roster(public(1))
     for name, number in (("north", 101), ("east", 102), ("south", 103)):
@@ -38,7 +38,7 @@ def members(handovers: int = 0) -> Membership:
     return found
 
 
-def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Membership]:
+def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Roster]:
     """Every party's folder and keys, a roster and a signed study; nobody has approved it."""
     place = DemoFolders(root)
     files = place.files
@@ -62,7 +62,7 @@ def give_scans(place: DemoFolders) -> None:
     make_consortium(place.root / "hospitals", recipe, workers=1)
 
 
-def publish(place: DemoFolders, found: Membership) -> None:
+def publish(place: DemoFolders, found: Roster) -> None:
     """Sign the roster, and the study as it is now."""
     files, key = place.files, load_identity(place.files.keys).key
     save_roster(files.roster, found, key)

@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from consortium.secagg import CENTRE, Hub, Party, Roster, RoundSum, messages, seal, threshold
+from consortium.secagg import CENTRE, Hub, Participants, Party, RoundSum, messages, seal, threshold
 from consortium.secagg.key_directory import Directory
 from consortium.secagg.keystream import Ring
+from consortium.secagg.merkle_tree import paths_of
 from consortium.secagg.packing import reduced, ring_type
 from consortium.secagg.seed_shares import Given, handed_to
-from consortium.secagg.share_tree import paths_of
 
 
 def identity(name: str) -> Ed25519PrivateKey:
@@ -73,12 +73,12 @@ class Consortium:
         return tuple(f"s{i}" for i in range(self.count))
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> Participants:
         needed = self.needed
         if self.masked and not self.holders:
             needed = threshold(self.count, self.colluding, self.dropouts)
         keys = {name: public(name) for name in (*self.sites, CENTRE)}
-        return Roster(self.sites, keys, needed, self.count - self.dropouts, self.holders)
+        return Participants(self.sites, keys, needed, self.count - self.dropouts, self.holders)
 
     def secret(self, name: str) -> bytes:
         return hashlib.sha256(f"{self.run} secret of {name}".encode()).digest()

@@ -12,8 +12,8 @@ from site_agent.layout import LEDGER, LEFT_OUT, STORE
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.page.page import write_page
 from site_agent.policy.policy import Allowance, Policy
+from site_agent.run.log_lines import LogLines
 from site_agent.run.message_store import MessageStore
-from site_agent.run.told import Told
 from tests.support.charges import up_to
 from tests.support.local_consortium import STUDY, build, say_yes
 
@@ -35,7 +35,7 @@ def hostile_site(root: Path) -> Path:
     Policy(subject=Allowance(study=20, total=30)).save(folder)
     _spend(Ledger(folder / LEDGER))
     _leave_out(place, folder)
-    told = Told(folder, NOW.isoformat)
+    told = LogLines(folder, NOW.isoformat)
     told.keep("takes part in old-0001 with 3 subjects")
     told.keep(f"{EVIL} is not approved here; it is left alone.")
     return folder

@@ -12,20 +12,20 @@ import pytest
 from consortium.engine.closing import Attestation, attesting, decode, record_of
 from consortium.engine.names import ATTESTATION
 from consortium.errors import ConsortiumError, ProtocolError
-from consortium.secagg import Roster, contribution, unseal
-from consortium.secagg.added_again import (
+from consortium.secagg import Participants, contribution, unseal
+from consortium.secagg.key_directory import Session, read_keys
+from consortium.secagg.messages import Request
+from consortium.secagg.packing import ring_type
+from consortium.secagg.recomputation import (
     add_again,
     added,
     agrees,
     check_answered,
     manifests_of,
 )
-from consortium.secagg.key_directory import Session, read_keys
-from consortium.secagg.messages import Request
-from consortium.secagg.packing import ring_type
 from consortium.secagg.release import check_seeds, read_release, ring_digests
-from consortium.verification.closing import same_result, shown_by
-from consortium.verification.tongues import doubts
+from consortium.verification.attestations import same_result, shown_by
+from consortium.verification.equivocation import doubts
 from tests.vectors import make, verifier
 
 FILES = tuple(
@@ -41,7 +41,9 @@ CASES = [
 def _round(case: dict[str, Any]) -> None:
     """What the package says of a round."""
     keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
-    roster = Roster(tuple(case["sites"]), keys, case["threshold"], case["minimum"], case["holders"])
+    roster = Participants(
+        tuple(case["sites"]), keys, case["threshold"], case["minimum"], case["holders"]
+    )
     session, number = Session(case["run"], roster, case["rounds"]), case["number"]
     entries, bits = case["entries"], case["bits"]
     directory = read_keys(session, bytes.fromhex(case["bundle"]))
@@ -85,7 +87,7 @@ def _attestations(case: dict[str, Any]) -> None:
 def _tongues(case: dict[str, Any]) -> None:
     """What the package says of answers among neighbours."""
     keys = {name: bytes.fromhex(key) for name, key in case["keys"].items()}
-    session = Session(case["run"], Roster(tuple(case["sites"]), keys, 0, 1), case["rounds"])
+    session = Session(case["run"], Participants(tuple(case["sites"]), keys, 0, 1), case["rounds"])
     manifests = {}
     for told in case["told"]:
         number = told["number"]

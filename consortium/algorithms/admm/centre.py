@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.admm.expect import expect
+from consortium.algorithms.admm.forecast import expect
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.plan import AdmmPlan, plan_releases
 from consortium.algorithms.admm.result import admm_result

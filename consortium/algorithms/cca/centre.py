@@ -28,7 +28,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
-from consortium.algorithms.cca.expect import expect
+from consortium.algorithms.cca.forecast import expect
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result

@@ -25,7 +25,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
-from consortium.algorithms.coordinate.expect import expect
+from consortium.algorithms.coordinate.forecast import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import mean_result, pooled, squares_result

@@ -35,9 +35,9 @@ from consortium.algorithms.glm.centring import (
     told_of_counts,
 )
 from consortium.algorithms.glm.compare import compare_groups, compare_values
-from consortium.algorithms.glm.forecast import check_worth, expect, forecast, foretell, problem
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import check_worth, expect, forecast, foretell, problem
 from consortium.algorithms.glm.result import More, effects_result, stopped_result
 from consortium.algorithms.glm.site import (
     glm_contrast,

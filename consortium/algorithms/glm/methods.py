@@ -9,7 +9,7 @@ from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.formatting import count, number
 from consortium.kernels.covariate_adjustment import Adjustment
-from consortium.kernels.likeness import SmoothlyAlike
+from consortium.kernels.outcome_correlation import SmoothCorrelation
 
 _SHOWN = 10  # names in a sentence
 
@@ -27,7 +27,7 @@ def methods_text(plan: GlmPlan, adjustment: Adjustment, persons: Array) -> str:
     sentences = (
         _model(plan, persons),
         _units(plan),
-        *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothlyAlike) else ()),
+        *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothCorrelation) else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
         *((_adjustment(plan, adjustment),) if plan.covariates else ()),
@@ -64,7 +64,7 @@ def _units(plan: GlmPlan) -> str:
     )
 
 
-def _basis(likeness: SmoothlyAlike) -> str:
+def _basis(likeness: SmoothCorrelation) -> str:
     return (
         f"Of images that were stated to have a smoothness of {number(likeness.smoothness)} mm "
         f"(full width at half maximum) the coefficients of {count(likeness.released, 'map')} were "
@@ -76,7 +76,7 @@ def _basis(likeness: SmoothlyAlike) -> str:
 
 def _clipping(plan: GlmPlan) -> str:
     weighed = "the inverse fourth root of their covariance"
-    if not isinstance(plan.likeness, SmoothlyAlike):
+    if not isinstance(plan.likeness, SmoothCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
     columns = ""

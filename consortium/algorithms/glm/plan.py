@@ -33,8 +33,8 @@ from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
-from consortium.kernels.likeness import EquallyAlike, Likeness
 from consortium.kernels.moments import packed_size
+from consortium.kernels.outcome_correlation import EqualCorrelation, OutcomeCorrelation
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
@@ -85,9 +85,9 @@ class GlmPlan:
             self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
         else:
             correlation = parameters.norms.correlation
-            self.design = self._design(EquallyAlike(self.outcomes, correlation))
+            self.design = self._design(EqualCorrelation(self.outcomes, correlation))
 
-    def _design(self, likeness: Likeness) -> Design:
+    def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
         return Design(
             *(self.outcomes, self.covariates, self.groups, self.shape.noise, likeness),
@@ -110,7 +110,7 @@ class GlmPlan:
         return cutoff, design
 
     @property
-    def likeness(self) -> Likeness:
+    def likeness(self) -> OutcomeCorrelation:
         """How alike outcomes are taken to be, and what is released of them."""
         return self.design.likeness
 

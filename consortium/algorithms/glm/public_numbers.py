@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from consortium.algorithms.glm.choice import PRODUCTS_SHARE, SPREADS_SHARE
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import Groups
-from consortium.kernels.likeness import Likeness
+from consortium.kernels.outcome_correlation import OutcomeCorrelation
 
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
@@ -27,7 +27,7 @@ class PublicNumbers:
     groups : Groups
     noise : float
         Standard deviation over sensitivity of a release with the whole budget.
-    likeness : Likeness
+    likeness : OutcomeCorrelation
         R of the outcomes.
     gap, explained : float
         As in `GlmParameters`.
@@ -44,7 +44,7 @@ class PublicNumbers:
     covariates: int
     groups: Groups
     noise: float
-    likeness: Likeness
+    likeness: OutcomeCorrelation
     gap: float
     explained: float
     importance: float = 0.0

@@ -16,10 +16,10 @@ from consortium.algorithms.glm.centring import (
     told_of_counts,
     told_of_sizes,
 )
-from consortium.algorithms.glm.forecast import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, forecast
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
@@ -31,7 +31,7 @@ from consortium.algorithms.glm.tables import (
 from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
 from consortium.kernels.covariate_adjustment import Adjustment
-from consortium.kernels.likeness import SmoothlyAlike
+from consortium.kernels.outcome_correlation import SmoothCorrelation
 
 _MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _MUCH_EXPLAINED = 0.1
@@ -118,7 +118,7 @@ def effects_result(
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     """What of smooth images is released."""
-    if not isinstance(plan.likeness, SmoothlyAlike):
+    if not isinstance(plan.likeness, SmoothCorrelation):
         return {}
     return {
         "smooth_maps": plan.likeness.released,

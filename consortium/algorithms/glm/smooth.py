@@ -17,7 +17,11 @@ from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
 from consortium.errors import ProtocolError, StudyError
 from consortium.formatting import count
-from consortium.kernels.likeness import EquallyAlike, Likeness, SmoothlyAlike
+from consortium.kernels.outcome_correlation import (
+    EqualCorrelation,
+    OutcomeCorrelation,
+    SmoothCorrelation,
+)
 from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
@@ -28,7 +32,7 @@ _LEAST, _LONGEST = 0.1, 1e4  # mm
 
 
 @lru_cache(maxsize=8)  # public, and asked for by plan, site and centre
-def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> SmoothlyAlike:
+def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> SmoothCorrelation:
     """The likeness of a study's voxels; places are one object for each space.
 
     Raises
@@ -55,7 +59,7 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> Smoothly
             f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, which "
             f"are more than {_MOST_MAPS:,}; set a cutoff of about {enough} mm or longer."
         )
-    return SmoothlyAlike(coordinates, smoothness, cutoff)
+    return SmoothCorrelation(coordinates, smoothness, cutoff)
 
 
 def finest_cutoff(places: Places) -> float:
@@ -103,9 +107,9 @@ def _maps(places: Places, cutoff: float) -> int:
     return SmoothBasis(places.coordinates, cutoff).size
 
 
-def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
+def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     """Say what maps of smooth images cannot show, if there are any."""
-    if not isinstance(likeness, SmoothlyAlike):
+    if not isinstance(likeness, SmoothCorrelation):
         return ()
     told = (
         f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
@@ -118,7 +122,7 @@ def told_of_basis(likeness: Likeness) -> tuple[str, ...]:
     return (told,)
 
 
-def likeness_of(data: SiteData, query: Query, outcomes: int) -> Likeness:
+def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:
     """The likeness that a query names, over the voxels of the site's own space.
 
     Raises
@@ -130,7 +134,7 @@ def likeness_of(data: SiteData, query: Query, outcomes: int) -> Likeness:
         correlation = number_argument(query, "correlation")
         if correlation >= 1:
             raise ProtocolError("The query's 'correlation' is no number below 1; discard it.")
-        return EquallyAlike(outcomes, correlation)
+        return EqualCorrelation(outcomes, correlation)
     smoothness, cutoff = (number_argument(query, name) for name in ("smoothness", "cutoff"))
     places = data.extent.image_places
     if (

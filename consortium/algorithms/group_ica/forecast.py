@@ -12,8 +12,8 @@ from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
 from consortium.errors import StudyError
 from consortium.formatting import count, number
-from consortium.kernels.network_forecast import expected_cosines, resolved
-from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.projector_forecast import expected_cosines, resolved
 
 LEAST_SEEN = 2
 _MOST_FACTOR = 1000.0

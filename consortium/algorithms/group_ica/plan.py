@@ -11,7 +11,7 @@ from consortium.algorithms.group_ica.parameters import BasisKind, GroupIcaParame
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
-from consortium.kernels.network_forecast import best_cutoff, cutoff_of
+from consortium.kernels.projector_forecast import best_cutoff, cutoff_of
 from consortium.privacy.bounds import Bound
 
 _MOST_ROWS = 1500  # a million numbers, and seconds for a replay

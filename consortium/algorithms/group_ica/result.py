@@ -13,9 +13,7 @@ from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.formatting import count
-from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.network_forecast import resolved
-from consortium.kernels.network_replay import (
+from consortium.kernels.component_bootstrap import (
     Directions,
     Networks,
     Paint,
@@ -23,6 +21,8 @@ from consortium.kernels.network_replay import (
     find_networks,
     law_of_mean,
 )
+from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.projector_forecast import resolved
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""

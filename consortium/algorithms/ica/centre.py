@@ -35,7 +35,6 @@ from consortium.algorithms.base import (
     Result,
     Run,
     Shape,
-    Table,
     Takes,
 )
 from consortium.algorithms.findings import Finding
@@ -48,6 +47,7 @@ from consortium.algorithms.ica.plan import (
     plan_releases,
     planned_rounds,
 )
+from consortium.algorithms.ica.result import components_table, headline, is_within
 from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
 from consortium.algorithms.pca.centre import Pca
 from consortium.kernels import infomax
@@ -111,7 +111,7 @@ class Ica:
         whitening = basis / scales
         unmixing, last = yield from improve[parameters.optimizer](parameters, shape, whitening)
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
-        told = _within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
+        told = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
         if shape.places is not None:
             told = tuple(map(bool, np.array(told) & ~nearly_constant(mixing)))
         result = Result(
@@ -124,9 +124,9 @@ class Ica:
             },
             maps="mixing",
             shares=(Finding(),) * len(told),
-            tables={"components": _table(told)},
+            tables={"components": components_table(told)},
             captions=Captions(
-                headline=_headline(sum(told), len(told)),
+                headline=headline(sum(told), len(told)),
                 sign=True,
                 found=any(told),
                 columns_found=told,
@@ -144,41 +144,6 @@ class Ica:
             fine=True,
             noise=release.deviation,
         )
-
-
-def _within(subspace: Result, weights: Array) -> tuple[bool, ...]:
-    """Whether at least half of each component's variance lies in directions that PCA found.
-
-    Parameters
-    ----------
-    subspace : Result
-        Of the PCA.
-    weights : array, R x R
-        Each component (column) in the eigenvectors.
-    """
-    squares = np.square(weights)
-    inside = squares[np.array(subspace.captions.columns_found)].sum(axis=0)
-    return tuple(bool(each) for each in inside >= squares.sum(axis=0) / 2.0)
-
-
-def _table(told: tuple[bool, ...]) -> Table:
-    rows = [(k, Finding(), "found" if each else "not found") for k, each in enumerate(told, 1)]
-    return Table(
-        "Components; found are those of which half or more lies in directions that stand out of "
-        "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
-        "global signal. How far one is from a true network is not told.",
-        ("component", "expected correlation", "state"),
-        tuple(rows),
-    )
-
-
-def _headline(found: int, many: int) -> str:
-    if not found:
-        return "Nothing was found: no component stands out of noise, chance and white data."
-    return (
-        f"{found} of {many} components stand out of noise, chance and white data; how far each is "
-        "from a true network is not told."
-    )
 
 
 def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:

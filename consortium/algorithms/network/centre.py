@@ -23,7 +23,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
-from consortium.algorithms.network.expect import expect, withheld
+from consortium.algorithms.network.forecast import expect, withheld
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged, network_result

@@ -17,8 +17,8 @@ from consortium.algorithms.pca.plan import (
     plan_releases,
     planned_iterations,
 )
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power_plan import expected_energies, expected_strengths
-from consortium.kernels.replay import SymmetricNoise
 
 _NAME = "part of the leading directions' energy"
 

@@ -15,11 +15,11 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.formatting import count, number
 from consortium.kernels.bulk import find_bulk, freed_variances
+from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.network_replay import find_directions, law_of_mean
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, noise_edge
-from consortium.kernels.replay import SymmetricNoise
-from consortium.kernels.selected import selected_interval
+from consortium.kernels.selective_interval import selective_interval
 
 _QUANTILE = float(ndtri(0.975))
 
@@ -116,7 +116,7 @@ class _Whole:
             return Finding()
         part = freed / self.total
         threshold = part - beyond / self.total
-        low, high = selected_interval(part, self.spread(part, 1, doubt), threshold)
+        low, high = selective_interval(part, self.spread(part, 1, doubt), threshold)
         return Finding(part, max(low, 0.0), min(max(high, part), 1.0))
 
     def together(

@@ -24,7 +24,7 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.query_arguments import SITE_MEANS
-from consortium.algorithms.regression.expect import expect
+from consortium.algorithms.regression.forecast import expect
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,

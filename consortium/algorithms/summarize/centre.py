@@ -25,7 +25,7 @@ from consortium.algorithms.base import (
     Shape,
     Takes,
 )
-from consortium.algorithms.summarize.expect import WITHHELD, expect
+from consortium.algorithms.summarize.forecast import WITHHELD, expect
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import draw_public, plan_releases
 from consortium.algorithms.summarize.result import read_embeddings, summarize_result

@@ -19,7 +19,7 @@ from consortium.algorithms.template_networks.plan import (
 )
 from consortium.errors import StudyError
 from consortium.formatting import number
-from consortium.kernels.network_forecast import resolved
+from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Agreement
 
 _MOST_FACTOR = 1000.0

@@ -18,7 +18,7 @@ from consortium.algorithms.template_networks.plan import (
     templates_of,
 )
 from consortium.formatting import count
-from consortium.kernels.network_forecast import resolved
+from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Shrunk, shrink
 
 DRAWN = 2.0

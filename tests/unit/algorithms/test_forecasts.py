@@ -17,8 +17,8 @@ from consortium.algorithms.assumed_persons import Classes, class_means, separati
 from consortium.algorithms.base import Expects, Withholds
 from consortium.coordinator.design import Assumed, expect, withheld
 from consortium.coordinator.design_page import design_studies
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power_plan import expected_strengths
-from consortium.kernels.replay import SymmetricNoise
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 
 OTHERS = "glm", "group_ica", "template_networks", "ica", "tensor"

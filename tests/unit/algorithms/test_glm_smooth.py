@@ -12,11 +12,11 @@ from benchmarks.glm_smooth import SMOOTHNESS, measured, people_of_images, trial_
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm import smooth
-from consortium.algorithms.glm.forecast import forecast, problem
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast, problem
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
-from consortium.kernels.likeness import SmoothlyAlike
+from consortium.kernels.outcome_correlation import SmoothCorrelation
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
@@ -53,7 +53,7 @@ def test_without_noise_maps_are_those_of_least_squares_without_their_short_waves
     people = few_people()
     result = run_trial(few_trial(people, gap=2), 0.0, np.random.default_rng(0))
     effects, _, _ = least_squares(people.design(), people.outcomes)
-    smooth = SmoothlyAlike(GRID.coordinates, 24.0, 30.0)
+    smooth = SmoothCorrelation(GRID.coordinates, 24.0, 30.0)
     expected = smooth.project(effects[:, None])[:, 0]
     assert result.arrays["effect"] == pytest.approx(expected, abs=1e-9)
     assert result.numbers["smooth_maps"] == smooth.released < 125
@@ -65,7 +65,7 @@ def test_only_the_coefficients_of_the_basis_are_released():
     trial = few_trial(few_people())
     plan = GlmPlan(trial.parameters, replace(trial.shape, noise=0.2))
     (effects,) = (b for b in plan.releases[-1].bound.blocks if b.name == "effects")
-    assert effects.entries == SmoothlyAlike(GRID.coordinates, 24.0, 30.0).released
+    assert effects.entries == SmoothCorrelation(GRID.coordinates, 24.0, 30.0).released
     asked = plan.releases[-1].fixed
     assert (asked["smoothness"], asked["cutoff"]) == (24.0, 30.0)
     assert "correlation" not in asked
@@ -141,7 +141,7 @@ def study(**analysis):
 
 def sites_of_images(places):
     generator, found = np.random.default_rng(4), []
-    smooth = SmoothlyAlike(GRID.coordinates, 24.0, 30.0)
+    smooth = SmoothCorrelation(GRID.coordinates, 24.0, 30.0)
     where = np.exp(-0.5 * np.square(GRID.coordinates - 20).sum(axis=1) / 15**2)
     for _ in SITES:
         group = generator.permutation(np.repeat([-1.0, 1.0], 15))

@@ -11,8 +11,8 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Expects
-from consortium.algorithms.glm.forecast import forecast
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast
 from consortium.algorithms.group_ica.forecast import foretell
 from consortium.coordinator.design import Assumed, accounts, design, expect
 from consortium.coordinator.design_page import design_studies

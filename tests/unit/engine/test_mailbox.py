@@ -41,7 +41,7 @@ def mailbox(exchange: MemoryExchange, folder: Path) -> Mailbox:
     clock = Ticks().clock()
     context = SimpleNamespace(run="small-0001", study=SimpleNamespace(sites=SITES))
     made: Any = Mailbox(context, None, exchange, clock, WaitFile(folder, clock.now), lambda _: None)  # type: ignore[arg-type]
-    made._collect_notices = lambda _wanted: None
+    made.notices.look = lambda **_: None
     return made
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import StudyError
-from consortium.kernels.network_forecast import best_cutoff, cutoff_of, resolved, size_of
+from consortium.kernels.projector_forecast import best_cutoff, cutoff_of, resolved, size_of
 from consortium.kernels.smooth_basis import SmoothBasis
 
 

@@ -161,7 +161,7 @@ def test_every_member_has_a_name_and_a_key_of_its_own() -> None:
 
 
 def test_such_a_roster_is_not_read_even_if_it_is_signed(tmp_path: Path) -> None:
-    """`Membership` refuses to be made so; a coordinator with another program may not."""
+    """`Roster` refuses to be made so; a coordinator with another program may not."""
     sites = {"east": public(101), "north": public(101)}
     content = {
         "serial": 3,

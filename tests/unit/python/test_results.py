@@ -13,7 +13,7 @@ import yaml
 import consortium as cc
 from consortium.errors import DataError, OutputError, PrivacyError, StudyError
 from consortium.privacy.gdp import compose, epsilon_of
-from consortium.python.here import carry_out, system_keys
+from consortium.python.local_run import carry_out, system_keys
 from consortium.report.privacy_report import read_privacy_report
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan

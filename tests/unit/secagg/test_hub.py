@@ -8,7 +8,7 @@ import pytest
 from consortium.errors import ProtocolError, ThresholdError
 from consortium.secagg import CENTRE, Hub, messages, seal, seed_shares
 from consortium.secagg.field import PRIME
-from consortium.secagg.share_tree import root_of
+from consortium.secagg.merkle_tree import root_of
 from tests.support.secagg_wire import (
     Consortium,
     Wire,

@@ -1,7 +1,7 @@
 import pytest
 
 from consortium.errors import ProtocolError
-from consortium.secagg import CENTRE, Roster
+from consortium.secagg import CENTRE, Participants
 from tests.support.secagg_wire import Consortium
 
 FIVE = Consortium(count=5)
@@ -26,9 +26,9 @@ ROSTER_CHANGES: list[dict[str, object]] = [
 def test_an_unsound_roster_is_refused(changed: dict[str, object]) -> None:
     good = FIVE.roster
     fields = {name: getattr(good, name) for name in ("sites", "keys", "threshold", "minimum")}
-    Roster(**fields)
+    Participants(**fields)
     with pytest.raises(ProtocolError):
-        Roster(**(fields | changed))
+        Participants(**(fields | changed))
 
 
 def test_the_session_depends_on_everything_agreed() -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from consortium.errors import AlteredError, ProtocolError
 from consortium.secagg import CENTRE, messages
-from consortium.secagg.added_again import (
+from consortium.secagg.contribution import opened_digest
+from consortium.secagg.recomputation import (
     add_again,
     added,
     agrees,
     check_answered,
     manifests_of,
 )
-from consortium.secagg.contribution import opened_digest
 from consortium.secagg.release import check_seeds, read_release, release_of
 from tests.support.secagg_wire import Consortium, Wire, as_centre, context, plain_sum, vectors
 

@@ -19,7 +19,7 @@ from consortium.errors import (
 )
 from consortium.membership.consent import Consent
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Membership
+from consortium.membership.roster_file import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms, approvals, approve
@@ -44,11 +44,11 @@ def known(place: DemoFolders) -> list[Approval]:
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> tuple[DemoFolders, Membership]:
+def town(tmp_path: Path) -> tuple[DemoFolders, Roster]:
     return papers(tmp_path)
 
 
-def test_what_was_approved_is_read_again(town: tuple[DemoFolders, Membership]) -> None:
+def test_what_was_approved_is_read_again(town: tuple[DemoFolders, Roster]) -> None:
     place, members = town
     assert known(place) == []
     first = yes(place, Terms(3, 9.5, date(2027, 1, 31)))
@@ -58,7 +58,7 @@ def test_what_was_approved_is_read_again(town: tuple[DemoFolders, Membership]) -
     assert [each.terms for each in known(place)] == [Terms(4)]  # a newer yes replaces it
 
 
-def test_the_first_yes_pins_the_consortium(town: tuple[DemoFolders, Membership]) -> None:
+def test_the_first_yes_pins_the_consortium(town: tuple[DemoFolders, Roster]) -> None:
     place, members = town
     yes(place)
     trust = read_pinned(place.site("east"))
@@ -66,14 +66,14 @@ def test_the_first_yes_pins_the_consortium(town: tuple[DemoFolders, Membership])
     assert (trust.centre, trust.serial) == (members.centre, members.serial)
 
 
-def test_what_the_coordinator_is_told(town: tuple[DemoFolders, Membership]) -> None:
+def test_what_the_coordinator_is_told(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     approval = yes(place, Terms(3, 9.5, TODAY))
     assert approval.consent("east") == Consent("east", approval.study.digest, 3, 9.5, TODAY)
 
 
 def test_other_keys_or_another_comment_are_another_approval(
-    town: tuple[DemoFolders, Membership],
+    town: tuple[DemoFolders, Roster],
 ) -> None:
     place, members = town
     yes(place)
@@ -94,7 +94,7 @@ def test_what_protects_nobody_is_not_approved(tmp_path: Path) -> None:
     assert known(place) == []
 
 
-def test_another_key_of_this_site_is_not_approved(town: tuple[DemoFolders, Membership]) -> None:
+def test_another_key_of_this_site_is_not_approved(town: tuple[DemoFolders, Roster]) -> None:
     place, members = town
     publish(place, members.with_site("east", public(9)))
     with pytest.raises(StudyError, match="as the key of 'east', and this site's is"):
@@ -102,7 +102,7 @@ def test_another_key_of_this_site_is_not_approved(town: tuple[DemoFolders, Membe
 
 
 def test_a_roster_of_others_is_not_approved(
-    town: tuple[DemoFolders, Membership], tmp_path: Path
+    town: tuple[DemoFolders, Roster], tmp_path: Path
 ) -> None:
     place, members = town
     yes(place)
@@ -113,7 +113,7 @@ def test_a_roster_of_others_is_not_approved(
         yes(place)
     (place.files.keys / "keys").unlink()
     other = create_identity(place.files.keys, b"o" * 64).public
-    publish(place, Membership(99, other, members.sites))
+    publish(place, Roster(99, other, members.sites))
     with pytest.raises(SignatureError, match="this site has joined the consortium of"):
         yes(place)
     assert len(known(place)) == 1
@@ -139,7 +139,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_record_is_refused(edit: str, town: tuple[DemoFolders, Membership]) -> None:
+def test_an_edited_record_is_refused(edit: str, town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     yes(place, Terms(2, 9.0, TODAY))
     path = _record(place)
@@ -150,7 +150,7 @@ def test_an_edited_record_is_refused(edit: str, town: tuple[DemoFolders, Members
         known(place)
 
 
-def test_a_record_of_another_site_is_refused(town: tuple[DemoFolders, Membership]) -> None:
+def test_a_record_of_another_site_is_refused(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     yes(place)
     with pytest.raises(ConfigurationError, match="is not signed with this site's key"):
@@ -158,7 +158,7 @@ def test_a_record_of_another_site_is_refused(town: tuple[DemoFolders, Membership
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"7", b"\xff", b"{}", b'{"signature": 7}'])
-def test_a_damaged_record_is_named(damage: bytes, town: tuple[DemoFolders, Membership]) -> None:
+def test_a_damaged_record_is_named(damage: bytes, town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     yes(place)
     path = _record(place)
@@ -167,7 +167,7 @@ def test_a_damaged_record_is_named(damage: bytes, town: tuple[DemoFolders, Membe
         known(place)
 
 
-def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Membership]) -> None:
+def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     (place.site("east") / "approved").write_text("in the way")
     with pytest.raises(ConfigurationError, match="can't be written"):
@@ -214,7 +214,7 @@ def _refusal(approval: Approval, ledger: Ledger, today: date = TODAY) -> Consort
     return None
 
 
-def test_so_many_runs_and_no_more(town: tuple[DemoFolders, Membership]) -> None:
+def test_so_many_runs_and_no_more(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     approval = yes(place, Terms(2))
     assert _refusal(approval, _spend(place, approval, 1)) is None
@@ -224,7 +224,7 @@ def test_so_many_runs_and_no_more(town: tuple[DemoFolders, Membership]) -> None:
     assert _refusal(yes(place, Terms(3)), _spend(place, approval, 2)) is None
 
 
-def test_until_the_last_day(town: tuple[DemoFolders, Membership]) -> None:
+def test_until_the_last_day(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     approval = yes(place, Terms(2, until=TODAY))
     ledger = Ledger(place.site("east") / "ledger.sqlite")
@@ -234,7 +234,7 @@ def test_until_the_last_day(town: tuple[DemoFolders, Membership]) -> None:
     assert "ended on 2026-11-21" in str(error)
 
 
-def test_so_dearly_and_no_dearer(town: tuple[DemoFolders, Membership]) -> None:
+def test_so_dearly_and_no_dearer(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     approval = yes(place, Terms(5))
     delta = approval.study.privacy.delta
@@ -251,7 +251,7 @@ def test_so_dearly_and_no_dearer(town: tuple[DemoFolders, Membership]) -> None:
 
 
 def test_another_consortiums_study_of_that_name_does_not_count(
-    town: tuple[DemoFolders, Membership],
+    town: tuple[DemoFolders, Roster],
 ) -> None:
     place, _ = town
     approval = yes(place)

@@ -24,9 +24,9 @@ from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms
 from site_agent.approval.record import keep
 from site_agent.config import SiteConfig
+from site_agent.doctor.check import Check
 from site_agent.doctor.checkup import LITTLE, SCARCE, Surroundings, examine
 from site_agent.doctor.exchange import announced
-from site_agent.doctor.finding import Check
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin
 from site_agent.layout import CONFIG, POLICY
 from site_agent.ledger.anchor import LedgerAnchor

@@ -10,7 +10,7 @@ from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import ConfigurationError, ConsortiumError
 from consortium.membership.admission import admit, read_request
 from consortium.membership.keys import KEYS, create_identity, load_identity
-from consortium.membership.roster_file import Membership, fingerprint
+from consortium.membership.roster_file import Roster, fingerprint
 from site_agent.approval.approval import Terms, approvals, approve
 from site_agent.enrolment import request as request_module
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
@@ -102,7 +102,7 @@ def test_a_crash_in_the_middle_is_gone_on_from(
     assert request.key == load_identity(tmp_path).public
 
 
-def _admit(place: DemoFolders, members: Membership, folder: Path) -> Membership:
+def _admit(place: DemoFolders, members: Roster, folder: Path) -> Roster:
     return admit(members, read_request(folder / "east.join.yaml"))
 
 

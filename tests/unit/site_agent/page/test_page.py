@@ -21,8 +21,8 @@ from site_agent.config import SiteConfig
 from site_agent.layout import ENDED, LEDGER, STORE
 from site_agent.ledger.ledger import Ledger
 from site_agent.page.page import write_page
+from site_agent.run.log_lines import LogLines, read_log_lines
 from site_agent.run.message_store import MessageStore
-from site_agent.run.told import Told, read_told
 from tests.support.html_page import Page
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 from tests.support.site_pages import EVIL, NOW, PEOPLE, hostile_page, hostile_site
@@ -143,14 +143,14 @@ def test_a_running_agent_keeps_the_page_and_the_last_says_that_it_stopped(tmp_pa
 
 
 def test_damaged_lines_of_the_log_stop_nobody(tmp_path: Path) -> None:
-    told = Told(tmp_path, NOW.isoformat)
+    told = LogLines(tmp_path, NOW.isoformat)
     for number in range(60):
         told.keep(f"line {number}")
-    assert [line.text for line in read_told(tmp_path)] == [f"line {n}" for n in range(20, 60)]
+    assert [line.text for line in read_log_lines(tmp_path)] == [f"line {n}" for n in range(20, 60)]
     (tmp_path / ".work" / "told.json").write_text('{"a": 1')
-    assert read_told(tmp_path) == []
-    Told(tmp_path, NOW.isoformat).keep("again")
-    assert [line.text for line in read_told(tmp_path)] == ["again"]
+    assert read_log_lines(tmp_path) == []
+    LogLines(tmp_path, NOW.isoformat).keep("again")
+    assert [line.text for line in read_log_lines(tmp_path)] == ["again"]
 
 
 def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from site_agent.run.log_lines import _KEPT, read_log_lines
 from site_agent.run.site_log import _MOST, SiteLog
-from site_agent.run.told import _KEPT, read_told
 
 
 def texts(folder: Path) -> list[str]:
-    return [line.text for line in read_told(folder)]
+    return [line.text for line in read_log_lines(folder)]
 
 
 def test_lines_of_one_subject_push_nothing_off_the_page(tmp_path: Path) -> None:

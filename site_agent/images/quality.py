@@ -23,7 +23,7 @@ STEADY = 0.1
 _STEADIED_BY = ("non_steady_state_outlier",)
 
 
-def oddities(subjects: Sequence[Subject], data: DataSection) -> tuple[str, ...]:
+def quality_remarks(subjects: Sequence[Subject], data: DataSection) -> tuple[str, ...]:
     """Name images whose sform and qform disagree, or whose first volume is far from the next.
 
     Parameters

@@ -23,7 +23,7 @@ from consortium.algorithms.coordinate.result import (
     squares_moment,
     widest_variance,
 )
-from consortium.algorithms.regression.expect import TARGET
+from consortium.algorithms.regression.forecast import TARGET
 from consortium.algorithms.regression.result import tell
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares

@@ -27,7 +27,7 @@ from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import HELD_WEIGHT
-from consortium.algorithms.replay import trained
+from consortium.algorithms.simulated_run import trained
 from consortium.kernels.classifier import predict
 
 

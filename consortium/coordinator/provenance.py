@@ -19,7 +19,7 @@ from consortium.errors import (
 )
 from consortium.files.atomic import beside
 from consortium.files.strict_yaml import read_yaml
-from consortium.membership.roster import Membership, fingerprint
+from consortium.membership.roster import Roster, fingerprint
 from consortium.membership.signed_study import read_signed
 from consortium.secagg import CENTRE
 from consortium.secagg.envelope import claimed
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Papers:
+class Provenance:
     """What a check begins with.
 
     Parameters
@@ -49,7 +49,7 @@ class Papers:
     space: Space
 
 
-def read_papers(folder: Path, sites: Path | None, verdict: Verdict) -> Papers:
+def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Provenance:
     """Check the signed study, under keys that come from elsewhere if possible.
 
     Parameters
@@ -93,11 +93,11 @@ def read_papers(folder: Path, sites: Path | None, verdict: Verdict) -> Papers:
     context = RunContext(
         run.run, signed.study, signed.keys, space.digest, space.extent, signed.file
     )
-    return Papers(Record(run.run, signed.keys, read), context, space)
+    return Provenance(Record(run.run, signed.keys, read), context, space)
 
 
 def _compare_keys(
-    members: Membership, names_of: Sequence[str], sites: Path | None, verdict: Verdict
+    members: Roster, names_of: Sequence[str], sites: Path | None, verdict: Verdict
 ) -> None:
     if sites is None:
         verdict.tell(
@@ -135,7 +135,7 @@ def fingerprints(path: Path) -> dict[str, str]:
         ) from error
 
 
-def announced_members(message: bytes) -> Membership:
+def announced_members(message: bytes) -> Roster:
     """Who took part, as an announcement claims; the study's signature is to hold these keys.
 
     Raises
@@ -146,7 +146,7 @@ def announced_members(message: bytes) -> Membership:
     try:
         told = read_announcement(claimed(message).body)["keys"]
         keys = {str(name): bytes.fromhex(key) for name, key in dict(told).items()}
-        return Membership(1, keys.pop(CENTRE), keys)
+        return Roster(1, keys.pop(CENTRE), keys)
     except (ProtocolError, KeyError, ValueError, TypeError) as error:
         raise ContradictionError(
             place(names.ANNOUNCED), "is missing, or no announcement of a run."

@@ -16,7 +16,7 @@ from consortium.engine.round_messages import RoundMessages
 from consortium.secagg import Party
 from consortium.secagg.envelope import claimed
 from consortium.secagg.messages import BROADCAST, Broadcast, decode, encode
-from site_agent.run.hearsay import Hearsay
+from site_agent.run.neighbour_evidence import NeighbourEvidence
 from site_agent.run.neighbours import Neighbours
 from tests.attacks.attack_kinds import Stage, always, attack
 from tests.support.forgery import NAMES, path_of, settle, sign
@@ -68,7 +68,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
 
 @attack(
     "site",
-    guard="site_agent.run.hearsay:Hearsay.due",
+    guard="site_agent.run.neighbour_evidence:NeighbourEvidence.due",
     without="a neighbour goes on from what nobody else was told, and no reader learns of it",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(()),
@@ -80,7 +80,7 @@ def neighbour_told_another_thing(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="consortium.verification.tongues:_differ",
+    guard="consortium.verification.equivocation:_differ",
     without="what is published of a site is not what its neighbours' answers follow from",
     stops="east signed 2 different answers to round 1, one to centre; another to north, south",
     instead=always(False),
@@ -104,7 +104,7 @@ def centre_told_another_thing(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="site_agent.run.hearsay:Hearsay._is_released",
+    guard="site_agent.run.neighbour_evidence:NeighbourEvidence._is_released",
     without="the centre leaves out of a round who heard another answer, and the proof is gone",
     stops="east signed 2 different answers to round 1, one to centre, south; another to north",
     instead=always(True),
@@ -127,7 +127,7 @@ def hearer_left_out_of_the_round(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="consortium.verification.tongues:has_signed",
+    guard="consortium.verification.equivocation:has_signed",
     without="a site that spoke truly is named as one that spoke with two tongues",
     stops="north lists in round 2 that it was told an answer of east to round 1, .* north lies",
     instead=always(True),
@@ -136,14 +136,14 @@ def hearsay_of_its_own_making(stage: Stage) -> bool:
     """Lists an answer of a neighbour's that the neighbour never gave."""
 
     def change(patch: pytest.MonkeyPatch, _place: DemoFolders) -> None:
-        true = Hearsay.due
+        true = NeighbourEvidence.due
 
-        def due(hearsay: Hearsay, *given: Any) -> Any:
+        def due(hearsay: NeighbourEvidence, *given: Any) -> Any:
             listed = true(hearsay, *given)
             if hearsay._name != "north":
                 return listed
             return tuple(msgspec.structs.replace(each, body=bytes(32)) for each in listed)
 
-        patch.setattr(Hearsay, "due", due)
+        patch.setattr(NeighbourEvidence, "due", due)
 
     return any("east signed 2 different" in line for line in _told(stage, change))

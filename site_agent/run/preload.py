@@ -19,7 +19,7 @@ _AGAIN_EVERY = 600.0  # s between two looks at a data set whose study is ready
 _TELL_EVERY = 10.0  # s between two lines of progress in the log
 
 
-class Ahead:
+class Preload:
     """One study after the other, beside whatever else the agent does.
 
     Parameters

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh, eigvalsh
 
 from consortium.kernels.moments import packed_size, unpack_symmetric
-from consortium.kernels.replay import SymmetricNoise, VectorNoise
+from consortium.kernels.noise_law import SymmetricNoise, VectorNoise
 
 
 def test_a_draw_has_the_law_of_unpacked_noise():

@@ -22,7 +22,7 @@ from consortium.verification.record import ANNOUNCED, KEYS, PLAN, STARTED, Recor
 
 
 @dataclass(frozen=True)
-class Setting:
+class Agreement:
     """A run before its first round, as its messages lead to it.
 
     Parameters
@@ -44,7 +44,7 @@ class Setting:
     keys: bytes
 
 
-def read_setting(record: Record, approved: RunContext) -> Setting:
+def read_agreement(record: Record, approved: RunContext) -> Agreement:
     """Check the messages before round 1, and work the plan out anew.
 
     Parameters
@@ -75,7 +75,7 @@ def read_setting(record: Record, approved: RunContext) -> Setting:
     except ConsortiumError as error:
         raise ContradictionError(place(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)
-    return Setting(
+    return Agreement(
         context,
         session,
         directory,

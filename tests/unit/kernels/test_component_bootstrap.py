@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.network_forecast import STRENGTHS, expected_cosines
-from consortium.kernels.network_replay import find_directions, find_networks
-from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.component_bootstrap import find_directions, find_networks
+from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
 
 SIZE = 120
 

@@ -22,7 +22,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Told:
+class LogLines:
     """Keeps the last lines in the site's folder.
 
     Who calls `keep` vouches that the line tells of studies, runs and rounds only: no label, no
@@ -38,7 +38,7 @@ class Told:
 
     def __init__(self, folder: Path, now: Callable[[], str]) -> None:
         self._folder, self._now = folder, now
-        self._lines = deque(read_told(folder), maxlen=_KEPT)
+        self._lines = deque(read_log_lines(folder), maxlen=_KEPT)
         self._newest: dict[str, Line] = {}  # by subject
         self.many = 0
 
@@ -67,7 +67,7 @@ class Told:
         write_bytes(_path(self._folder), json.dumps(list(self._lines)).encode())
 
 
-def read_told(folder: Path) -> list[Line]:
+def read_log_lines(folder: Path) -> list[Line]:
     """Return the last lines, oldest first; none if they are damaged, as nothing depends on them."""
     try:
         found = json.loads(_path(folder).read_text("utf-8"))

@@ -8,13 +8,15 @@ from consortium.engine import closing as bodies
 from consortium.engine.names import ATTESTATION, CLOSING
 from consortium.errors import ContradictionError, ProtocolError
 from consortium.study.agreed import plan_digest
+from consortium.verification.agreement import Agreement
 from consortium.verification.record import ATTESTED, CLOSED, Record, place
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 
-def read_closing(record: Record, setting: Setting, rounds: Sequence[Released]) -> bodies.Closing:
+def read_closing(
+    record: Record, agreement: Agreement, rounds: Sequence[Released]
+) -> bodies.Closing:
     """Check that the centre closed the run with exactly these rounds.
 
     Raises
@@ -26,7 +28,7 @@ def read_closing(record: Record, setting: Setting, rounds: Sequence[Released]) -
     except ProtocolError as error:
         raise ContradictionError(place(CLOSED), str(error)) from error
     digests = (closing.announcement, closing.keys, closing.plan)
-    if digests != (setting.announced, setting.keys, plan_digest(setting.plan)):
+    if digests != (agreement.announced, agreement.keys, plan_digest(agreement.plan)):
         raise ContradictionError(place(CLOSED), "it closes a run of another study, keys or plan.")
     if len(closing.records) != len(rounds):
         raise ContradictionError(
@@ -45,13 +47,13 @@ def read_closing(record: Record, setting: Setting, rounds: Sequence[Released]) -
 
 
 def hear_attestations(
-    record: Record, setting: Setting, rounds: Sequence[Released], verdict: Verdict
+    record: Record, agreement: Agreement, rounds: Sequence[Released], verdict: Verdict
 ) -> None:
     """Count what sites signed: the rounds that are shown, and whether the run has one result.
 
     One lying site can leave something open; it can't contradict, and can't show anything.
     """
-    study = setting.context.study
+    study = agreement.context.study
     agreeing: list[bodies.Attestation] = []
     for site in study.sites:
         if record.read(f"{ATTESTED}/{site}") is None:
@@ -63,13 +65,13 @@ def hear_attestations(
         except ContradictionError as error:
             verdict.contradict(error, "Whoever had this copy did it, or the centre.")
             continue
-        if _agrees(said, setting, rounds, site, verdict):
+        if _agrees(said, agreement, rounds, site, verdict):
             agreeing.append(said)
     colluding = study.privacy.colluding_sites
     shown = shown_by(agreeing, len(rounds), colluding)
     verdict.shown |= {done.number for done in rounds if done.summed and done.number in shown}
     verdict.shown |= {done.number for done in rounds if done.each}
-    answers = setting.context.roster.answers if setting.session.roster.masked else 0
+    answers = agreement.context.roster.answers if agreement.session.roster.masked else 0
     needed = bodies.attesting(study.sites, colluding, answers)
     if study.checkers and len(agreeing) < needed:
         verdict.leave_open(
@@ -107,7 +109,7 @@ def _attestation(record: Record, site: str) -> bodies.Attestation:
 
 def _agrees(
     said: bodies.Attestation,
-    setting: Setting,
+    agreement: Agreement,
     rounds: Sequence[Released],
     site: str,
     verdict: Verdict,
@@ -124,10 +126,10 @@ def _agrees(
     if said.earlier:
         verdict.tell(where, f"{site} answered in other runs of this study: {_few(said.earlier)}.")
     records = [done.record for done in rounds]
-    plan = plan_digest(setting.plan)
+    plan = plan_digest(agreement.plan)
     if said.refuted:
         return False
-    if not same_result(said, setting.announced, setting.keys, plan, records):
+    if not same_result(said, agreement.announced, agreement.keys, plan, records):
         verdict.leave_open(
             where,
             f"{site} attests another result of this run: it, or the centre, lies; ask {site} for "

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.likeness import ROUGH, EquallyAlike, SmoothlyAlike
+from consortium.kernels.outcome_correlation import ROUGH, EqualCorrelation, SmoothCorrelation
 
 EDGE = 8.0
 
@@ -13,7 +13,7 @@ def box(side=8):
 
 
 def test_all_outcomes_are_released_where_any_two_are_as_alike():
-    likeness = EquallyAlike(5, 0.3)
+    likeness = EqualCorrelation(5, 0.3)
     values = np.random.default_rng(0).standard_normal((5, 3))
     whole = 0.7 * np.eye(5) + 0.3
     power = np.linalg.eigh(whole)
@@ -29,7 +29,7 @@ def test_all_outcomes_are_released_where_any_two_are_as_alike():
 
 
 def smooth(cutoff=36.0, smoothness=22.0):
-    return SmoothlyAlike(box(), smoothness, cutoff)
+    return SmoothCorrelation(box(), smoothness, cutoff)
 
 
 def test_what_is_told_of_images_are_their_waves_above_the_cutoff():
@@ -68,7 +68,7 @@ def test_smooth_images_have_about_the_variance_and_norm_that_are_expected():
 
 def test_rounding_of_the_voxels_changes_next_to_nothing():
     # Sites work the basis out by themselves, and their sums are added.
-    one, other = smooth(), SmoothlyAlike(box() * (1 + 1e-13), 22.0, 36.0)
+    one, other = smooth(), SmoothCorrelation(box() * (1 + 1e-13), 22.0, 36.0)
     values = np.random.default_rng(4).standard_normal((512, 2))
     assert one.encode(values) == pytest.approx(other.encode(values), abs=1e-6)
 

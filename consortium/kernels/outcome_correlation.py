@@ -27,7 +27,7 @@ resampling leave, so that nothing is divided by a spectrum that is nearly zero."
 _ROWS = 256  # of the kernel at a time
 
 
-class Likeness(Protocol):
+class OutcomeCorrelation(Protocol):
     """R of V outcomes, of which d numbers are released."""
 
     @property
@@ -69,7 +69,7 @@ class Likeness(Protocol):
 
 
 @dataclass(frozen=True)
-class EquallyAlike:
+class EqualCorrelation:
     """Any two of the outcomes have the same correlation, and all of them are released.
 
     Parameters
@@ -132,7 +132,7 @@ class EquallyAlike:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothlyAlike:
+class SmoothCorrelation:
     """Outcomes are voxels of images that a Gaussian kernel made smooth.
 
     Only waves longer than a cut-off are released: the coefficients of an image in a public
@@ -152,7 +152,7 @@ class SmoothlyAlike:
     Examples
     --------
     >>> steps = np.stack(np.meshgrid(*[np.arange(6.0)] * 3), axis=-1).reshape(-1, 3)
-    >>> smooth = SmoothlyAlike(8 * steps, smoothness=16.0, cutoff=32.0)
+    >>> smooth = SmoothCorrelation(8 * steps, smoothness=16.0, cutoff=32.0)
     >>> image = np.random.default_rng(0).standard_normal((216, 1))
     >>> bool(np.linalg.norm(smooth.project(image)) < np.linalg.norm(image))
     True

@@ -9,7 +9,7 @@ import pytest
 from consortium.engine.clock import Clock
 from site_agent.approval.approval import Approval
 from site_agent.loading.progress import at_once
-from site_agent.run.ahead import Ahead
+from site_agent.run.preload import Preload
 
 
 @pytest.mark.parametrize(("takes", "share"), [(0.0, 0.0), (0.03, 0.007), (1.0, 0.011)])
@@ -26,7 +26,7 @@ def test_looking_takes_a_hundredth_of_the_time_at_most(
     def never(_: Approval) -> None:
         raise AssertionError
 
-    ahead = Ahead(tmp_path, never, at_once, Clock(now=lambda: time), print)  # type: ignore[arg-type]
+    ahead = Preload(tmp_path, never, at_once, Clock(now=lambda: time), print)  # type: ignore[arg-type]
     while time < 2000:
         ahead.look(slowly)
         time += 0.25

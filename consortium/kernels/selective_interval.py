@@ -11,7 +11,7 @@ _TAIL = 0.025
 _REACH = 50.0  # deviations; an end further away is as good as none
 
 
-def selected_interval(value: float, deviation: float, threshold: float) -> tuple[float, float]:
+def selective_interval(value: float, deviation: float, threshold: float) -> tuple[float, float]:
     """95 % interval for the mean of a normal number that is told if it passes a threshold.
 
     Far beyond the threshold this is the usual one. Near it a number is there because chance was

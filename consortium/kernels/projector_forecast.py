@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
 
 Array = NDArray[Any]
 

@@ -24,7 +24,7 @@ from consortium.algorithms.assumed_persons import (
     sizes_drawn,
 )
 from consortium.algorithms.base import Algorithm, Array, Expectation, Shape
-from consortium.algorithms.replay import trained
+from consortium.algorithms.simulated_run import trained
 
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""

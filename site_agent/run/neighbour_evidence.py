@@ -18,7 +18,7 @@ from site_agent.run.outbox import Outbox
 from site_agent.run.setup import Joined
 
 
-class Hearsay:
+class NeighbourEvidence:
     """The manifests of one site in one run, as far as they tell of its neighbours.
 
     Parameters

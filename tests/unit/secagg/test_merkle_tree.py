@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.secagg.crypto import pack
-from consortium.secagg.share_tree import is_under, paths_of, root_of
+from consortium.secagg.merkle_tree import is_under, paths_of, root_of
 
 LEAVES = st.lists(st.binary(max_size=40), min_size=1, max_size=40)
 

@@ -14,7 +14,7 @@ EVERY = 10.0
 """Seconds between two pages, so that a run's rounds don't wait for them."""
 
 
-class PageKeeper:
+class PageUpdater:
     """Writes the page whenever what it shows is another state, and no more often than that.
 
     Parameters

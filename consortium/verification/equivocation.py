@@ -17,9 +17,9 @@ from consortium.errors import legible
 from consortium.secagg.envelope import has_signed
 from consortium.secagg.messages import BROADCAST, RELEASE, Heard, Manifest
 from consortium.secagg.participants import CENTRE, NAME_BYTES
+from consortium.verification.agreement import Agreement
 from consortium.verification.record import place, round_file
 from consortium.verification.rounds import Released
-from consortium.verification.setting import Setting
 from consortium.verification.verdict import Verdict
 
 
@@ -40,11 +40,11 @@ class Doubt:
     sentence: str
 
 
-def compare_tongues(setting: Setting, rounds: Sequence[Released], verdict: Verdict) -> None:
+def check_equivocation(agreement: Agreement, rounds: Sequence[Released], verdict: Verdict) -> None:
     """Tell of every site that told its neighbours something else, or lists what nobody said."""
     manifests = {done.number: done.manifests for done in rounds}
-    keys = {site: setting.context.keys[site] for site in setting.context.study.sites}
-    for doubt in doubts(setting.context.run, keys, manifests):
+    keys = {site: agreement.context.keys[site] for site in agreement.context.study.sites}
+    for doubt in doubts(agreement.context.run, keys, manifests):
         verdict.leave_open(place(round_file(doubt.round, RELEASE)), doubt.sentence)
 
 
@@ -74,7 +74,7 @@ def doubts(
                     said[each.round, each.site][each.body].append(site)
     for (number, site), answers in sorted(said.items()):
         if _differ(answers):
-            yield Doubt(number, site, _two_tongues(number, site, list(answers.values())))
+            yield Doubt(number, site, _equivocated(number, site, list(answers.values())))
 
 
 def _is_signed(run: str, keys: Mapping[str, bytes], heard: Heard) -> bool:
@@ -105,7 +105,7 @@ def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
     )
 
 
-def _two_tongues(number: int, site: str, answers: Sequence[Sequence[str]]) -> str:
+def _equivocated(number: int, site: str, answers: Sequence[Sequence[str]]) -> str:
     told = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
     return (
         f"{site} signed {len(answers)} different answers to round {number}, one to {told}: two "

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
 from consortium.kernels.moments import packed_size
-from consortium.kernels.replay import SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.spatial_ica import separate
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from site_agent.run.setup import Joined
 from site_agent.run.site import Site
 
 
-class Closing:
+class RoundStatus:
     """The ends of one run's rounds, as one site hears of them.
 
     Parameters

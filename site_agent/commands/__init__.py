@@ -1,0 +1,1 @@
+"""The commands of ``site-agent``, by what they are for."""

@@ -1,0 +1,140 @@
+"""The agent of a site: at work, and what it has done and spent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consortium.command_line import AsJson
+from site_agent.commands.program import DAILY, Folder, app, now, out
+
+
+@app.command(rich_help_panel=DAILY)
+def start(
+    folder: Folder = Path(),
+    once: Annotated[bool, typer.Option(help="Stop after the first run.")] = False,
+    idle: Annotated[
+        float, typer.Option(help="With --once: give up after so many seconds without work.")
+    ] = 3600.0,
+    page: Annotated[
+        bool, typer.Option("--page", help="Write the site's page anew whenever its state changes.")
+    ] = False,
+) -> None:
+    """Take part in approved studies as they are announced."""
+    from functools import partial
+
+    from consortium.engine.clock import Clock
+    from site_agent.agent import Agent
+
+    agent = Agent(folder, Clock(), now, _log, page=page)
+    work = partial(agent.work, once=once, idle=idle if once else float("inf"))
+    if agent.config.prefect:
+        from flows.site import attend  # the owner runs a Prefect of their own
+
+        attend(agent.config.name, work)
+    else:
+        work()
+
+
+@app.command(rich_help_panel=DAILY)
+def status(folder: Folder = Path(), as_json: AsJson = False) -> None:
+    """Show the site's configuration, its approved studies and what its agent waits for."""
+    from site_agent.status import read_status
+
+    found = read_status(folder)
+    if as_json:
+        out.print_json(found.as_json())
+        return
+    for line in found.lines():
+        out.print(line)
+
+
+@app.command(name="ledger", rich_help_panel=DAILY)
+def show_ledger(
+    folder: Folder = Path(),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all lines and the hash chain as JSON.")
+    ] = False,
+    verify: Annotated[
+        Path | None, typer.Option(help="Check a file that --json printed, of any site.")
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option(help="Say that this ledger is the newest; the agent asks for it.")
+    ] = False,
+) -> None:
+    """Show what studies have cost, and check that the ledger was not altered."""
+    from datetime import UTC, datetime
+
+    from consortium.formatting import count
+    from consortium.membership.keys import load_identity
+    from site_agent.config import SiteConfig
+    from site_agent.ledger.export import export_json
+    from site_agent.ledger.ledger import Ledger
+    from site_agent.ledger.summary import print_accounts, verify_file
+    from site_agent.policy.policy import Policy
+
+    if verify is not None:
+        out.print(verify_file(verify))
+        return
+    config, policy = SiteConfig.load(folder), Policy.load(folder)
+    ledger = Ledger(config.ledger)
+    if accept:
+        from site_agent.enrolment.request import open_anchor
+
+        head = open_anchor(folder, config, load_identity(folder)).accept()
+        where = "its head is on the exchange" if head.seq else "the first round will leave its head"
+        out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
+    elif as_json:
+        at, key = datetime.now(UTC).isoformat(timespec="seconds"), load_identity(folder).key
+        sys.stdout.write(export_json(ledger, site=config.name, at=at, key=key).decode() + "\n")
+    else:
+        print_accounts(ledger, policy, out.console)
+
+
+@app.command(rich_help_panel=DAILY)
+def page(
+    folder: Folder = Path(),
+    to: Annotated[
+        Path | None, typer.Option(help="Write it to this file instead of site.html.")
+    ] = None,
+) -> None:
+    """Write the site's page: what the agent does, what is approved, and what was spent."""
+    from site_agent.page.page import write_page
+
+    out.print(f"{write_page(folder, now(), to)} is written; open it in any browser.")
+
+
+@app.command(rich_help_panel=DAILY)
+def doctor(
+    folder: Folder = Path(),
+    study: Annotated[Path | None, typer.Option(help="A study that should find data.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test clock, keys, exchange, disk, ledger, versions and data; no data leave the site."""
+    import os
+    import secrets
+    import time
+    from dataclasses import asdict
+
+    from consortium.study.reader import load_study
+    from site_agent.doctor.checkup import Surroundings, examine
+
+    around = Surroundings(time.time, secrets.token_hex(8), os.environ)
+    checks = examine(folder, around, load_study(study) if study else None)
+    if as_json:
+        out.print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            out.print(f"{check.state:<5} {check.name}: {check.message} {check.remedy}")
+    if any(check.state == "fail" for check in checks):
+        raise SystemExit(1)
+
+
+def _log(line: str) -> None:
+    from consortium.errors import legible
+
+    sys.stderr.write(f"{now().isoformat(timespec='seconds')} {legible(line)}\n")
+    sys.stderr.flush()

@@ -1,0 +1,83 @@
+"""Becoming a member of a consortium, and changing the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from site_agent.commands.program import ONCE, Folder, app, out
+
+
+@app.command(rich_help_panel=ONCE)
+def init(
+    name: Annotated[str, typer.Option(help="Name of this site, as studies call it.")],
+    dataset: Annotated[Path, typer.Option(help="BIDS folder with the preprocessed images.")],
+    exchange: Annotated[
+        str, typer.Option(help="Directory, s3://bucket/prefix or sftp://user@host/path.")
+    ],
+    credentials: Annotated[
+        Path | None, typer.Option(help="File with credentials for the exchange.")
+    ] = None,
+    centre: Annotated[
+        str, typer.Option(help="The consortium's key: ask to be admitted, too, as join does.")
+    ] = "",
+    folder: Folder = Path(),
+) -> None:
+    """Make the site's keys, its configuration and its policy."""
+    import secrets
+
+    from consortium.files.atomic import make_folder
+    from consortium.membership.keys import create_identity
+    from consortium.membership.roster_file import fingerprint
+    from site_agent.config import SiteConfig
+    from site_agent.enrolment.request import join_consortium
+    from site_agent.policy.policy import Policy
+
+    config = SiteConfig.create(name, dataset, exchange, credentials).on_this_machine
+    make_folder(folder)
+    identity = create_identity(folder, secrets.token_bytes(64))
+    config.save(folder)
+    Policy().save(folder)
+    out.print(
+        f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change what "
+        "your site wants otherwise.",
+    )
+    if centre:
+        path, request = join_consortium(folder, config.name, centre)
+        _tell_request(path, request.key)
+        return
+    out.print(f"This site's fingerprint is {fingerprint(identity.public)}.")
+    out.print("Now ask to be admitted with 'site-agent join --centre KEY'.")
+
+
+@app.command(rich_help_panel=ONCE)
+def join(
+    centre: Annotated[
+        str, typer.Option(help="The consortium's key, 64 digits, from its coordinator.")
+    ] = "",
+    rotate: Annotated[
+        bool, typer.Option(help="Change this site's key; the old one signs, too.")
+    ] = False,
+    folder: Folder = Path(),
+) -> None:
+    """Write a signed request to be admitted, for the coordinator."""
+    from site_agent.config import SiteConfig
+    from site_agent.enrolment.request import change_key, join_consortium
+
+    config = SiteConfig.load(folder)
+    if rotate:
+        path, request, trouble = change_key(folder, config, centre)
+        if trouble:
+            out.print(f"The ledger's head is left when the agent starts ({trouble})")
+    else:
+        path, request = join_consortium(folder, config.name, centre)
+    _tell_request(path, request.key)
+
+
+def _tell_request(path: Path, key: bytes) -> None:
+    from consortium.membership.roster_file import fingerprint
+
+    out.print(f"Give {path} to the coordinator, and read out this fingerprint by telephone:")
+    out.print(fingerprint(key))

@@ -1,0 +1,135 @@
+"""A study at a site: looked at, prepared, approved, or taken back."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from consortium.command_line import AsJson
+from consortium.errors import StudyError
+from site_agent.commands.program import STUDIES, Folder, RosterFile, StudyFile, app, now, out
+
+_WITHOUT = "look at the study with 'site-agent check', and say yes with --yes"
+
+
+@app.command(rich_help_panel=STUDIES)
+def check(
+    study: StudyFile, roster: RosterFile, folder: Folder = Path(), as_json: AsJson = False
+) -> None:
+    """Look at a study before saying yes: what it would load, ask and cost here."""
+    from site_agent.approval.inspection import inspect
+
+    found = inspect(folder, study, roster)
+    if as_json:
+        out.print_json(found.as_json())
+    else:
+        found.show(out.console)
+    if found.problems:
+        raise SystemExit(1)
+    if not as_json:
+        out.print("Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'.")
+
+
+@app.command(rich_help_panel=STUDIES)
+def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> None:
+    """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
+    from functools import partial
+
+    from consortium.files.work import work_folder
+    from flows.prepare import prepare_all
+    from site_agent.config import SiteConfig
+    from site_agent.prepare import count_persons, prepare_person
+
+    config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
+    persons = count_persons(*files)
+    work, options = partial(prepare_person, *files), dict(config.task_runner_options)
+    prepare_all(
+        work, persons, config.task_runner, options, work_folder(folder.resolve()) / "prefect"
+    )
+    out.print(f"{persons} persons are prepared; the agent finds them in {folder / 'cache'}.")
+
+
+@app.command(rich_help_panel=STUDIES)
+def networks(
+    study: StudyFile,
+    target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
+    roster: RosterFile,
+    templates: Annotated[
+        Path | None, typer.Option(help="4-D NIfTI of maps in place of the study's templates.")
+    ] = None,
+    folder: Folder = Path(),
+) -> None:
+    """Write each person's own networks as BIDS derivatives that stay here; nothing is sent."""
+    from site_agent.networks import write_networks
+
+    with out.console.status("0 of all persons") as shown:
+        persons = write_networks(folder, study, roster, target, templates, shown.update)
+    out.print(f"Networks of {persons} persons are in {target}; keep it as you keep the scans.")
+
+
+@app.command(name="approve", rich_help_panel=STUDIES)
+def approve_command(
+    study: StudyFile,
+    roster: RosterFile,
+    runs: Annotated[int, typer.Option(help="Runs from now on; each costs again.", min=1)] = 1,
+    until: Annotated[
+        datetime | None,
+        typer.Option(help="Last day on which a run may begin.", formats=["%Y-%m-%d"]),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Largest ε of all runs of this study together.", min=0)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask; for scripts.")] = False,
+    take_part: Annotated[
+        bool, typer.Option("--start", help="Then take part, as start does.")
+    ] = False,
+    once: Annotated[bool, typer.Option(help="With --start: stop after the first run.")] = False,
+    folder: Folder = Path(),
+) -> None:
+    """Look at a study as check does, and say yes to exactly it with exactly these keys."""
+    from site_agent.approval.approval import Terms
+    from site_agent.approval.inspection import inspect, say_yes
+    from site_agent.commands.agent import start
+    from site_agent.status import promise, read_status
+
+    def ask() -> None:
+        if not yes:
+            out.confirm("Say yes to this study?", _WITHOUT)
+
+    day = until.date() if until else None
+    Terms(runs, epsilon, day)  # which refuses nonsense before any scan is loaded
+    if not (yes or sys.stdin.isatty()):
+        ask()  # as here, which says how to go on
+    found = inspect(folder, study, roster)
+    found.show(out.console)
+    if found.problems:
+        raise StudyError(f"{found.signed.study.study} is not approved: {found.problems[0]}")
+    today = now().date()
+    approval, trouble = say_yes(
+        folder, study, roster, runs=runs, until=day, epsilon=epsilon, today=today, ask=ask
+    )
+    out.print(f"Approved: {promise(approval)}.")
+    if trouble:
+        out.print(f"The coordinator is told when the agent starts ({trouble})")
+    if take_part and read_status(folder).running:
+        out.print("The agent of this folder is at work already and takes part.")
+    elif take_part:
+        start(folder, once=once)
+
+
+@app.command(rich_help_panel=STUDIES)
+def withdraw(
+    study: Annotated[str, typer.Argument(help="The study's name, as status shows it.")],
+    folder: Folder = Path(),
+) -> None:
+    """Take a yes back; a running agent answers nothing more for the study."""
+    from site_agent.approval.approval import take_back
+
+    trouble = take_back(folder, study)
+    out.print(f"Withdrawn: {study} is approved no more.")
+    if trouble:
+        out.print(f"The coordinator is told when the agent starts ({trouble})")
