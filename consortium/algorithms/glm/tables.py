@@ -90,7 +90,7 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
         f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
-        f"{_UNSURE}",
+        f"{_UNSURE if plan.shape.noise > 0 else ''}".rstrip(),
         _MEANS,
         tuple(rows),
         about={name: _ABOUT[name] for name in _MEANS},
