@@ -1,0 +1,66 @@
+"""``python -m tests.of_module FILE ...``: which tests guard a file of the product.
+
+A module's tests stand at its own path, ``tests/unit/<path>/test_<module>.py``; those of an
+analysis's parts in the analysis's own file; and where a module is tested through another's, the
+table below names where. `tests/contract/test_of_module.py` keeps that complete.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.guards import ELSEWHERE
+
+ROOT = Path(__file__).parents[1]
+UNIT = Path("tests/unit")
+
+
+def modules() -> list[str]:
+    """Every module of the product, as a path from the repository's root."""
+    found = [path for place in ("consortium", "site_agent", "flows") for path in _in(place)]
+    return sorted(path for path in found if not Path(path).name.startswith("__"))
+
+
+def guards_of(module: str) -> tuple[str, ...]:
+    """Test files of a module, or a command of the Makefile, or none.
+
+    Parameters
+    ----------
+    module : str
+        Such as ``consortium/secagg/hub.py``.
+    """
+    path = Path(module)
+    inside = path.relative_to("consortium") if path.parts[0] == "consortium" else path
+    own = UNIT / inside.with_name(f"test_{path.name}")
+    if (ROOT / own).is_file():
+        return (own.as_posix(),)
+    if path.match("consortium/algorithms/*/*.py"):
+        return tuple(_of_analysis(path.parent.name))
+    return ELSEWHERE.get(module, ())
+
+
+def _of_analysis(name: str) -> list[str]:
+    folder = UNIT / "algorithms"
+    found = [folder / f"test_{name}.py", *sorted((ROOT / folder).glob(f"test_{name}_*.py"))]
+    return [
+        (folder / path.name).as_posix() for path in found if (ROOT / folder / path.name).is_file()
+    ]
+
+
+def _in(place: str) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in (ROOT / place).rglob("*.py")]
+
+
+def main(files: list[str]) -> int:
+    """Print the tests of some files; returns the exit code."""
+    missing = [file for file in files if not guards_of(file)]
+    for test in dict.fromkeys(test for file in files for test in guards_of(file)):
+        sys.stdout.write(f"{test}\n")
+    for file in missing:
+        sys.stderr.write(f"{file}: no tests are known; is it a file of the product?\n")
+    return 1 if missing or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
