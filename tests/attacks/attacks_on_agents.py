@@ -145,10 +145,10 @@ def study_of_a_single_person(stage: Stage) -> bool:
 
 @attack(
     "site",
-    guard="consortium.engine.mailbox:_legible",
+    guard="consortium.engine.notices:legible",
     without="the coordinator's terminal does what a site's refusal tells it to do",
     stops="west takes no further part",
-    instead=lambda real: str,
+    instead=lambda real: lambda text, most: str(text),
 )
 def refusal_that_drives_a_terminal(stage: Stage) -> bool:
     """Refuses for a reason that is made of a terminal's control codes."""
