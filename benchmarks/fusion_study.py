@@ -19,9 +19,9 @@ from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
 from consortium.study.reader import load_study
-from consortium.synthetic.fusion_bids import FusionMade, make_fusion_consortium
-from consortium.synthetic.fusion_person import FusionRecipe
 from site_agent.loading.open import open_dataset
+from tests.support.fusion_bids import FusionMade, make_fusion_consortium
+from tests.support.fusion_person import FusionRecipe
 
 STUDY = Path(__file__).parents[1] / "configs" / "fusion.yaml"
 RECIPE = FusionRecipe(

@@ -12,7 +12,7 @@ from benchmarks.studies import SITES, ica_alone, simulation, study
 from benchmarks.table import Row, alternate
 from benchmarks.timing import best, show
 from consortium.simulation.simulation import Simulation
-from consortium.synthetic.chapter import chapter
+from tests.support.chapter import chapter
 from tests.support.gain_index import gain_index
 
 SUBJECTS = 1024

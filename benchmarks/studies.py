@@ -10,7 +10,7 @@ from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.simulation.simulation import Simulation
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
-from consortium.synthetic.chapter import Chapter
+from tests.support.chapter import Chapter
 from tests.support.gain_index import gain_index
 
 SITES = ["north", "east", "south", "west"]

@@ -11,7 +11,7 @@ from consortium.algorithms.ica.centre import Ica
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound, Unit
 from consortium.simulation.array_data import ArrayData
-from consortium.synthetic.chapter import Chapter
+from tests.support.chapter import Chapter
 
 
 class Courses:

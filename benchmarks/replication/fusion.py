@@ -31,7 +31,7 @@ from benchmarks.replication.fusion_ways import (
     solve,
 )
 from benchmarks.replication.printed import show_moment_costs
-from consortium.synthetic.fusion import fusion_arrays
+from tests.support.fusion import fusion_arrays
 
 RUNS = 10
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)

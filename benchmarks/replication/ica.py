@@ -29,7 +29,7 @@ from consortium.algorithms.base import Array, Extent
 from consortium.algorithms.ica.centre import Ica
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.simulation.array_data import ArrayData
-from consortium.synthetic.chapter import chapter
+from tests.support.chapter import chapter
 from tests.support.gain_index import gain_index
 
 SITES, DELTA = 4, 1e-5

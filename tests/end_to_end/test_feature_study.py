@@ -13,10 +13,10 @@ from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
-from consortium.synthetic.fusion_bids import FusionMade, make_fusion_consortium
-from consortium.synthetic.fusion_person import CONTRAST, FusionRecipe
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
+from tests.support.fusion_bids import FusionMade, make_fusion_consortium
+from tests.support.fusion_person import CONTRAST, FusionRecipe
 
 SITES = ("north", "east", "south", "west")
 RECIPE = FusionRecipe(SITES, 6, 3, volumes=24, trials=6, one_sided=6)

@@ -18,11 +18,11 @@ from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.reader import load_study
 from consortium.study.spec import Study
-from consortium.synthetic.fusion import fusion_arrays
-from consortium.synthetic.fusion_bids import make_fusion_consortium
-from consortium.synthetic.fusion_person import FusionRecipe
 from consortium.synthetic.networks import network_maps
 from tests.support.bids_validator import objections
+from tests.support.fusion import fusion_arrays
+from tests.support.fusion_bids import make_fusion_consortium
+from tests.support.fusion_person import FusionRecipe
 
 SITES = ("north", "east", "south")
 RESOLUTION = 24.0

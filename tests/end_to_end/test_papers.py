@@ -14,7 +14,7 @@ from consortium.algorithms.base import Query
 from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.pca.centre import Pca
 from consortium.privacy.bounds import Bound
-from consortium.synthetic.chapter import chapter
+from tests.support.chapter import chapter
 
 
 def seen_loss(sites, copies):

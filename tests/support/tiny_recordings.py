@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from consortium.synthetic.recordings import Tape, write_tape
 from consortium.views.eeg import EegView
+from tests.support.recordings import Tape, write_tape
 
 CHANNELS = ("Fp1", "Cz", "Pz", "Oz")
 RATE = 250

@@ -1,6 +1,6 @@
 """A made-up consortium with images and EEG of each person: one BIDS data set per site.
 
-The same sources, people and links as `consortium.synthetic.fusion`, but in the files that a
+The same sources, people and links as `tests.support.fusion`, but in the files that a
 hospital has: series in MNI space whose networks vary as strongly as the person's profile says, a
 contrast image, and EEG whose epochs hold the linked potentials. Sites hold their EEG in different
 formats.
@@ -18,8 +18,9 @@ import numpy as np
 
 from consortium.space.grid import template_grid
 from consortium.synthetic.dataset import require_empty, start_dataset, write_json
-from consortium.synthetic.fusion import linked_profiles
-from consortium.synthetic.fusion_person import (
+from consortium.synthetic.networks import network_maps
+from tests.support.fusion import linked_profiles
+from tests.support.fusion_person import (
     ELECTRODES,
     SOURCES_AT,
     Array,
@@ -28,7 +29,6 @@ from consortium.synthetic.fusion_person import (
     Setting,
     write_person,
 )
-from consortium.synthetic.networks import network_maps
 
 
 @dataclass(frozen=True)

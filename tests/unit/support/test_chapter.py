@@ -8,7 +8,7 @@ import yaml
 
 from consortium.simulation.simulation import Simulation
 from consortium.study.reader import parse_study
-from consortium.synthetic.chapter import chapter
+from tests.support.chapter import chapter
 from tests.support.gain_index import gain_index
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from consortium.space.grid import template_grid
-from consortium.synthetic.blocks import cube_atlas, cube_labels
+from tests.support.cube_atlas import cube_atlas, cube_labels
 
 
 def test_regions_are_cubes_that_cover_the_brain():

@@ -11,10 +11,10 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from consortium.errors import OutputError
-from consortium.synthetic.fusion import CORRELATIONS, fusion_arrays, linked_profiles, waves
-from consortium.synthetic.fusion_bids import make_fusion_consortium
-from consortium.synthetic.fusion_person import CONTRAST, ELECTRODES, FusionRecipe
-from consortium.synthetic.recordings import WRITERS
+from tests.support.fusion import CORRELATIONS, fusion_arrays, linked_profiles, waves
+from tests.support.fusion_bids import make_fusion_consortium
+from tests.support.fusion_person import CONTRAST, ELECTRODES, FusionRecipe
+from tests.support.recordings import WRITERS
 
 SMALL = FusionRecipe(("north", "east", "south", "west"), 6, 3, volumes=20, trials=6, one_sided=3)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.synthetic.chapter import chapter_maps
+from tests.support.chapter import chapter_maps
 
 Array = NDArray[np.float64]
 

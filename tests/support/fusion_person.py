@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from consortium.space.grid import Grid
 from consortium.synthetic.dataset import Run, stored_image, write_run
-from consortium.synthetic.fusion import CORRELATIONS, waves
-from consortium.synthetic.recordings import WRITERS, Tape, write_tape
+from tests.support.fusion import CORRELATIONS, waves
+from tests.support.recordings import WRITERS, Tape, write_tape
 
 Array = NDArray[np.float64]
 
