@@ -18,25 +18,6 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class VectorNoise:
-    """Noise of a released vector or array.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    deviation : float
-        Standard deviation of every entry.
-    """
-
-    shape: tuple[int, ...]
-    deviation: float
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        """Fresh noise."""
-        return self.deviation * generator.standard_normal(self.shape)
-
-
-@dataclass(frozen=True)
 class SymmetricNoise:
     """Noise of a symmetric matrix that was released packed (see `kernels.moments`).
 
@@ -62,13 +43,6 @@ class SymmetricNoise:
         half = generator.standard_normal((self.size, self.size))
         # (A + Aᵀ)/2 has variance 1 on the diagonal and 1/2 beside it, as unpacked noise has.
         return np.asarray(self.deviation * (half + half.T) / 2.0)
-
-    def of_product(self, vector: Array) -> Array:
-        """Covariance of N q for a vector q of d entries: τ²/2 (‖q‖² I + q qᵀ)."""
-        square = float(vector @ vector)
-        return np.asarray(
-            self.deviation**2 / 2.0 * (square * np.eye(self.size) + np.outer(vector, vector))
-        )
 
     def freed(self, values: Array) -> Array:
         """Eigenvalues without the noise's part, which makes each of them look larger.

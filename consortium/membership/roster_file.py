@@ -35,7 +35,6 @@ __all__ = [
     "fingerprint",
     "found_roster",
     "keys_of",
-    "load_roster",
     "read_roster",
     "save_roster",
 ]
@@ -76,11 +75,6 @@ def read_roster(path: Path) -> Roster:
             f"{path} was changed after the coordinator signed it; ask for the roster again."
         )
     return found
-
-
-def load_roster(path: Path) -> dict[str, bytes]:
-    """Return everybody's key of a roster file; raises as `read_roster`."""
-    return read_roster(path).keys
 
 
 def save_roster(path: Path, members: Roster, key: Ed25519PrivateKey) -> None:

@@ -71,11 +71,6 @@ def calibrate(
     return min(candidates, key=SiteNoise.aggregate)
 
 
-def pooled_deviation(sensitivities: Sequence[float], target: float) -> float:
-    """τ_pool: the noise that all the data in one place would need for the same μ."""
-    return max(sensitivities) / target
-
-
 def _scaled(noise: SiteNoise, factor: float) -> SiteNoise:
     correlated = tuple(float(sigma) * factor for sigma in noise.correlated)
     local = tuple(float(gamma) * factor for gamma in noise.local)

@@ -7,8 +7,6 @@ temporal ICA needs.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,13 +87,3 @@ def garch_filter(
         np.multiply(np.sqrt(variance), noise, out=course)
         variance = base + np.float32(shock) * course**2 + np.float32(persistence) * variance
     return courses[BURN_IN:]
-
-
-def garch_kurtosis(shock: float = SHOCK, persistence: float = PERSISTENCE) -> float:
-    """Kurtosis of the model, 3 (1 − (α+β)²) / (1 − (α+β)² − 2α²); infinite where that is negative.
-
-    Source: T. Bollerslev, Journal of Econometrics 31 (1986), 307–327.
-    """
-    free = 1.0 - (shock + persistence) ** 2
-    rest = free - 2.0 * shock**2
-    return 3.0 * free / rest if rest > 0 else math.inf

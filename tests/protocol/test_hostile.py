@@ -16,7 +16,7 @@ from consortium.engine.queries import encode_query
 from consortium.engine.run_context import start_notice
 from consortium.errors import ConsortiumError, SiteError
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import load_roster, read_roster, save_roster
+from consortium.membership.roster_file import read_roster, save_roster
 from consortium.membership.signed_study import sign_study
 from consortium.secagg import messages
 from consortium.secagg.messages import Keys, Request
@@ -98,7 +98,7 @@ def test_query_outside_the_plan_is_refused_unpaid(
     local = opened(place)
     ask(place, make(local.grid.features))
     pump(local)
-    keys = load_roster(place.files.roster)
+    keys = read_roster(place.files.roster).keys
     for site in SITES:
         told = refusal(place, site, keys)
         assert told is not None, f"{site} did not refuse"
@@ -163,7 +163,7 @@ def test_statistic_that_breaks_costs_nothing_and_tells_nothing(
     with pytest.raises(SiteError, match="north takes no further part") as caught:
         conduct(local.centre())
     assert "sub-001" in local.said("north")  # its own log may say so
-    told = refusal(place, "north", load_roster(place.files.roster))
+    told = refusal(place, "north", read_roster(place.files.roster).keys)
     assert told is not None
     assert told["code"] == "privacy"
     for public in (str(told), str(caught.value)):
@@ -187,7 +187,7 @@ def test_statistic_outside_its_bound_is_never_charged(
     ask(place, Query("pca", "second_moment"))
     pump(local)
     for site in SITES:
-        assert refusal(place, site, load_roster(place.files.roster)) is not None
+        assert refusal(place, site, read_roster(place.files.roster).keys) is not None
         assert ledger(place, site) == []
 
 
@@ -204,7 +204,7 @@ def test_an_error_outside_every_class_does_not_end_the_agent(
     monkeypatch.setattr(Participation, "advance", broken)
     pump(local, 3)
     for site in SITES:
-        told = refusal(place, site, load_roster(place.files.roster))
+        told = refusal(place, site, read_roster(place.files.roster).keys)
         assert told is not None
         assert "sub-" not in str(told)
 
@@ -295,7 +295,7 @@ def test_substituted_key_gets_no_shares(tmp_path: Path) -> None:
 def test_announcement_other_than_approved(change: str, tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
     files = place.files
-    trusted = load_roster(files.roster)
+    trusted = read_roster(files.roster).keys
     members = read_roster(files.roster)
     if change in ("roster", "centre"):
         (tmp_path / "thief").mkdir()

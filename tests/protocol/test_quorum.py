@@ -9,7 +9,7 @@ import pytest
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.centre import Centre
 from consortium.errors import SiteError
-from consortium.membership.roster_file import load_roster
+from consortium.membership.roster_file import read_roster
 from site_agent.layout import ENDED
 from tests.support.forgery import (
     NAMES,
@@ -82,7 +82,7 @@ def test_the_site_that_comes_later_is_told_and_changes_nothing(
     assert f"{RUN} has ended: left out" in local.said("west")
     assert local.agent("west").site.store.load(RUN, ENDED) is not None
     assert ledger(place, "west") == []
-    assert refusal(place, "west", load_roster(place.files.roster)) is None
+    assert refusal(place, "west", read_roster(place.files.roster).keys) is None
     assert not path_of(place, NAMES.setup("advertise", "west")).exists()
     later = LocalConsortium(place)
     pump(later)

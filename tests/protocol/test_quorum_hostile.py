@@ -9,7 +9,7 @@ import pytest
 from consortium.engine.names import ANNOUNCEMENT, START
 from consortium.engine.run_context import start_notice
 from consortium.errors import SiteError
-from consortium.membership.roster_file import load_roster
+from consortium.membership.roster_file import read_roster
 from tests.support.forgery import (
     NAMES,
     RUN,
@@ -62,7 +62,7 @@ def test_a_start_that_the_study_does_not_allow_is_refused(wrong: str, tmp_path: 
     local = _announced(tmp_path)
     _start(local, WRONG[wrong])
     pump(local, 3)
-    told = refusal(local.place, "west", load_roster(local.place.files.roster))
+    told = refusal(local.place, "west", read_roster(local.place.files.roster).keys)
     assert told is not None
     assert told["code"] == "study"
     assert not _joined(local, "west")

@@ -32,7 +32,7 @@ from consortium.errors import (
     StudyError,
 )
 from consortium.files.lock import only_one
-from consortium.membership.roster_file import load_roster, read_roster
+from consortium.membership.roster_file import read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent
 from site_agent.images.person_blocks import PersonBlocks
@@ -98,7 +98,7 @@ def test_unusable_image(fault: str, tmp_path: Path) -> None:
         conduct(centre)
     centre.abort(caught.value)
     pump(local, 2)
-    keys = load_roster(place.files.roster)
+    keys = read_roster(place.files.roster).keys
     own = local.said("east")
     assert _matches(said, own)
     assert "hospitals/east" in own

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh, eigvalsh
 
 from consortium.kernels.moments import packed_size, unpack_symmetric
-from consortium.kernels.noise_law import SymmetricNoise, VectorNoise
+from consortium.kernels.noise_law import SymmetricNoise
 
 
 def test_a_draw_has_the_law_of_unpacked_noise():
@@ -17,19 +17,6 @@ def test_a_draw_has_the_law_of_unpacked_noise():
     assert np.array_equal(ours, ours.transpose(0, 2, 1))
     one, other = (np.cov(each.reshape(len(each), -1).T) for each in (ours, theirs))
     assert one == pytest.approx(other, abs=4e-3)
-
-
-def test_a_vector_s_noise_has_its_deviation():
-    draw = VectorNoise((300, 200), 0.7).draw(np.random.default_rng(1))
-    assert draw.shape == (300, 200)
-    assert draw.std() == pytest.approx(0.7, rel=0.01)
-
-
-def test_noise_times_a_vector_has_the_covariance_in_closed_form():
-    generator, vector = np.random.default_rng(2), np.array([1.0, -2.0, 0.5])
-    law = SymmetricNoise(3, 0.4)
-    products = np.stack([law.draw(generator) @ vector for _ in range(40_000)])
-    assert np.cov(products.T) == pytest.approx(law.of_product(vector), abs=0.02)
 
 
 def test_eigenvalues_of_noise_end_at_the_edge():
