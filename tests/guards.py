@@ -103,10 +103,6 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "consortium/engine/run_context.py": ("tests/protocol/test_quorum_hostile.py",),
     "consortium/errors.py": ("tests/end_to_end/test_command_lines.py",),
-    "consortium/exchange/base.py": (
-        "tests/contract/test_exchanges.py",
-        "tests/protocol/test_hostile.py",
-    ),
     "consortium/exchange/credentials.py": ("tests/unit/exchange/test_address.py",),
     "consortium/exchange/directory.py": (
         "tests/unit/site_agent/doctor/test_modes.py",

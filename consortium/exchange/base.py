@@ -2,6 +2,21 @@
 
 An exchange is not trusted. Whoever runs it can delay and delete; everything
 else is noticed by signatures and ends in an error. A name is written once.
+
+Examples
+--------
+>>> from consortium.exchange.memory import MemoryExchange
+>>> shared = MemoryExchange()
+>>> shared.put("runs/small/present/north", b"here")
+>>> shared.put("runs/small/present/north", b"here")
+>>> shared.get("runs/small/present/north", limit=100)
+b'here'
+>>> shared.children("runs/small/present")
+['north']
+>>> shared.put("runs/small/present/north", b"gone")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+consortium.errors.TakenError: ...
 """
 
 from __future__ import annotations

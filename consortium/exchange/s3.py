@@ -2,6 +2,9 @@
 
 A message is one object, put by one conditional request: the server itself refuses a name that is
 taken, and an object is there whole or not at all.
+
+Of clients of such stores, obstore was tried: it has one deadline for a whole request, so that a
+server which freezes within a large one is noticed after all of it, and here after a second.
 """
 
 from __future__ import annotations
