@@ -37,7 +37,7 @@ MOST_OBJECTS = 45
 """A round, in the second half. Five parties must remember of each round that they answered it and
 what: 35 objects, 2.5 kB. It is the median of the steps between two samples, since what is kept of
 every round shows in all of them and what a restart leaves for a while in one."""
-MOST_GROWTH = 10.0
+MOST_GROWTH = 12.0
 """kB a round, in the median step: objects, and the pages that restarts in this one process leave in
 part. Python's own table of names, which holds the parts of each path that was ever opened, grows by
 4 MB and more in one step, and not again for long."""
