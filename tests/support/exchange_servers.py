@@ -5,6 +5,7 @@ Both can be stopped, frozen and thawed like a server that fails in the middle of
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -83,12 +84,14 @@ class Server:
         found = [self._process.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
-                found += map(int, task.read_text().split())
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread's end
+                    found += map(int, task.read_text().split())
         return found
 
     def signal(self, number: int) -> None:
         for pid in self.pids():
-            os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)
