@@ -77,7 +77,7 @@ def clip_columns(matrix: Array, norm: float) -> Array:
 def clip_factors(limit: float, sizes: Array) -> Array:
     """What each column is to be multiplied by, from how large it is: min(1, limit / size).
 
-    0 for a size that is no number.
+    0 for a size that is no number; ``limit`` is above 0.
     """
     return np.where(np.isfinite(sizes), limit / np.maximum(sizes, limit), 0.0)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,10 @@ from site_agent.data.stats import read_stats
 IDENTIFIER = "participant_id"
 MOST_BYTES = 200_000_000
 """Of a table; a hundred thousand persons with two hundred columns take about this."""
+MOST_BYTES_OF_RUN = 50_000_000
+"""Of a table that belongs to one person's recording."""
+
+_ANY = "tab-separated UTF-8"
 
 Vector = NDArray[np.float64]
 Row = Mapping[str, str | None]
@@ -69,27 +75,22 @@ def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
         If the table is not there, can't be read, lacks a column, or has a person twice.
     """
     seen: set[str] = set()
-    try:
-        if table.stat().st_size > MOST_BYTES:
-            raise DataError(f"{table} is larger than {MOST_BYTES} bytes; split it.")
-        with table.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            _check_header(table, rows.fieldnames, columns)
-            for row in rows:
-                label = (row[IDENTIFIER] or "").strip().removeprefix("sub-")
-                if not label or label in seen:
-                    raise DataError(
-                        f"{table}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; "
-                        "give each person one line."
-                    )
-                seen.add(label)
-                yield label, row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{table} can't be read as a table; give tab-separated UTF-8.") from error
+    with _opened(table, MOST_BYTES) as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        _check_header(table, rows.fieldnames, columns)
+        for row in rows:
+            label = (row[IDENTIFIER] or "").strip().removeprefix("sub-")
+            if not label or label in seen:
+                raise DataError(
+                    f"{table}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; "
+                    "give each person one line."
+                )
+            seen.add(label)
+            yield label, row
 
 
-def read_lines(path: Path, give: str = "tab-separated UTF-8") -> list[list[str]]:
-    """Read a table's lines as cells, the header first, without empty lines.
+def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
+    """Read the table of one recording as lines of cells, the header first, without empty lines.
 
     Parameters
     ----------
@@ -100,18 +101,25 @@ def read_lines(path: Path, give: str = "tab-separated UTF-8") -> list[list[str]]
     Raises
     ------
     DataError
-        If it can't be read, is larger than `MOST_BYTES`, or is empty.
+        If it can't be read, is larger than `MOST_BYTES_OF_RUN`, or is empty.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} is larger than {MOST_BYTES} bytes; split it.")
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} can't be read as a table; give {give}.") from error
+    with _opened(path, MOST_BYTES_OF_RUN, give) as file:
+        rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
     if not rows:
         raise DataError(f"{path} is empty; give a table with a header line.")
     return rows
+
+
+@contextmanager
+def _opened(path: Path, most: int, give: str = _ANY) -> Iterator[TextIO]:
+    """Open a table of so many bytes at the most; whatever can't be read is one error."""
+    try:
+        if path.stat().st_size > most:
+            raise DataError(f"{path} is larger than {most} bytes; split it.")
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} can't be read as a table; give {give}.") from error
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode
-from site_agent.data.tsv import read_table
+from site_agent.data.tsv import MOST_BYTES_OF_RUN, read_lines, read_table
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -123,3 +124,17 @@ def test_a_study_can_not_point_at_the_sites_other_files(tmp_path: Path, name: st
     (data / "link.tsv").symlink_to(tmp_path / "secret.tsv")
     with pytest.raises(DataError, match="not in the site's data set"):
         read_table(data, view(name))
+
+
+def test_a_recording_s_table_that_is_too_large_is_refused_unread(tmp_path):
+    path = tmp_path / "confounds.tsv"
+    path.write_text("a\n1\n")
+    os.truncate(path, MOST_BYTES_OF_RUN + 1)
+    with pytest.raises(DataError, match=f"larger than {MOST_BYTES_OF_RUN} bytes; split it"):
+        read_lines(path)
+
+
+def test_quotes_in_a_recording_s_table_are_letters(tmp_path):
+    path = tmp_path / "events.tsv"
+    path.write_text('onset\tname\n1\t"a\n\n2\tb"\n')
+    assert read_lines(path) == [["onset", "name"], ["1", '"a'], ["2", 'b"']]
