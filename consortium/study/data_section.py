@@ -144,8 +144,25 @@ class DataSection(Section):
     @property
     def chooses(self) -> bool:
         """Whether how many persons a site takes tells more than how many it has."""
+        return bool(self.persons) or self.chooses_recordings
+
+    @property
+    def chooses_recordings(self) -> bool:
+        """Whether it takes some of a person's recordings by their names."""
         entities = (self.session, self.run, self.acquisition, self.direction, self.echo)
-        return bool(self.persons) or any(each is not None for each in entities)
+        return any(each is not None for each in entities)
+
+    @property
+    def mixes_volumes(self) -> tuple[str, ...]:
+        """Fields as they stand here by which a volume's values depend on others of its series."""
+        fields = ("detrend", "standardize", "confounds", "high_pass", "low_pass")
+        return tuple(name for name in fields if getattr(self, name) not in ("none", (), None))
+
+    @property
+    def of_any_recording(self) -> DataSection:
+        """The same without its choice among a person's recordings."""
+        open_fields = dict.fromkeys(("session", "run", "acquisition", "direction", "echo"))
+        return self.model_copy(update=open_fields)
 
     @model_validator(mode="after")
     def _leaves_a_band(self) -> DataSection:

@@ -43,6 +43,7 @@ class PrivacySection(Section):
     boost: float = Field(
         default=10_000.0,
         gt=0,
+        le=1e12,
         description="κ, variance of the correlated noise over that of a site's whole noise.",
     )
     colluding_sites: int = Field(
@@ -228,12 +229,12 @@ class Study(Section):
                 f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
                 f"{self.algorithm} asks for; set detrend: none"
             )
-        temporal = data.detrend != "none" or data.confounds or data.standardize != "none"
-        if privacy.unit == "timepoint" and temporal:
+        if privacy.unit == "timepoint" and data.mixes_volumes:
             raise ValueError(
-                "data: detrend, confounds and standardize mix a subject's volumes, so that "
+                f"data: {' and '.join(data.mixes_volumes)} mix a person's volumes, so that "
                 "replacing one volume changes all of them; for unit timepoint set detrend: none, "
-                "standardize: none and no confounds, or protect unit subject"
+                "standardize: none, and leave out confounds, high_pass and low_pass, or protect "
+                "unit subject"
             )
         return self
 
