@@ -79,15 +79,16 @@ class Agent:
         self.policy = Policy.load(self.folder)
         identity = load_identity(self.folder)
         ledger, exchange = Ledger(config.ledger), config.open_exchange()
-        log = SiteLog(self.folder, self._time, self.log)
+        log, store = SiteLog(self.folder, self._time, self.log), MessageStore(self.folder / STORE)
+        earlier = earlier_key(self.folder)
         self.site = Site(
             config.name,
             identity,
             str(config.dataset.resolve()),
             self.policy,
             ledger,
-            LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(self.folder)),
-            MessageStore(self.folder / STORE),
+            LedgerAnchor(exchange, identity, config.name, ledger, earlier, store),
+            store,
             exchange,
             self._time,
             self.clock.now,

@@ -83,8 +83,11 @@ def show_ledger(
     ledger = Ledger(config.ledger)
     if accept:
         from site_agent.enrolment.request import open_anchor
+        from site_agent.layout import STORE
+        from site_agent.run.message_store import MessageStore
 
-        head = open_anchor(folder, config, load_identity(folder)).accept()
+        store = MessageStore(folder / STORE)
+        head = open_anchor(folder, config, load_identity(folder), store).accept()
         where = "its head is on the exchange" if head.seq else "the first round will leave its head"
         out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
     elif as_json:

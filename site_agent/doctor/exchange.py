@@ -21,7 +21,9 @@ from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
 from site_agent.doctor.check import Check
 from site_agent.enrolment.request import open_anchor
+from site_agent.layout import STORE
 from site_agent.ledger.ledger import Ledger
+from site_agent.run.message_store import MessageStore
 
 SLOW, WRONG = 60.0, 600.0
 """Seconds by which a clock may differ before it is told, and before it is a fault."""
@@ -94,7 +96,8 @@ def anchor(config: SiteConfig, folder: Path) -> Check:
         message = f"{config.ledger} is missing, and the exchange says that there was one."
         return Check("heads", "warn", message, "Restore the ledger if this site had one.")
     ledger = Ledger(config.ledger)
-    agreeing = open_anchor(folder, config, load_identity(folder)).check()
+    store = MessageStore(folder / STORE) if (folder / STORE).exists() else None
+    agreeing = open_anchor(folder, config, load_identity(folder), store).check()
     if ledger.head().seq and not agreeing:
         message = "The exchange holds none of this site's signed heads of its ledger."
         return Check("heads", "warn", message, "It will after the next round, if none was deleted.")

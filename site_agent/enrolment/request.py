@@ -14,7 +14,7 @@ from consortium.membership.roster_file import fingerprint
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin, read_pinned
 from site_agent.layout import APPROVED
-from site_agent.ledger.anchor import LedgerAnchor
+from site_agent.ledger.anchor import Answers, LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 
 _OLD = "keys.old"
@@ -82,7 +82,9 @@ def earlier_key(folder: Path) -> bytes | None:
     return load_identity(folder, _OLD).public if (folder / _OLD).exists() else None
 
 
-def open_anchor(folder: Path, config: SiteConfig, identity: Identity) -> LedgerAnchor:
+def open_anchor(
+    folder: Path, config: SiteConfig, identity: Identity, answers: Answers | None = None
+) -> LedgerAnchor:
     """Return the anchor of a site's ledger on its exchange.
 
     Raises
@@ -91,7 +93,7 @@ def open_anchor(folder: Path, config: SiteConfig, identity: Identity) -> LedgerA
         If a file or the exchange can't be used.
     """
     exchange, ledger = config.open_exchange(), Ledger(config.ledger)
-    return LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(folder))
+    return LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(folder), answers)
 
 
 def change_key(

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from consortium.errors import (
     ExchangeError,
@@ -39,6 +40,16 @@ _MOST_BYTES = 256
 _SEQ = re.compile(r"[0-9]{9}")
 
 
+class Answers(Protocol):
+    """What a site's store of messages knows of its answers."""
+
+    def answered(self) -> list[str]:
+        """Runs that were answered here, but for those that people have accounted for."""
+
+    def account_for(self, runs: Sequence[str]) -> None:
+        """Write down that people know of runs that the ledger does not have."""
+
+
 class LedgerAnchor:
     """One site's heads on one exchange.
 
@@ -52,6 +63,8 @@ class LedgerAnchor:
     ledger : Ledger
     earlier : bytes or None
         The site's public key before its last change, whose heads count, too.
+    answers : Answers or None
+        The site's store of messages.
     """
 
     def __init__(
@@ -61,7 +74,9 @@ class LedgerAnchor:
         name: str,
         ledger: Ledger,
         earlier: bytes | None = None,
+        answers: Answers | None = None,
     ) -> None:
+        self._answers = answers
         self._exchange, self._identity, self._name = exchange, identity, name
         self._keys = (identity.public,) if earlier is None else (identity.public, earlier)
         self._ledger = ledger
@@ -114,7 +129,8 @@ class LedgerAnchor:
         LedgerError
             If the ledger was altered or closed, is behind one of the heads, or has another line
             in its place. Unless it is another ledger altogether, it is then closed for every
-            agent that shares it. Also if this site has answered and none of its heads is there.
+            agent that shares it. Also if this site has answered, by the ledger or by its store of
+            messages, and none of its heads is there.
         ExchangeError
             If the exchange can't be read.
         """
@@ -134,6 +150,8 @@ class LedgerAnchor:
             If the exchange can't be used.
         """
         self._agreeing()
+        if self._answers is not None:
+            self._answers.account_for(self._answers.answered())
         trouble = self.post()
         if trouble is not None:
             raise trouble
@@ -161,6 +179,14 @@ class LedgerAnchor:
                 f"{self._ledger.path} has {self._ledger.head().seq} lines, and none of this site's "
                 "signed heads of it is on the exchange, so that nothing shows whether it is the "
                 "newest; if you are sure that it is, say so with 'site-agent ledger --accept'."
+            )
+        answered = self._answers.answered() if self._answers is not None else []
+        if answered:
+            raise LedgerError(
+                f"{self._ledger.path} has no answer of this site, and its store of messages has "
+                f"one to {answered[0]}: the ledger is lost or another one; put the newest copy "
+                "back. If there is none, lower the totals in policy.yaml by what such studies "
+                "cost, and say 'site-agent ledger --accept'."
             )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:

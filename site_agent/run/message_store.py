@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS messages (
     run TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
 ) WITHOUT ROWID"""
 
-_SITE, _HALTED = "(site)", "halted"  # no run has such a name
+_SITE, _HALTED, _ACCOUNTED = "(site)", "halted", "accounted "  # no run has such a name
 _MOST_ABSENT = 256  # names of messages; who waits asks for few, again and again
 
 
@@ -94,6 +94,21 @@ class MessageStore:
                 "SELECT data FROM messages WHERE run = ? AND name = ?", (run, name)
             ).fetchone()
         return None if row is None else bytes(row[0])
+
+    def answered(self) -> list[str]:
+        """Runs that were answered here, but for those that people have accounted for."""
+        with self._using() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT run FROM messages WHERE name GLOB '[0-9]*/contribution' "
+                "AND NOT EXISTS (SELECT 1 FROM messages AS known "
+                "WHERE known.run = ? AND known.name = ? || messages.run) ORDER BY run",
+                (_SITE, _ACCOUNTED),
+            )
+            return [str(run) for (run,) in rows.fetchall()]
+
+    def account_for(self, runs: Sequence[str]) -> None:
+        """Write down that people know of runs that the ledger does not have."""
+        self.save_all(_SITE, {f"{_ACCOUNTED}{run}": b"" for run in runs})
 
     def halt(self, why: str) -> None:
         """Write down, once and for good, why the site takes no further part in anything."""
