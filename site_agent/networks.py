@@ -26,7 +26,7 @@ from consortium.report.dataset import BIDS_VERSION, GENERATOR
 from consortium.space.study_space import Space, study_space
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
-from site_agent.approval.approval import read_for
+from site_agent.approval.approval import read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
@@ -76,7 +76,7 @@ def write_networks(
     """
     config, identity = SiteConfig.load(folder), load_identity(folder)
     _check_target(target, config)
-    signed = read_for(folder, config.name, identity.public, study, roster)
+    signed = read_papers(folder, config.name, identity.public, study, roster).signed
     asked = signed.study
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from consortium.membership.keys import load_identity
 from consortium.space.study_space import image_space
-from site_agent.approval.approval import read_for
+from site_agent.approval.approval import read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
@@ -39,7 +39,7 @@ def prepare_person(folder: Path, study: Path, roster: Path, number: int) -> None
 @lru_cache(maxsize=1)  # a worker prepares many persons of one study
 def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
     config, identity = SiteConfig.load(folder), load_identity(folder)
-    signed = read_for(folder, config.name, identity.public, study, roster)
+    signed = read_papers(folder, config.name, identity.public, study, roster).signed
     asked = signed.study
     space = image_space(asked.data, signed.folder)
     return SiteDataset(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import Terms, read_consents, withdraw
 from consortium.membership.keys import Identity, load_identity
+from consortium.membership.roster import Roster
 from consortium.membership.roster_file import fingerprint, read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed
 from site_agent.approval.record import Approval, approvals, forget, keep, withdrawn
@@ -16,16 +18,33 @@ from site_agent.enrolment.pinned_consortium import check_members, pin
 
 __all__ = [
     "Approval",
+    "Papers",
     "Terms",
     "approvals",
     "approve",
+    "approve_papers",
     "post_withdrawn",
-    "read_for",
+    "read_papers",
     "take_back",
 ]
 
 
-def read_for(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> SignedStudy:
+@dataclass(frozen=True)
+class Papers:
+    """A study as a site's people are shown it: read once, shown, checked and signed as one value.
+
+    Parameters
+    ----------
+    signed : SignedStudy
+    members : Roster
+        The consortium's, with the study's keys.
+    """
+
+    signed: SignedStudy
+    members: Roster
+
+
+def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
     """Read a study as a site does before it says yes: signed, by its consortium, with its key.
 
     Raises
@@ -47,41 +66,38 @@ def read_for(folder: Path, name: str, own_key: bytes, study: Path, roster: Path)
             f"site's is {fingerprint(own_key)}; send the coordinator a request of 'site-agent "
             "join'."
         )
-    return signed
+    return Papers(signed, members)
 
 
 def approve(
-    folder: Path,
-    name: str,
-    identity: Identity,
-    study: Path,
-    roster: Path,
-    terms: Terms,
+    folder: Path, name: str, identity: Identity, study: Path, roster: Path, terms: Terms
 ) -> Approval:
+    """Read a study, and record a signed yes to it that nobody is asked for; raises as both."""
+    papers = read_papers(folder, name, identity.public, study, roster)
+    return approve_papers(folder, identity, papers, terms)
+
+
+def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Terms) -> Approval:
     """Record a signed yes to a study and its keys, in the place of any earlier yes to it.
 
     Parameters
     ----------
     folder : Path
         The site's folder.
-    name : str
-        The site's.
     identity : Identity
-    study, roster : Path
+    papers : Papers
+        What the site's people were shown.
     terms : Terms
 
     Raises
     ------
-    StudyError, SignatureError
-        As `read_for`.
     ConfigurationError
         If the record can't be written.
     """
-    signed = read_for(folder, name, identity.public, study, roster)
+    signed = papers.signed
     approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
-    members = read_roster(roster)
     keep(folder, identity, approval)
-    pin(folder, check_members(folder, members))
+    pin(folder, check_members(folder, papers.members))
     return approval
 
 
@@ -108,7 +124,7 @@ def take_back(folder: Path, study: str) -> ConsortiumError | None:
         If the site's folder can't be used.
     """
     config, identity = SiteConfig.load(folder), load_identity(folder)
-    forget(folder, study)
+    forget(folder, identity, study)
     try:
         post_withdrawn(folder, identity, config.name, config.open_exchange())
     except ConsortiumError as error:

@@ -21,7 +21,7 @@ from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.consent import Consent, Terms
 from consortium.membership.keys import Identity
 from consortium.study.spec import Study
-from site_agent.layout import APPROVED, WITHDRAWN
+from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,19 @@ def approvals(folder: Path, identity: Identity) -> list[Approval]:
         If a record is damaged, not signed with the site's present key, or not where the
         newest yes to its study is kept.
     """
-    found = []
+    found, serials = [], _read_serials(folder, identity)
     for path in sorted((folder / APPROVED).glob("*.json")):
-        approval = _read(path, identity)
+        approval, serial = _read(path, identity)
+        name = approval.study.study
         if path != _path_of(folder, approval):
             raise ConfigurationError(
-                f"{path} is not where the newest yes to '{approval.study.study}' is kept; remove "
-                "it, and approve the study again if you agree."
+                f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
+                "the study again if you agree."
+            )
+        if _is_ended(serials, name, serial):
+            raise ConfigurationError(
+                f"{path} is a yes to '{name}' that was taken back or replaced since; remove it, "
+                "and approve the study again if you agree."
             )
         found.append(approval)
     return found
@@ -77,7 +83,7 @@ def withdrawn(folder: Path, identity: Identity) -> Iterator[Approval]:
     """Yield what was approved before and is not any more; what can't be read is passed over."""
     for path in sorted((folder / APPROVED / WITHDRAWN).glob("*.json")):
         try:
-            yield _read(path, identity)
+            yield _read(path, identity)[0]
         except ConfigurationError:
             continue  # it allows nothing, and there is nothing to tell of it
 
@@ -90,20 +96,18 @@ def keep(folder: Path, identity: Identity, approval: Approval) -> None:
     ConfigurationError
         If it can't be written.
     """
-    content = _content(approval)
-    signature = identity.key.sign(_canonical(content)).hex()
-    record = json.dumps({**content, "signature": signature}, indent=1)
     path = _path_of(folder, approval)
     try:
         if path.exists():
             _put_aside(path)
-        write_bytes(path, record.encode())
+        serial = _end_serial(folder, identity, approval.study.study)
+        write_bytes(path, _signed({**_content(approval), "serial": serial}, identity))
     except (OSError, OutputError) as error:
         raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
 
 
-def forget(folder: Path, study: str) -> None:
-    """Put a study's record aside: it is approved no more.
+def forget(folder: Path, identity: Identity, study: str) -> None:
+    """Put a study's record aside: it is approved no more, wherever a copy of it lies.
 
     Raises
     ------
@@ -118,6 +122,7 @@ def forget(folder: Path, study: str) -> None:
         raise StudyError(f"'{study}' is not approved here, where {names} is; correct the name.")
     try:
         _put_aside(known[study])
+        _end_serial(folder, identity, study)
         known[study].unlink()
     except (OSError, OutputError) as error:
         raise ConfigurationError(
@@ -132,17 +137,63 @@ def _put_aside(path: Path) -> None:
     write_bytes(path.parent / WITHDRAWN / name, content)
 
 
+def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
+    """Serial number of the newest yes to each study, or of its withdrawal."""
+    path = folder / APPROVED / SERIALS
+    if not path.exists():
+        return {}
+    try:
+        serials = _verified(path, identity)["serials"]
+        return {str(name): int(serial) for name, serial in serials.items()}
+    except InvalidSignature as error:
+        raise ConfigurationError(_not_signed(path)) from error
+    except DAMAGED as error:
+        raise ConfigurationError(f"{path} is damaged; restore it from a backup.") from error
+
+
+def _is_ended(serials: Mapping[str, int], study: str, serial: int) -> bool:
+    """Whether a yes was taken back or replaced, wherever its record was kept meanwhile."""
+    return serial != serials.get(study, 0)
+
+
+def _end_serial(folder: Path, identity: Identity, study: str) -> int:
+    """Let no yes to a study count any more; returns the serial number of the next one."""
+    serials = _read_serials(folder, identity)
+    serials[study] = serials.get(study, 0) + 1
+    write_bytes(folder / APPROVED / SERIALS, _signed({"serials": serials}, identity))
+    return serials[study]
+
+
+def _signed(content: dict[str, Any], identity: Identity) -> bytes:
+    signature = identity.key.sign(_canonical(content)).hex()
+    return json.dumps({**content, "signature": signature}, indent=1).encode()
+
+
+def _verified(path: Path, identity: Identity) -> dict[str, Any]:
+    """Read a signed record; raises what a damaged or altered one leads to."""
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    signature = bytes.fromhex(record.pop("signature"))
+    identity.key.public_key().verify(signature, _canonical(record))
+    return record
+
+
+def _not_signed(path: Path) -> str:
+    return (
+        f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
+        "and approve the study again."
+    )
+
+
 def _path_of(folder: Path, approval: Approval) -> Path:
     return folder / APPROVED / f"{approval.study.study}.json"
 
 
-def _read(path: Path, identity: Identity) -> Approval:
+def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
+    """An approval and its serial number; 0 in records of before there were any."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        signature = bytes.fromhex(record.pop("signature"))
-        identity.key.public_key().verify(signature, _canonical(record))
+        record = _verified(path, identity)
         terms, until = record["terms"], record["terms"]["until"]
-        return Approval(
+        approval = Approval(
             Study.model_validate(record["study"]),
             str(record["file"]),
             str(record["mask"]),
@@ -150,11 +201,9 @@ def _read(path: Path, identity: Identity) -> Approval:
             Path(record["folder"]),
             Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
         )
+        return approval, int(record.get("serial", 0))
     except InvalidSignature as error:
-        raise ConfigurationError(
-            f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
-            "and approve the study again."
-        ) from error
+        raise ConfigurationError(_not_signed(path)) from error
     except DAMAGED as error:
         raise ConfigurationError(
             f"{path} is damaged; remove it and approve the study again."

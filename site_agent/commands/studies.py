@@ -110,7 +110,7 @@ def approve_command(
         raise StudyError(f"{found.signed.study.study} is not approved: {found.problems[0]}")
     today = now().date()
     approval, trouble = say_yes(
-        folder, study, roster, runs=runs, until=day, epsilon=epsilon, today=today, ask=ask
+        folder, found.papers, runs=runs, until=day, epsilon=epsilon, today=today, ask=ask
     )
     out.print(f"Approved: {promise(approval)}.")
     if trouble:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -15,7 +16,7 @@ from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms, approvals, approve, take_back
 from site_agent.approval.permission import Permission, permit
-from site_agent.layout import APPROVED
+from site_agent.layout import APPROVED, WITHDRAWN
 from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Allowance, Policy
@@ -101,25 +102,27 @@ def run_that_dies_half_way(stage: Stage) -> bool:
     return len(begun) == 2
 
 
-def _one_of_each(_real: object) -> Callable[[Path, Approval], Path]:
-    return lambda folder, approval: folder / APPROVED / f"{approval.file}.json"
+def _every_yes_counts(_real: object) -> Callable[..., bool]:
+    return lambda *_asked: False
 
 
 @attack(
     "hub",
-    guard="site_agent.approval.record:_path_of",
+    guard="site_agent.approval.record:_is_ended",
     without="what people agreed to before they thought better of it can still be had",
-    stops="'small' is approved for ε = 2",
-    instead=_one_of_each,
+    stops="a yes to 'small' that was taken back or replaced since",
+    instead=_every_yes_counts,
 )
 def older_yes_with_more(stage: Stage) -> bool:
-    """Asks for the study as it was approved first, and not as it was approved last, for less."""
+    """Has the study's first record put back, after people approved it anew for less."""
     place, members = papers(stage.root)
     first = _yes(place)
     place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 2"))
     publish(place, members)
     _yes(place)
     folder = place.site("north")
+    (old,) = (folder / APPROVED / WITHDRAWN).glob("*.json")
+    shutil.copy(old, folder / APPROVED / "small.json")
     known = approvals(folder, load_identity(folder))
     stage.said += [f"'small' is approved for ε = {a.study.privacy.epsilon:g}" for a in known]
     return first in known
