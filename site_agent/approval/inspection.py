@@ -16,18 +16,23 @@ from rich.table import Table
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Compares, Remarks
-from consortium.errors import ConsortiumError, DataError, StudyError
+from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.formatting import count
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
-from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
-from site_agent.approval.approval import Approval, Terms, approve, post_withdrawn, read_for
-from site_agent.approval.choosing import choice_here
+from site_agent.approval.approval import (
+    Approval,
+    Papers,
+    Terms,
+    approve_papers,
+    post_withdrawn,
+    read_papers,
+)
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.people import candidates, left_out_here, read_left_out
@@ -41,8 +46,9 @@ from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import left_out, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.open import open_dataset
+from site_agent.loading.sizes import sizes_of, too_few_new
 from site_agent.policy.policy import Policy
-from site_agent.policy.refusals import Choice, Request, Spent, check, refusals
+from site_agent.policy.refusals import Request, Spent, check, refusals
 
 _NAMED = 5
 """Persons whose labels a line names."""
@@ -54,7 +60,8 @@ class Inspection:
 
     Parameters
     ----------
-    signed : SignedStudy
+    papers : Papers
+        What was read, to be said yes to.
     lengths : tuple of int
         Volumes of every person who qualifies.
     skipped : tuple of Skipped
@@ -73,11 +80,11 @@ class Inspection:
     notes : tuple of str
         What more becomes public than the study's name lets expect, what the study states of the
         site and its data contradict, and images that look odd; the site answers all the same.
-    choice : Choice or None
-        Whom the study's rules take of the site's table of persons.
+    whole : int
+        Persons who would qualify but for the study's rules and used-up budgets.
     """
 
-    signed: SignedStudy
+    papers: Papers
     lengths: tuple[int, ...]
     skipped: tuple[Skipped, ...]
     plan: Plan | None
@@ -87,7 +94,12 @@ class Inspection:
     outsiders: tuple[float, float]
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    choice: Choice | None = None
+    whole: int = 0
+
+    @property
+    def signed(self) -> SignedStudy:
+        """The study."""
+        return self.papers.signed
 
     def show(self, out: Console) -> None:
         """Print it for the site's people."""
@@ -125,11 +137,9 @@ class Inspection:
 
     def _becomes_public(self) -> str:
         """What the number of those whom a study chooses tells."""
-        rules, choice = ", ".join(self.signed.study.data.persons), self.choice
-        of = f"; its rules for {rules} take {choice.taken} of {choice.everybody}" if choice else ""
         return (
-            f"The study chooses persons or recordings{of}. That {len(self.lengths)} of this site "
-            "fit becomes public."
+            f"The study chooses persons or recordings: {len(self.lengths)} of {self.whole} here. "
+            f"That {len(self.lengths)} of this site fit becomes public."
         )
 
     def _of_them(self) -> str:
@@ -195,15 +205,16 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     """
     config, policy = SiteConfig.load(folder), Policy.load(folder)
     identity = load_identity(folder)
-    signed = read_for(folder, config.name, identity.public, study, roster)
-    asked = signed.study
+    papers = read_papers(folder, config.name, identity.public, study, roster)
+    signed, asked = papers.signed, papers.signed.study
     space = study_space(asked, signed.folder)
     ledger = Ledger(config.ledger)
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
-    engine = open_engine(config)
-    data = open_dataset(config.dataset, asked, space, folder / CACHE, engine, without)
-    survey, problems = data.survey, _load(data)
+    engine, late = open_engine(config), partial(too_few_new, ledger, policy)
+    data = open_dataset(config.dataset, asked, space, folder / CACHE, engine, without, late)
+    problems = _load(data)
+    survey = data.survey
     plan = None
     if survey.lengths:
         persons, volumes = len(survey.lengths), sum(survey.lengths)
@@ -219,11 +230,11 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
             "see above why each is left out."
         )
-    centres = check_members(folder, read_roster(roster)).centres
+    centres = check_members(folder, papers.members).centres
     people = _people(data)
     spent = spent_in(ledger, str(config.dataset.resolve()), asked, centres, people)
-    choice = choice_here(folder, config, identity, asked)
-    request = Request(config.name, spent, persons=len(people) or None, choice=choice)
+    request = Request(config.name, spent, persons=len(people) or None)
+    problems += _sizes_refused(ledger, policy, asked, data)
     problems += [str(error) for error in refusals(policy, asked, plan, request)]
     over = over_limit(ledger, policy, asked, people)
     if over:
@@ -232,7 +243,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             "study, or go on without them by 'persons_over_limit: leave-out' in policy.yaml."
         )
     return Inspection(
-        signed,
+        papers,
         survey.lengths,
         survey.skipped,
         plan,
@@ -247,9 +258,10 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         notes=(
             *_unknown(config),
             *_too_large(config, data),
+            *_unusable(survey.skipped),
             *(_notes(plan, config.name, data) if plan and not problems else ()),
         ),
-        choice=choice,
+        whole=len(survey.whole),
     )
 
 
@@ -266,6 +278,14 @@ def _unknown(config: SiteConfig) -> Iterator[str]:
             f"data set ({who}); correct what is mistyped, so that "
             "nobody takes part who should not."
         )
+
+
+def _unusable(skipped: Sequence[Skipped]) -> Iterator[str]:
+    """Persons whom the site's people can bring in by mending their files."""
+    many = sum(each.reason == "unusable" for each in skipped)
+    if many:
+        who = f"{count(many, 'person')} {'is' if many == 1 else 'are'} left out as unusable"
+        yield f"{who}; mend the files named above, or go on without."
 
 
 def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:
@@ -294,8 +314,7 @@ def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[s
 
 def say_yes(
     folder: Path,
-    study: Path,
-    roster: Path,
+    papers: Papers,
     *,
     runs: int,
     until: date | None,
@@ -305,7 +324,8 @@ def say_yes(
 ) -> tuple[Approval, ConsortiumError | None]:
     """Approve a study for so many runs from now on, and tell the coordinator.
 
-    ``ask`` is called once nothing speaks against it, and raises what shall stop it.
+    ``papers`` are what the site's people were shown; ``ask`` is called once nothing speaks against
+    it, and raises what shall stop it.
 
     Returns
     -------
@@ -325,21 +345,20 @@ def say_yes(
             f"--until {until} has passed, so that no run could begin; name a later day."
         )
     config, identity = SiteConfig.load(folder), load_identity(folder)
-    signed = read_for(folder, config.name, identity.public, study, roster)
+    signed = papers.signed
     ledger, name = Ledger(config.ledger), signed.study.study
-    centres = check_members(folder, read_roster(roster)).centres
+    centres = check_members(folder, papers.members).centres
     policy, people = Policy.load(folder), candidates(config, signed.study.data)
     out = set(left_out(ledger, policy, signed.study, people))
     stay = [label for label in people if label not in out]
     spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres, stay)
     allowed = runs if epsilon is None else 1  # its own bound may end it before its last run
     terms = Terms(runs, epsilon, until)
-    choice = choice_here(folder, config, identity, signed.study)
-    check(policy, signed.study, None, Request(config.name, spent, allowed, choice=choice))
+    check(policy, signed.study, None, Request(config.name, spent, allowed))
     ask()
     had = len(ledger.runs(name, centres))
     terms = replace(terms, runs=runs + had)
-    approval = approve(folder, config.name, identity, study, roster, terms)
+    approval = approve_papers(folder, identity, papers, terms)
     try:
         exchange = config.open_exchange()
         post_consent(exchange, identity.key, name, approval.consent(config.name))
@@ -358,6 +377,19 @@ def _over_budget(
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     """ε of what was spent, without and with another price; all losses are given as μ."""
     return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
+
+
+def _sizes_refused(
+    ledger: Ledger, policy: Policy, study: Study, data: SiteDataset | FeatureDataset
+) -> list[str]:
+    """Why the number of those who would take part is not told; nothing if nobody would."""
+    try:
+        ledger.check_sizes(sizes_of(study, data), policy.fewest_subjects_chosen)
+    except PrivacyError as error:
+        return [str(error)]
+    except DataError:  # told elsewhere
+        pass
+    return []
 
 
 def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:

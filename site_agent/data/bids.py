@@ -79,10 +79,13 @@ def _in_dataset(folder: Path, data: DataSection) -> tuple[tuple[Subject, ...], t
             skipped.append(Skipped(label, "unusable", strange))
         elif found:
             subjects.append(_subject(label, first_of(_chosen(found), data)))
+        elif data.chooses_recordings and _has_any(home, data):
+            detail = f"{home} holds other recordings, but none of {wanted}; left out."
+            skipped.append(Skipped(label, "not-chosen", detail))
         else:
             detail = f"{home} holds no image of {wanted}; preprocess the subject or remove it."
             skipped.append(Skipped(label, "no-image", detail))
-    if not subjects and all(each.reason == "no-image" for each in skipped):
+    if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
         raise DataError(f"{folder} holds no sub-*_bold.nii[.gz] of {wanted}; check the path.")
     return tuple(subjects), tuple(skipped)
 
@@ -118,6 +121,12 @@ def _fitting(home: Path, data: DataSection) -> list[Path]:
         if fits and has_entities(named, data) and path.name.endswith(ENDINGS) and not share:
             found.append(path)
     return found
+
+
+def _has_any(home: Path, data: DataSection) -> bool:
+    """Whether a folder has any image of the study's task and space, whatever else it is named."""
+    images = (entities(path) for path in home.rglob("*_bold.nii*"))
+    return any(e.get("task") == data.task and e.get("space") == data.space for e in images)
 
 
 def has_entities(named: Entities, data: DataSection) -> bool:

@@ -30,9 +30,14 @@ def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
 
 
+def is_given(text: str | None) -> bool:
+    """Whether a cell holds anything."""
+    return (text or "").strip() not in ("", "n/a")
+
+
 def lack_of(text: str | None, name: str, column: Column) -> str:
     """Why a value can't be used, without the value itself."""
-    if not (text or "").strip() or (text or "").strip() == "n/a":
+    if not is_given(text):
         return f"column {name} is empty"
     if column.levels:
         levels = ", ".join(column.levels)

@@ -16,6 +16,7 @@ from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.encoding import encode
+from site_agent.data.survey import Skipped
 
 _MOST_BYTES = 4_000_000
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
@@ -25,7 +26,7 @@ _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 Vector = NDArray[np.float64]
 
 
-def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, str]]:
+def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, Skipped]]:
     """Read a view's vectors from the stats files of all persons.
 
     A column is called after its region and its measure, as ``insula_ThickAvg`` or
@@ -51,13 +52,14 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
         person's files.
     """
     vectors: dict[str, Vector] = {}
-    lacking: dict[str, str] = {}
+    lacking: dict[str, Skipped] = {}
     for label, path in _files(folder, view.file):
         found = _numbers(folder, path)
         values = [encode(found.get(name), column) for name, column in view.single_columns]
         if None in values:
             name, _ = view.single_columns[values.index(None)]
-            lacking[label] = f"{path}: no usable value of {name}."
+            detail = f"{path}: no usable value of {name}."
+            lacking[label] = Skipped(label, "no-view", detail)
         else:
             vectors[label] = np.array([x for value in values for x in value or ()])
     return vectors, lacking

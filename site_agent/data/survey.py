@@ -13,11 +13,15 @@ Reason = Literal[
     "no-image",
     "no-view",
     "not-chosen",
+    "does-not-fit",
     "left-out-here",
     "over-limit",
     "too-few-volumes",
+    "too-few-new",
     "unusable",
 ]
+CHOICES = ("not-chosen", "does-not-fit", "over-limit", "too-few-volumes")
+"""Reasons of who has data and is left out by a rule: how many they are could tell of one."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,9 @@ class Skipped:
     label : str
         Stays at the site, as does ``detail``.
     reason : str
-        ``unusable`` must be mended first; all others are left out: ``not-chosen`` by the study,
-        ``left-out-here`` by the hospital's own table.
+        Such as ``not-chosen`` by the study's rules for persons and recordings, ``does-not-fit`` by
+        its rules for values, ``left-out-here`` by the hospital's own table, ``too-few-new`` as one
+        of fewer newcomers than may be told of, ``unusable`` for want of sound files.
     detail : str
         One sentence.
     """
@@ -99,14 +104,20 @@ class Survey:
         Volumes of each of them, over all runs.
     skipped : tuple of Skipped
         Who does not, and why.
+    whole : tuple of str
+        Labels of who would take part if no rule of `CHOICES` left anybody out.
     """
 
     subjects: tuple[Subject, ...]
     lengths: tuple[int, ...]
     skipped: tuple[Skipped, ...]
+    whole: tuple[str, ...] = ()
 
     def sound(self, nobody: str) -> Survey:
         """Return the survey itself, if a study can be run on it.
+
+        Whose data are unusable is left out like others: whether a site takes part does not hang
+        on one person's files.
 
         Parameters
         ----------
@@ -116,11 +127,16 @@ class Survey:
         Raises
         ------
         DataError
-            If somebody's data are unusable, or nobody takes part.
+            If nobody takes part.
         """
-        for skipped in self.skipped:
-            if skipped.reason == "unusable":
-                raise DataError(skipped.detail)
         if not self.lengths:
-            raise DataError(nobody)
+            unusable = (each.detail for each in self.skipped if each.reason == "unusable")
+            raise DataError(next(unusable, nobody))
         return self
+
+
+def whole_of(having: Iterable[str], skipped: Iterable[Skipped]) -> tuple[str, ...]:
+    """Who of those that have data would take part if no rule of `CHOICES` left anybody out."""
+    stay = (*CHOICES, "too-few-new")
+    out = {each.label for each in skipped if each.reason not in stay}
+    return tuple(sorted({*having}.difference(out)))

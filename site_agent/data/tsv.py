@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
 from consortium.files.atomic import beside
+from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, lack_of
+from site_agent.data.encoding import encode, is_given, lack_of
 from site_agent.data.stats import read_stats
+from site_agent.data.survey import Reason, Skipped
 
 IDENTIFIER = "participant_id"
 MOST_BYTES = 200_000_000
@@ -29,7 +30,7 @@ Vector = NDArray[np.float64]
 Row = Mapping[str, str | None]
 
 
-def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, str]]:
+def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, Skipped]]:
     """Read a view's vectors from its table.
 
     Parameters
@@ -42,8 +43,9 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     -------
     vectors : dict of str to array, shape (D_view,)
         By person's label, without ``sub-``.
-    lacking : dict of str to str
-        Persons of the table who lack a value, each with a sentence for the site's own people.
+    lacking : dict of str to Skipped
+        Persons of the table who lack a value, ``no-view``, or have one that the study's levels
+        leave out, ``does-not-fit``.
 
     Raises
     ------
@@ -54,16 +56,25 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
         return read_stats(folder, view)
     path = _path(folder, view.file)
     vectors: dict[str, Vector] = {}
-    lacking: dict[str, str] = {}
+    lacking: dict[str, Skipped] = {}
     columns = view.single_columns
     for label, row in read_rows(path, [name for name, _ in columns]):
         values = [encode(row[name], column) for name, column in columns]
         if None in values:
-            name, column = columns[values.index(None)]
-            lacking[label] = f"{path}: {lack_of(row[name], name, column)}."
+            lacking[label] = _lack(label, row, columns, path)
         else:
             vectors[label] = np.array([x for value in values for x in value or ()])
     return vectors, lacking
+
+
+def _lack(label: str, row: Row, columns: Sequence[tuple[str, Column]], path: Path) -> Skipped:
+    """Why a person has no vector: for want of a value, or else by the study's choice of levels."""
+    missed = [
+        (row[name], name, column) for name, column in columns if encode(row[name], column) is None
+    ]
+    absent = [each for each in missed if not (each[2].levels and is_given(each[0]))]
+    reason: Reason = "no-view" if absent else "does-not-fit"
+    return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
 
 
 def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
@@ -111,13 +122,16 @@ def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
 
 
 @contextmanager
-def _opened(path: Path, most: int, give: str = _ANY) -> Iterator[TextIO]:
-    """Open a table of so many bytes at the most; whatever can't be read is one error."""
+def _opened(path: Path, most: int, give: str = _ANY) -> Iterator[Iterator[str]]:
+    """Lend the lines of a table of so many bytes at the most; what can't be read is one error.
+
+    A line ends with LF or CRLF; another CR is part of its cell and begins no other person's line.
+    """
     try:
         if path.stat().st_size > most:
             raise DataError(f"{path} is larger than {most} bytes; split it.")
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            yield file
+        with path.open(newline="\n", encoding="utf-8-sig") as file:
+            yield (line.rstrip("\r\n").replace("\r", " ") for line in file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} can't be read as a table; give {give}.") from error
 

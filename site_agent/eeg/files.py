@@ -21,6 +21,7 @@ from site_agent.data.bids import (
     has_entities,
     misplaced,
 )
+from site_agent.data.survey import Reason, Skipped
 from site_agent.eeg.names import match_channels
 from site_agent.eeg.native import READERS, read_native
 from site_agent.eeg.recording import Marker, Recording, Signals
@@ -33,7 +34,9 @@ ENDINGS = (*READERS, *NIFTI)
 MICROVOLTS = {"V": 1e6, "mV": 1e3, "µV": 1.0, "μV": 1.0, "uV": 1.0, "nV": 1e-3}
 
 
-def find_recordings(folder: Path, task: str, data: DataSection) -> dict[str, tuple[Path, ...]]:
+def find_recordings(
+    folder: Path, task: str, data: DataSection
+) -> dict[str, tuple[Path, ...] | Skipped]:
     """Find every person's recordings of a task; reads names of files only.
 
     Parameters
@@ -46,32 +49,48 @@ def find_recordings(folder: Path, task: str, data: DataSection) -> dict[str, tup
 
     Returns
     -------
-    dict of str to tuple of Path
-        By label; nothing for a person's folder without a recording.
+    dict of str to tuple of Path or Skipped
+        By label; why a person has none, or why it can't be used, as one that is named as another's.
 
     Raises
     ------
     DataError
-        If nobody has one, or one in a person's folder is named as another's.
+        If nobody has one.
     """
-    people: dict[str, tuple[Path, ...]] = {}
+    people: dict[str, tuple[Path, ...] | Skipped] = {}
     for home in sorted(path for path in folder.glob("sub-*") if path.is_dir()):
+        label, found = home.name.removeprefix("sub-"), _fitting(home, task, data)
+        strange = misplaced(home, found)
         versions: dict[tuple[tuple[str, str], ...], list[Path]] = defaultdict(list)
-        for path in sorted(home.rglob("*_eeg.*")):
-            named = _entities(path)
-            # Later parts of a split FIF file are read with the first.
-            later = named.get("split", "01").lstrip("0") not in ("", "1")
-            fits = named.get("task") == task and has_entities(named, data)
-            if path.name.endswith(ENDINGS) and fits and not later:
-                versions[_run(named)].append(path)
-        strange = misplaced(home, (path for paths in versions.values() for path in paths))
-        if strange is not None:
-            raise DataError(strange)
+        for path in found:
+            versions[_run(_entities(path))].append(path)
         chosen = (min(paths, key=_preference) for paths in versions.values())
-        people[home.name.removeprefix("sub-")] = tuple(sorted(first_of(chosen, data)))
-    if not any(people.values()):
+        if strange is not None:
+            people[label] = Skipped(label, "unusable", strange)
+        elif found:
+            people[label] = tuple(sorted(first_of(chosen, data)))
+        else:
+            reason: Reason = "no-view"
+            if _fitting(home, task, data.of_any_recording):
+                reason = "not-chosen"
+            detail = f"{folder}: sub-{label} has no EEG of task-{task}."
+            people[label] = Skipped(label, reason, detail)
+    if not any(isinstance(found, tuple) or found.reason == "unusable" for found in people.values()):
         raise DataError(f"{folder} holds no sub-*_task-{task}_eeg file; check path and task.")
     return people
+
+
+def _fitting(home: Path, task: str, data: DataSection) -> list[Path]:
+    """List a folder's recordings of a task that the study takes, in all their versions."""
+    found = []
+    for path in sorted(home.rglob("*_eeg.*")):
+        named = _entities(path)
+        # Later parts of a split FIF file are read with the first.
+        later = named.get("split", "01").lstrip("0") not in ("", "1")
+        fits = named.get("task") == task and has_entities(named, data)
+        if path.name.endswith(ENDINGS) and fits and not later:
+            found.append(path)
+    return found
 
 
 def read_recording(path: Path, channels: Sequence[str]) -> Recording:

@@ -15,7 +15,7 @@ from consortium.study.data_section import DataSection
 from consortium.views.eeg import EegView
 from site_agent.data.cache import BlockCache, vector_key
 from site_agent.data.scaling import Vector, finish
-from site_agent.data.survey import Skipped
+from site_agent.data.survey import Reason, Skipped
 from site_agent.eeg.epochs import WINDOW, cut_epochs
 from site_agent.eeg.files import find_recordings, read_recording
 from site_agent.eeg.recording import Signals
@@ -51,7 +51,8 @@ def read_recordings(
     vectors : dict of str to array, shape (D_view,)
         By person's label, without ``sub-``; channel by channel.
     skipped : list of Skipped
-        Everybody else, ``no-view`` or ``unusable``.
+        Everybody else: ``no-view``, ``unusable``, ``not-chosen`` by their recordings' names, or
+        ``does-not-fit`` for want of sound epochs.
 
     Raises
     ------
@@ -113,12 +114,11 @@ class _Reader:
         self.view = view
         self.cache = cache
 
-    def person(self, found: tuple[str, tuple[Path, ...]]) -> Vector | Skipped:
+    def person(self, found: tuple[str, tuple[Path, ...] | Skipped]) -> Vector | Skipped:
         """One person's vector, or why there is none, given label and recordings."""
         (label, paths), view = found, self.view
-        if not paths:
-            lack = f"{self.folder}: sub-{label} has no EEG of task-{view.task}."
-            return Skipped(label, "no-view", lack)
+        if isinstance(paths, Skipped):
+            return paths
         try:
             values = self._values(label, paths)
             if isinstance(values, Skipped):
@@ -148,6 +148,7 @@ class _Reader:
         if sound < view.minimum_epochs:
             why = min(runs, key=lambda run: len(run.values)).complaint
             needed = f"; a person needs {view.minimum_epochs}" if any(r.tried for r in runs) else ""
-            return Skipped(label, "no-view", f"{why}{needed}.")
+            reason: Reason = "does-not-fit" if needed else "no-view"
+            return Skipped(label, reason, f"{why}{needed}.")
         epochs = np.concatenate([run.values for run in runs if len(run.values)])
         return erp(epochs) if view.measure == "erp" else band_power(epochs, view)

@@ -13,7 +13,7 @@ from consortium.space.sampling import sample, voxel_places
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import ENDINGS, entities, has_entities, misplaced
-from site_agent.data.survey import Skipped
+from site_agent.data.survey import Reason, Skipped
 from site_agent.images.nifti import COVERAGE, open_volume, read_whole
 
 Values = NDArray[np.float64]
@@ -50,8 +50,9 @@ def read_contrasts(
     skipped: list[Skipped] = []
     for home in sorted(path for path in source.glob("sub-*") if path.is_dir()):
         label = home.name.removeprefix("sub-")
-        found = [path for path in sorted(home.rglob(f"*{ending}.nii*")) if _fits(path, data)]
-        found = [path for path in found if path.name.split(".nii")[0].endswith(f"_{ending}")]
+        images = sorted(home.rglob(f"*{ending}.nii*"))
+        images = [path for path in images if path.name.split(".nii")[0].endswith(f"_{ending}")]
+        found = [path for path in images if _fits(path, data)]
         strange = misplaced(home, found)
         if strange is not None:
             skipped.append(Skipped(label, "unusable", strange))
@@ -65,8 +66,10 @@ def read_contrasts(
             detail = f"{home} holds {len(found)} images *_{ending}; name more of the end."
             skipped.append(Skipped(label, "unusable", detail))
         else:
-            skipped.append(Skipped(label, "no-view", f"{home} holds no image *_{ending}."))
-    if not vectors and all(each.reason == "no-view" for each in skipped):
+            any_recording = any(_fits(path, data.of_any_recording) for path in images)
+            reason: Reason = "not-chosen" if any_recording else "no-view"
+            skipped.append(Skipped(label, reason, f"{home} holds no image *_{ending}."))
+    if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise DataError(
             f"{source} holds no sub-*_{ending}.nii[.gz] that the study asks for, in space "
             f"{data.space}; check path, name and data.space."

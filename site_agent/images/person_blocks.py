@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.over_persons import Part
+from consortium.errors import DataError
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
@@ -66,6 +67,15 @@ def prepared(kinds: Sequence[PersonBlocks]) -> None:
     for people in kinds:
         for _ in people.blocks():
             pass
+
+
+def attempted(kinds: Sequence[PersonBlocks]) -> str:
+    """The same; what is amiss with a person's files, in a sentence, is returned."""
+    try:
+        prepared(kinds)
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def summed(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:

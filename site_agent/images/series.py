@@ -20,12 +20,21 @@ from site_agent.data.bids import find_subjects
 from site_agent.data.cache import BlockCache
 from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
-from site_agent.data.survey import Skipped, Subject, Survey, Without, in_turn, nobody
+from site_agent.data.survey import (
+    CHOICES,
+    Skipped,
+    Subject,
+    Survey,
+    Without,
+    in_turn,
+    nobody,
+    whole_of,
+)
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.footprint import scratch, to_prepare, to_sum
 from site_agent.images.nifti import open_series
-from site_agent.images.person_blocks import PersonBlocks, prepared, reduced_by, summed
+from site_agent.images.person_blocks import PersonBlocks, attempted, prepared, reduced_by, summed
 
 Block = NDArray[np.float32]
 
@@ -52,6 +61,8 @@ class SiteDataset:
         What blocks are prepared and summed on.
     without : callable
         Which of those whom the study takes are left out, and why.
+    late : callable
+        The same, asked last, about those who would take part.
     """
 
     def __init__(
@@ -63,6 +74,7 @@ class SiteDataset:
         cache: Path,
         engine: Engine | None = None,
         without: Without = nobody,
+        late: Without = nobody,
     ) -> None:
         self.source = source
         self.data = data
@@ -71,7 +83,8 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
-        self.without = in_turn(chosen_by(source, data), without)
+        self.without, self.late = in_turn(chosen_by(source, data), without), late
+        self._damaged: dict[str, str] = {}  # what preparing a person's files failed for
         self._last: tuple[NDArray[Any], Block] | None = None
 
     @property
@@ -96,7 +109,7 @@ class SiteDataset:
         Raises
         ------
         DataError
-            If nobody can take part, or anybody's image is unusable.
+            If nobody can take part.
         """
         return self.sound.lengths
 
@@ -119,16 +132,24 @@ class SiteDataset:
         DataError
             If the data set itself isn't there.
         """
-        everybody, skipped = find_subjects(self.source, self.data)
-        labels = sorted([*(each.label for each in everybody), *(each.label for each in skipped)])
-        out = {each.label: each for each in self.without(labels)}
-        found = [subject for subject in everybody if subject.label not in out]
-        skipped = (*(each for each in skipped if each.label not in out), *out.values())
-        outcomes = [self._measure(subject) for subject in found]
+        everybody, lacking = find_subjects(self.source, self.data)
+        having = {*(s.label for s in everybody), *(s.label for s in lacking if s.reason in CHOICES)}
+        out = {s.label: s for s in self.without(sorted({*having, *(s.label for s in lacking)}))}
+        out = {**{s.label: s for s in lacking}, **out}
+        measured: list[tuple[Subject, int]] = []
+        for subject in everybody:
+            outcome = out.get(subject.label) or self._measure(subject)
+            if isinstance(outcome, Skipped):
+                out[subject.label] = outcome
+            else:
+                measured.append((subject, outcome))
+        out |= {s.label: s for s in self.late([subject.label for subject, _ in measured])}
+        stay = [(subject, length) for subject, length in measured if subject.label not in out]
         return Survey(
-            tuple(s for s, o in zip(found, outcomes, strict=True) if isinstance(o, int)),
-            tuple(outcome for outcome in outcomes if isinstance(outcome, int)),
-            skipped + tuple(outcome for outcome in outcomes if isinstance(outcome, Skipped)),
+            tuple(subject for subject, _ in stay),
+            tuple(length for _, length in stay),
+            tuple(out.values()),
+            whole_of(having, out.values()),
         )
 
     @cached_property
@@ -203,17 +224,24 @@ class SiteDataset:
     def load(self) -> Iterator[str]:
         """Bring everybody's blocks into the cache; yields how far that has come, in words.
 
+        Whose files turn out to be damaged, such as by a value that is not finite, is left out.
+
         Raises
         ------
         DataError
-            As `blocks`.
+            As `lengths`.
         """
         yield "headers"
-        persons = len(self.sound.subjects)
-        ahead = self.engine.map(prepared, map(self._one, range(persons)), self.largest)
-        yield f"1 of {persons}"
-        for done, _ in enumerate(ahead, start=1):
-            yield f"{min(done + 1, persons)} of {persons}"
+        subjects = self.sound.subjects
+        ahead = self.engine.map(attempted, map(self._one, range(len(subjects))), self.largest)
+        yield f"1 of {len(subjects)}"
+        for done, (subject, trouble) in enumerate(zip(subjects, ahead, strict=True), start=1):
+            if trouble:
+                self._damaged[subject.label] = trouble
+            yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
+        if self._damaged:
+            self.__dict__.pop("survey"), self.__dict__.pop("sound")
+            _ = self.sound
 
     @property
     def largest(self) -> int:
@@ -280,14 +308,16 @@ class SiteDataset:
 
     def _measure(self, subject: Subject) -> int | Skipped:
         """Count a subject's volumes, or say why they can't be used."""
+        if subject.label in self._damaged:
+            return Skipped(subject.label, "unusable", self._damaged[subject.label])
         try:
             length = sum(int(open_series(run.bold, self.grid).shape[3]) for run in subject.runs)
         except DataError as error:
             return Skipped(subject.label, "unusable", str(error))
         first, data = subject.runs[0].bold, self.data
         if data.volumes is not None and length != data.volumes:
-            detail = f"{first} has {length} volumes, the study asks for {data.volumes}; cut it."
-            return Skipped(subject.label, "unusable", detail)
+            detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."
+            return Skipped(subject.label, "does-not-fit", detail)
         if length < data.minimum_volumes:
             detail = f"{first} has {length} volumes of at least {data.minimum_volumes}; left out."
             return Skipped(subject.label, "too-few-volumes", detail)

@@ -72,7 +72,12 @@ EMPTY = Head(0, START)
 
 @dataclass(frozen=True)
 class Entry:
-    """A line: ``event`` is 'reserve', 'spend' or 'void', ``at`` the time for people."""
+    """A line: ``event`` is 'reserve', 'spend', 'void' or 'tell', ``at`` the time for people.
+
+    'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
+    it costs nothing, ``persons`` names who is behind them, and ``query`` their recordings where a
+    volume is the unit of privacy.
+    """
 
     seq: int
     charge: Charge

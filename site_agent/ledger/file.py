@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from site_agent.ledger.persons import (
     read_key,
     unpack_ids,
 )
+from site_agent.ledger.sizes import Told
 
-_LAYOUT = 5
-_OLDER = (3, 4)
+_LAYOUT = 6
+_WITHOUT_PERSONS = (3, 4)
+_OLDER = (*_WITHOUT_PERSONS, 5)
 """Layouts that are brought up to date when they are opened: the lines stay as they are."""
 _TABLE = """
 CREATE TABLE entries (
@@ -36,7 +38,7 @@ CREATE TABLE entries (
     stage TEXT NOT NULL, statistic TEXT NOT NULL, unit TEXT NOT NULL, mu REAL NOT NULL,
     site TEXT NOT NULL, centre TEXT NOT NULL, query TEXT NOT NULL,
     outsider REAL NOT NULL, persons TEXT NOT NULL DEFAULT '',
-    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void')),
+    event TEXT NOT NULL CHECK (event IN ('reserve', 'spend', 'void', 'tell')),
     at TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL,
     UNIQUE (site, centre, run, round, event)
 )"""
@@ -118,21 +120,22 @@ class LedgerFile:
             self._add_persons()
             self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
         elif layout in _OLDER:
-            self._bring_up_to_date()
+            self._bring_up_to_date(layout in _WITHOUT_PERSONS)
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
                 f"{_LAYOUT}); install the version that wrote it."
             )
 
-    def _bring_up_to_date(self) -> None:
+    def _bring_up_to_date(self, without_persons: bool) -> None:
         """Lay an older table's lines out anew, in the transaction that looks at the layout."""
         self.connection.execute("ALTER TABLE entries RENAME TO older")
         self.connection.execute(_TABLE)
-        columns = f"seq, {_BEFORE}, event, at, previous, digest"
+        columns = f"seq, {_BEFORE}, event, at, previous, digest" if without_persons else _ENTRY
         lines = f"INSERT INTO entries ({columns}) SELECT {columns} FROM older ORDER BY seq"  # noqa: S608
         self.connection.execute(lines)
-        self._add_persons()
+        if without_persons:
+            self._add_persons()
         self.connection.execute("DROP TABLE older")
         self.connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
@@ -261,6 +264,14 @@ class LedgerFile:
             (charge.site, charge.centre, charge.run, charge.round, event),
         ).fetchone()
         return Charge(*row) if row else None
+
+    def told(self, what: Literal["persons", "query"] = "persons") -> list[Told]:
+        """Every set behind a number that was told: of persons, or of recordings, each once."""
+        rows = self.connection.execute(
+            f"SELECT study, {what} FROM entries WHERE event = 'tell' AND {what} != '' "  # noqa: S608
+            f"GROUP BY {what} ORDER BY min(seq)"
+        )
+        return [Told(study, self.members(digest)) for study, digest in rows.fetchall()]
 
     def halt(self, why: str) -> None:
         """Let nothing be reserved any more."""

@@ -15,13 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from consortium.errors import LedgerError
 from site_agent.ledger.entries import Charge, Entry, Head
 from site_agent.ledger.file import LedgerFile
-from site_agent.ledger.limits import Limits, check_charge
-from site_agent.ledger.reader import LedgerReader
+from site_agent.ledger.limits import Limits, check_charge, no_run_left
+from site_agent.ledger.reader import LedgerReader, check_told
+from site_agent.ledger.sizes import Sizes
 
 __all__ = ["Charge", "Entry", "Head", "Ledger", "Limits"]
 
@@ -88,6 +90,46 @@ class Ledger(LedgerReader):
                 raise LedgerError(
                     f"Round {charge.round} of {charge.run} was reserved at another price or for "
                     "another question, so the site answers no further; ask the study's people why."
+                )
+            return known is None
+
+    def tell(self, charge: Charge, sizes: Sizes, least: int, limits: Limits, at: str) -> bool:
+        """Write down that a run is told how many take part, and who they are; False if it was.
+
+        Parameters
+        ----------
+        charge : Charge
+            Of round 0 and no price; who takes part is filled in.
+        sizes : Sizes
+        least : int
+            The policy's ``fewest_subjects_chosen``.
+        limits : Limits
+        at : str
+            Time, for people.
+
+        Raises
+        ------
+        PrivacyError
+            If the numbers would tell of a few persons, or the approved runs are used up; nothing
+            is written.
+        LedgerError
+            If the run was told of others, or the ledger was closed.
+        """
+        with self._marking() as file:
+            file.check_halt()
+            known = file.find(charge, "tell")
+            if known is None:
+                check_told(file, sizes, least)
+            recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
+            charge = replace(charge, persons=file.enroll(sizes.persons), query=recordings)
+            if known is None:
+                if file.sums.had(charge, limits.centres) > limits.runs:
+                    raise no_run_left(charge.study, limits.runs)
+                file.append(charge, "tell", at)
+            elif known != charge:
+                raise LedgerError(
+                    f"Other persons or volumes than {charge.run} was told of would take part now, "
+                    "so the site answers no further; take part in a new run."
                 )
             return known is None
 

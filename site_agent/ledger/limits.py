@@ -68,12 +68,16 @@ class Sums:
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
         self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._begun: Counter[tuple[str, str, str]] = Counter()
+        self._told: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
 
     def add(self, entry: Entry) -> None:
-        """Count a line: a reservation, or one that makes a reservation void."""
-        if entry.event == "spend":
+        """Count a line: numbers that were told, a reservation, or one that makes it void."""
+        charge = entry.charge
+        if entry.event == "tell":
+            self._told[charge.study, charge.centre][charge.run] = charge.persons + charge.query
+        if entry.event in ("spend", "tell"):
             return
-        charge, sign = entry.charge, 1 if entry.event == "reserve" else -1
+        sign = 1 if entry.event == "reserve" else -1
         square = sign * exact_square(charge.mu)
         if charge.persons:
             self._persons.add(charge.unit, charge.persons, square)
@@ -134,6 +138,18 @@ class Sums:
         """Keys and names of a study's runs that something was reserved for, on any data set."""
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
+
+    def had(self, told: Charge, centres: Collection[str]) -> int:
+        """How many approved runs a study has used up once a run tells its numbers.
+
+        A run counts that was charged, and a set of persons that was told for nothing else: who
+        tells the same numbers again, as after a set-up that failed, tells nothing new.
+        """
+        keys = {told.centre, *centres}
+        sets = {(key, run): who for key in keys for run, who in self._told[told.study, key].items()}
+        charged = self.runs(told.study, keys)
+        used = {who for run, who in sets.items() if run in charged}
+        return len(charged) + len({*sets.values(), told.persons + told.query} - used)
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""

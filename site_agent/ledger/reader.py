@@ -16,6 +16,7 @@ from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
 from site_agent.ledger.person_sums import PersonSums
+from site_agent.ledger.sizes import Sizes, check_apart, check_sizes, newcomers
 
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
@@ -161,6 +162,22 @@ class LedgerReader:
             persons = "" if labels is None else file.rows(labels)
             return file.sums.study(dataset, unit, study, centres, persons)
 
+    def check_sizes(self, sizes: Sizes, least: int) -> None:
+        """Refuse numbers of persons that would tell of fewer than so many, as `Ledger.tell` does.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        with self._writing() as file:
+            check_told(file, sizes, least)
+
+    def newcomers(self, labels: Sequence[str], least: int) -> list[str]:
+        """Who is left out, so that the set of an earlier study is told again: `newcomers`."""
+        with self._writing() as file:
+            late = newcomers(file.rows(labels), file.told(), least)
+        return [label for label, is_late in zip(labels, late, strict=True) if is_late]
+
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
 
@@ -235,6 +252,18 @@ class LedgerReader:
                 raise LedgerError(
                     f"{self.path} can't be used ({error}); check the disk and restore a backup."
                 ) from error
+
+
+def check_told(file: LedgerFile, sizes: Sizes, least: int) -> None:
+    """Compare who would take part with every set behind a number that was told.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    check_sizes(sizes, file.rows(sizes.persons), file.told(), least)
+    if sizes.recordings:
+        check_apart(file.rows(sizes.recordings), file.told("query"), least, "volumes")
 
 
 @contextmanager

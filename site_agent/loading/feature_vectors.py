@@ -20,7 +20,7 @@ from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
 from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
-from site_agent.data.survey import Skipped, Survey, Without, in_turn, nobody
+from site_agent.data.survey import CHOICES, Skipped, Survey, Without, in_turn, nobody, whole_of
 from site_agent.data.tsv import read_table
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
@@ -39,7 +39,7 @@ def _read_columns(
 ) -> Found:
     del study, space, cache, engine
     vectors, lacking = read_table(source, view.view)
-    return vectors, [Skipped(person, "no-view", detail) for person, detail in lacking.items()]
+    return vectors, list(lacking.values())
 
 
 def _read_images(
@@ -80,6 +80,12 @@ class _Read(NamedTuple):
     found: Vectors
     lacking: Mapping[str, Skipped]
 
+    def has(self, person: str) -> bool:
+        """Whether a person has the view, or would have but for a choice of the study."""
+        return person in self.found or (
+            person in self.lacking and self.lacking[person].reason in CHOICES
+        )
+
 
 def _without_person(skipped: Skipped) -> str:
     """What somebody lacks, in the words that fit everybody who lacks the same."""
@@ -104,6 +110,8 @@ class FeatureDataset:
         What images are prepared on.
     without : callable
         Which of those whom the study takes are left out, and why.
+    late : callable
+        The same, asked last, about those who would take part.
     """
 
     unit: Unit = "subject"
@@ -116,13 +124,14 @@ class FeatureDataset:
         cache: Path,
         engine: Engine | None = None,
         without: Without = nobody,
+        late: Without = nobody,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
         self.engine = engine or Threads()
-        self.without = in_turn(chosen_by(source, study.data), without)
+        self.without, self.late = in_turn(chosen_by(source, study.data), without), late
         self._views: dict[str, _Read] = {}
 
     @property
@@ -147,7 +156,7 @@ class FeatureDataset:
         Raises
         ------
         DataError
-            If nobody has, or somebody's data are unusable.
+            If nobody has.
         """
         return self.sound.lengths
 
@@ -236,13 +245,17 @@ class FeatureDataset:
         everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
-        there = [p for p in stay if all(p in view.found for view in views)]
+        complete = [p for p in stay if all(p in view.found for view in views)]
+        lacking = sorted(set(stay).difference(complete))
+        late = {each.label: each for each in self.late(complete)}
+        there = [p for p in complete if p not in late]
         columns = [np.concatenate([view.found[p] for view in views]) for p in there]
         table = np.array(columns).T if columns else np.zeros((self.features, 0))
         table.flags.writeable = False
-        lacking = sorted(set(stay).difference(there))
-        left_out = *(self._lack(person, views) for person in lacking), *out.values()
-        return Survey((), (1,) * len(there), left_out), table, tuple(there)
+        left_out = *(self._lack(p, views) for p in lacking), *out.values(), *late.values()
+        having = (p for p in everybody if all(view.has(p) for view in views))
+        survey = Survey((), (1,) * len(there), left_out, whole_of(having, left_out))
+        return survey, table, tuple(there)
 
     def _lack(self, person: str, views: Sequence[_Read]) -> Skipped:
         """Why a person is left out.

@@ -19,11 +19,14 @@ def open_dataset(
     cache: Path,
     engine: Engine | None = None,
     without: Without = nobody,
+    late: Without = nobody,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
-    Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out.
+    Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out, and
+    ``late`` whom of those who would then take part.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without)
-    return SiteDataset(source, study.data, space, study.privacy.unit, cache, engine, without)
+        return FeatureDataset(source, study, space, cache, engine, without, late)
+    unit = study.privacy.unit
+    return SiteDataset(source, study.data, space, unit, cache, engine, without, late)

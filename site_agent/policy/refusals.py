@@ -40,25 +40,6 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """How many persons of the site's table a study's rules take.
-
-    Parameters
-    ----------
-    taken : int
-    everybody : int
-        Persons of the table whom the site itself does not leave out.
-    apart : tuple of (str, int)
-        Names of other studies that were approved here and choose by other rules, each with the
-        number of persons whom one takes and the other does not.
-    """
-
-    taken: int
-    everybody: int
-    apart: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True)
 class Request:
     """Who is asked to take part in a study, and for how many runs more.
 
@@ -73,15 +54,12 @@ class Request:
         whose rounds are in the ledger as they come.
     persons : int or None
         Persons of this site who would take part; None if they were not counted yet.
-    choice : Choice or None
-        Whom the study's rules take; None if it has none.
     """
 
     site: str
     spent: Spent = Spent()
     runs: int = 1
     persons: int | None = None
-    choice: Choice | None = None
 
 
 def refusals(
@@ -110,7 +88,6 @@ def refusals(
         index = study.sites.index(site)
         here = request.persons if plan is None else plan.shape.subjects[index]
         yield from _sizes(policy, plan, here)
-        yield from _chosen(policy, study, here, request.choice)
         yield from _price(policy, study, plan, request)
 
 
@@ -147,23 +124,23 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
     """What is protected, how, and against how many."""
     asked = study.privacy
     if asked.unit not in policy.units:
-        yield _refused("units", f"unit {asked.unit}", ", ".join(policy.units))
+        yield refused("units", f"unit {asked.unit}", ", ".join(policy.units))
     if asked.scheme not in policy.schemes:
-        yield _refused("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
+        yield refused("schemes", f"scheme {asked.scheme}", ", ".join(policy.schemes))
     fewest, most = policy.fewest_colluding_sites, policy.most_dropouts
     if asked.colluding_sites < fewest:
         said = f"protection against {asked.colluding_sites} colluding sites"
-        yield _refused("fewest_colluding_sites", said, f"no fewer than {fewest}")
+        yield refused("fewest_colluding_sites", said, f"no fewer than {fewest}")
     if asked.dropouts > most:
         said = f"up to {asked.dropouts} missing sites"
-        yield _refused("most_dropouts", said, f"no more than {most}")
+        yield refused("most_dropouts", said, f"no more than {most}")
 
 
 def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
     """Who takes part."""
     if len(study.sites) < policy.fewest_sites:
         said = f"a study of {len(study.sites)} sites"
-        yield _refused("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
+        yield refused("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
     if site not in study.sites:
         yield PrivacyError(
             f"The study does not name '{site}' among its sites; decline it or correct its list."
@@ -173,33 +150,11 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
 def _sizes(policy: Policy, plan: Plan | None, here: int | None) -> Iterator[PrivacyError]:
     if here is not None and here < policy.fewest_subjects_here:
         said, least = f"an answer from {here} subjects here", policy.fewest_subjects_here
-        yield _refused("fewest_subjects_here", said, f"no fewer than {least}")
+        yield refused("fewest_subjects_here", said, f"no fewer than {least}")
     everywhere = None if plan is None else sum(plan.shape.subjects)
     if everywhere is not None and everywhere < policy.fewest_subjects_in_all:
         said, least = f"{everywhere} subjects in all", policy.fewest_subjects_in_all
-        yield _refused("fewest_subjects_in_all", said, f"no fewer than {least}")
-
-
-def _chosen(
-    policy: Policy, study: Study, here: int | None, choice: Choice | None
-) -> Iterator[PrivacyError]:
-    """Numbers of persons that would tell of a few of them, as they become public."""
-    least, field = policy.fewest_subjects_chosen, "fewest_subjects_chosen"
-    if study.data.chooses and here is not None and here < least:
-        yield _refused(field, f"{here} chosen subjects here", f"no fewer than {least}")
-    if choice is None:
-        return
-    left = choice.everybody - choice.taken
-    if choice.taken < least and (here is None or here >= least):
-        said = f"{choice.taken} persons by its rules"
-        yield _refused(field, said, f"no fewer than {least}")
-    if 0 < left < least:
-        said = f"all but {left} persons by its rules"
-        yield _refused(field, said, f"leaving out nobody or no fewer than {least}")
-    for name, differ in choice.apart:
-        if 0 < differ < least:
-            said = f"persons by rules that differ from those of '{name}' by {differ}"
-            yield _refused(field, said, f"none or no fewer than {least}")
+        yield refused("fewest_subjects_in_all", said, f"no fewer than {least}")
 
 
 def _price(
@@ -250,7 +205,8 @@ def _statistics(study: Study, plan: Plan | None) -> list[str]:
     return list(dict.fromkeys(release.statistic for release in releases))
 
 
-def _refused(field: str, asked: str, allowed: str) -> PrivacyError:
+def refused(field: str, asked: str, allowed: str) -> PrivacyError:
+    """Say what a study asks for and which field of the policy does not allow it."""
     return PrivacyError(
         f"policy.yaml: field '{field}': the study asks for {asked} and this site allows {allowed}; "
         "ask the study's people to change it, or change the field if you agree."

@@ -18,7 +18,6 @@ from consortium.secagg import CENTRE, unseal
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, approvals
-from site_agent.approval.choosing import choice_here
 from site_agent.approval.permission import Permission, permit
 from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, left_out_here
@@ -28,9 +27,11 @@ from site_agent.layout import CACHE, ENDED, LEFT_OUT, REFUSED
 from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
+from site_agent.loading.sizes import too_few_new
 from site_agent.policy.refusals import Request, check
 from site_agent.run.participation import Participation
 from site_agent.run.refusal import post_refusal
+from site_agent.run.setup import check_counted
 from site_agent.run.site import Site
 
 
@@ -109,7 +110,8 @@ class Admission:
             return found
         for approval in approved:
             with suppress(ConsortiumError):  # said in words when a run is announced
-                self._check_begin(approval)
+                self._check_rules(approval)
+                self._check_budget(approval)
                 found.append(approval)
         return found
 
@@ -120,12 +122,14 @@ class Admission:
         ----------
         approval : Approval
         without : callable
-            Says who is left out, beside those whom ``site.yaml`` names.
+            Says who is left out, beside those whom ``site.yaml`` names and newcomers that are too
+            few to be told of.
         """
         study, config = approval.study, self._config
         space, cache = study_space(study, approval.folder), self._folder / CACHE
         hook = in_turn(left_out_here(config.left_out), without)
-        return open_dataset(config.dataset, study, space, cache, self._engine, hook)
+        late = partial(too_few_new, self._site.ledger, self._site.policy)
+        return open_dataset(config.dataset, study, space, cache, self._engine, hook, late)
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
         study, site = approval.study, self._site
@@ -134,8 +138,9 @@ class Admission:
         site.anchor.check()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()
-        if (centre, run) not in site.ledger.runs(study.study, [centre]):
-            self._check_begin(approval)
+        begun = (centre, run) in site.ledger.runs(study.study, [centre])
+        if not begun:
+            self._check_rules(approval)
         space = study_space(study, approval.folder)
         context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
         if context.announcement != announced:
@@ -143,7 +148,10 @@ class Admission:
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        loading = Loading(self.open_data(approval, partial(self._left_out, run, study)))
+        data = self.open_data(approval, partial(self._left_out, run, study))
+        centres = self._permission(approval).centres
+        runs = 0 if begun else 1
+        loading = Loading(data, lambda found: check_counted(site, study, centres, found, runs=runs))
         self._drive(loading.steps())
         return Participation(site, context, loading, permission)
 
@@ -168,16 +176,24 @@ class Admission:
             site.store.save(run, LEFT_OUT, stored)
         return [over_the_limit(str(label)) for label in json.loads(stored)]
 
-    def _check_begin(self, approval: Approval) -> None:
-        """Refuse a new run that approval, policy or ledger don't cover, before anything is read."""
-        site, study, permission = self._site, approval.study, self._permission(approval)
-        permission.check_new_run(site.ledger, site.dataset)
+    def _check_rules(self, approval: Approval) -> None:
+        """Refuse a new run that approval or policy don't cover, before anything is read.
+
+        What persons were charged is asked later: it depends on who would take part.
+        """
+        site = self._site
+        self._permission(approval).check_new_run(site.ledger, site.dataset)
+        check(site.policy, approval.study, None, Request(site.name))
+
+    def _check_budget(self, approval: Approval) -> None:
+        """Refuse a new run that somebody who may take part has no budget left for."""
+        site, study = self._site, approval.study
         people = candidates(self._config, study.data)
         out = set(left_out(site.ledger, site.policy, study, people))
         stay = [label for label in people if label not in out]
-        spent = spent_in(site.ledger, site.dataset, study, permission.centres, stay)
-        choice = choice_here(self._folder, self._config, site.identity, study)
-        check(site.policy, study, None, Request(site.name, spent, choice=choice))
+        centres = self._permission(approval).centres
+        spent = spent_in(site.ledger, site.dataset, study, centres, stay)
+        check(site.policy, study, None, Request(site.name, spent))
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self._folder, self._site.identity, approval, self._today())

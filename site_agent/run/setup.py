@@ -6,7 +6,7 @@ Every step is repeatable: what was received or sent before is taken from the sit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from consortium import __version__
@@ -15,13 +15,16 @@ from consortium.engine.names import LOADING, MOST_NOTICE, PRESENT, START, run_se
 from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import StudyError
-from consortium.secagg import Party, seal
+from consortium.secagg import CENTRE, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
+from consortium.study.spec import Study
 from site_agent.approval.permission import Permission
+from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
-from site_agent.loading.progress import Loading
+from site_agent.loading.progress import Data, Loading
+from site_agent.loading.sizes import samples_of, sizes_of
 from site_agent.policy.refusals import Request, check
 from site_agent.run.outbox import Outbox
 from site_agent.run.site import Site
@@ -124,9 +127,13 @@ class Setup:
                 message = seal(self._site.identity.key, run, name, LOADING, 0, b"")
                 self._outbox.send(self._names.loading(name), "loading", message)
             return False
-        lengths, grid = self._loading.data.lengths, self._context.grid
-        self._note = SiteNote(len(lengths), sum(lengths), grid, __version__)
-        self._site.log.tell(f"takes part in {self._context.run} with {len(lengths)} subjects")
+        data, study = self._loading.data, self._context.study
+        persons, samples = len(data.people), samples_of(study, data)
+        for each in data.survey.skipped:
+            if each.reason in ("unusable", "too-few-new"):
+                self._site.log.line(f"left out of {self._context.run}: {each.detail}")
+        self._note = SiteNote(persons, samples, self._context.grid, __version__)
+        self._site.log.tell(f"takes part in {self._context.run} with {persons} subjects")
         return self._appear()
 
     def _appear(self) -> bool:
@@ -163,6 +170,28 @@ class Setup:
         return True
 
     def _advertise(self) -> bool:
+        """Tell the site's numbers, once they and who is behind them are written down."""
+        site, context, permission = self._site, self._context, self._permission()
+        numbers = Charge(
+            dataset=site.dataset,
+            study=context.study.study,
+            run=context.run,
+            round=0,
+            stage="setup",
+            statistic="sizes",
+            unit=context.study.privacy.unit,
+            mu=0.0,
+            site=site.identity.public.hex(),
+            centre=context.keys[CENTRE].hex(),
+            query="",
+            outsider=0.0,
+        )
+        sizes, policy = sizes_of(context.study, self._loading.data), site.policy
+        limits = permission.limits(policy, 0.0)
+        site.ledger.tell(numbers, sizes, policy.fewest_subjects_chosen, limits, site.now())
+        trouble = site.anchor.post()
+        if trouble is not None:
+            site.log.line_once(str(trouble))
         message = self._party.advertise(encode_note(self._note))
         self._outbox.send(self._names.setup("advertise", self._site.name), "advertise", message)
         return True
@@ -188,11 +217,8 @@ class Setup:
 
     def _check_policy(self, plan: Plan | None) -> None:
         """Hold the study against the site's rules; a started run has its rounds in the ledger."""
-        site, study, people = self._site, self._context.study, self._loading.data.people
-        centres = self._permission().centres
-        spent = spent_in(site.ledger, site.dataset, study, centres, people)
-        request = Request(site.name, spent, 0 if self._started else 1, len(people))
-        check(site.policy, study, plan, request)
+        study, data, centres = self._context.study, self._loading.data, self._permission().centres
+        check_counted(self._site, study, centres, data, plan, 0 if self._started else 1)
 
     def _take_shares(self) -> bool:
         place = self._names.setup("shares", self._site.name)
@@ -219,3 +245,40 @@ class Setup:
     @property
     def _started(self) -> bool:
         return self._outbox.stored("keys") is not None
+
+
+def check_counted(
+    site: Site,
+    study: Study,
+    centres: Collection[str],
+    data: Data,
+    plan: Plan | None = None,
+    runs: int = 1,
+) -> None:
+    """Hold a study against the site's rules once it is known who would take part.
+
+    Whether their number may be told is asked first, so that no other refusal tells of a few.
+
+    Parameters
+    ----------
+    site : Site
+    study : Study
+    centres : collection of str
+        Public keys that the study's consortium has or had, in hexadecimal.
+    data : SiteDataset or FeatureDataset
+    plan : Plan or None
+        None while the other sites' sizes are not known.
+    runs : int
+        Runs that are to be paid for from now on.
+
+    Raises
+    ------
+    PrivacyError, BudgetError
+        If the site takes no part.
+    DataError
+        If nobody would.
+    """
+    site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
+    people = data.people
+    spent = spent_in(site.ledger, site.dataset, study, centres, people)
+    check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))

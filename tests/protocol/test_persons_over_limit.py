@@ -39,9 +39,19 @@ def test_by_default_one_person_over_the_limit_refuses_the_study(tmp_path: Path) 
     assert ledger(local.place, "north") == []
 
 
+def test_so_few_are_not_left_out_that_their_number_would_tell_of_them(tmp_path: Path) -> None:
+    local, _ = _spend_one(tmp_path)
+    Policy(persons_over_limit="leave-out").save(local.place.site("east"))
+    with pytest.raises(SiteError, match=r"east takes no further part \(privacy\)"):
+        conduct(local.centre())
+    assert "field 'fewest_subjects_chosen'" in local.said("east")
+    assert [line.charge.study for line in ledger(local.place, "east")] == ["earlier"]
+
+
 def test_a_study_may_go_on_without_them_and_is_planned_for_those_who_stay(tmp_path: Path) -> None:
     local, first = _spend_one(tmp_path)
-    Policy(persons_over_limit="leave-out").save(local.place.site("east"))
+    policy = Policy(persons_over_limit="leave-out", fewest_subjects_chosen=1)
+    policy.save(local.place.site("east"))
     centre = local.centre()
     conduct(centre)
     assert centre.session is not None
@@ -54,7 +64,7 @@ def test_a_study_may_go_on_without_them_and_is_planned_for_those_who_stay(tmp_pa
 
 def test_who_is_left_out_stays_so_after_a_restart(tmp_path: Path) -> None:
     local, _ = _spend_one(tmp_path)
-    policy = Policy(persons_over_limit="leave-out")
+    policy = Policy(persons_over_limit="leave-out", fewest_subjects_chosen=1)
     tight = policy.subject.model_copy(update={"study": 8.0, "total": 8.0})
     policy.model_copy(update={"subject": tight}).save(local.place.site("east"))
     centre = local.centre()

@@ -130,10 +130,10 @@ def test_with_a_quorum_a_loading_site_is_waited_for_and_an_absent_one_is_not(
     assert centre.context.study.sites == ("north", "east", "south")
 
 
-def test_unusable_scans_refuse_the_run_before_anybody_is_asked(tmp_path: Path) -> None:
+def test_a_site_of_unusable_scans_refuses_the_run_before_anybody_is_asked(tmp_path: Path) -> None:
     place = settle(tmp_path / "place")
-    scan = next(place.dataset("south").rglob("*_bold.nii.gz"))
-    scan.write_bytes(scan.read_bytes()[:-200])
+    for scan in place.dataset("south").rglob("*_bold.nii.gz"):
+        scan.write_bytes(scan.read_bytes()[:-200])
     local = LocalConsortium(place)
     with pytest.raises(SiteError, match=r"south takes no further part \(data\)"):
         conduct(local.centre())

@@ -106,8 +106,9 @@ def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, 
 
 
 def ledger(place: DemoFolders, site: str) -> list[Entry]:
-    """A site's ledger, its chain checked."""
-    return Ledger(place.site(site) / LEDGER).entries()
+    """Charges in a site's ledger, its chain checked; without what sizes were told."""
+    entries = Ledger(place.site(site) / LEDGER).entries()
+    return [entry for entry in entries if entry.event != "tell"]
 
 
 def rounds_of(place: DemoFolders, site: str, event: str = "reserve") -> list[int]:

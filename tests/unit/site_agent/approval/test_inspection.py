@@ -26,7 +26,7 @@ from consortium.membership.roster_file import read_roster
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
-from site_agent.approval.approval import approvals
+from site_agent.approval.approval import approvals, read_papers
 from site_agent.approval.inspection import Inspection, _who_lacks_what, inspect, say_yes
 from site_agent.data.survey import Skipped
 from site_agent.ledger.ledger import Charge, Ledger
@@ -259,22 +259,22 @@ def test_a_study_that_chooses_says_what_becomes_public_and_needs_enough_persons(
     assert all("field 'fewest_subjects_chosen'" in problem for problem in found.problems)
     assert found.problems
     text = shown(found)
-    assert "its rules for age take 2 of 3. That 2 of this site fit becomes public." in text
+    assert "persons or recordings: 2 of 3 here. That 2 of this site fit becomes public." in text
     assert f"{second} does not fit the study's rules for age; left out." in text
-    with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
-        agree(place)
     Policy(fewest_subjects_chosen=1).save(place.site("east"))
     assert look(place).problems == ()
     agree(place)
 
 
-def test_what_is_unusable_is_a_refusal(place: DemoFolders) -> None:
+@pytest.mark.parametrize("header", [True, False])
+def test_who_has_unusable_files_is_left_out_and_named(place: DemoFolders, header: bool) -> None:
     image = images(place)[0]
-    image.write_bytes(image.read_bytes()[:2000])
+    image.write_bytes(image.read_bytes()[: 200 if header else 2000])
     found = look(place)
-    assert found.problems
-    assert "REFUSED:" in shown(found)
-    assert "say yes with" not in shown(found)
+    assert found.problems == ()
+    assert len(found.lengths) == 2
+    assert "NOTE: 1 person is left out as unusable" in shown(found)
+    assert image.name in shown(found)
 
 
 def test_nobody_at_all_is_a_refusal(place: DemoFolders) -> None:
@@ -330,9 +330,10 @@ def test_what_is_not_signed_is_not_looked_at(place: DemoFolders) -> None:
 def agree(
     place: DemoFolders, runs: int = 1, until: date | None = None, epsilon: float | None = None
 ):
-    files = place.files
+    folder, files = place.site("east"), place.files
+    papers = read_papers(folder, "east", load_identity(folder).public, files.study, files.roster)
     return say_yes(
-        *(place.site("east"), files.study, files.roster),
+        *(folder, papers),
         **{"runs": runs, "until": until, "epsilon": epsilon, "today": date(2026, 11, 21)},
     )
 

@@ -161,6 +161,7 @@ def test_a_study_chooses_recordings_by_their_entities(tmp_path, data, expected):
 def test_who_lacks_the_session_is_told_of_it(tmp_path):
     touch(tmp_path, *SESSIONS)
     _, (skipped,) = find_subjects(tmp_path, DataSection(session="a", run=2))
-    assert "no image of task-rest, ses-a, run-2 in space-MNI152NLin2009cAsym" in skipped.detail
+    assert skipped.reason == "not-chosen"
+    assert "none of task-rest, ses-a, run-2 in space-MNI152NLin2009cAsym" in skipped.detail
     with pytest.raises(DataError, match="ses-c"):
         find_subjects(tmp_path, DataSection(session="c"))

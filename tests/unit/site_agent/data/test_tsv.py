@@ -69,8 +69,17 @@ def test_who_lacks_a_value_is_told_by_name_of_the_column(
     write(tmp_path, "participant_id age", f"01 {value}", "02 50")
     vectors, lacking = read_table(tmp_path, view())
     assert list(vectors) == ["02"]
-    assert f"column age {why}" in lacking["01"]
-    assert value in ("", "n/a", "nan") or value not in lacking["01"].removeprefix(str(tmp_path))
+    assert f"column age {why}" in lacking["01"].detail
+    assert lacking["01"].reason == "no-view"
+    said = lacking["01"].detail.removeprefix(str(tmp_path))
+    assert value in ("", "n/a", "nan") or value not in said
+
+
+def test_whose_level_the_study_has_not_is_left_out_by_its_choice(tmp_path: Path) -> None:
+    write(tmp_path, "participant_id sex age", "01 X 50", "02 F 50", "03 X n/a")
+    _, lacking = read_table(tmp_path, view(age=AGE, sex=SEX))
+    reasons = {label: each.reason for label, each in lacking.items()}
+    assert reasons == {"01": "does-not-fit", "03": "no-view"}
 
 
 @given(st.floats(allow_nan=False), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))

@@ -360,7 +360,7 @@ WRONG = {
     "an infinite value": (_spoil(np.inf), "unusable", "not finite"),
     "nothing but zeros": (_zero, "unusable", "zero throughout"),
     "a dead channel": (_flat, "no-view", "constant on channel Cz"),
-    "dead epochs": (_zero_epochs, "no-view", "1 sound epochs of 12"),
+    "dead epochs": (_zero_epochs, "does-not-fit", "1 sound epochs of 12"),
     "a channel called bad": (_bad_channel, "no-view", "no good channel Pz"),
     "data cut short": (_truncated, "unusable", "cut short"),
     "data cut short, unknown to the header": (_truncated_unnoticed, "unusable", "an event at"),

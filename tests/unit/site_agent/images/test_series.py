@@ -122,15 +122,16 @@ def test_short_scans_are_left_out(tmp_path):
         _ = opened(tmp_path, minimum_volumes=50).lengths
 
 
-def test_an_odd_length_stops_the_study(tmp_path):
+def test_an_odd_length_does_not_fit(tmp_path):
     make_dataset(tmp_path, 2)
     dataset = opened(tmp_path, volumes=24)
     (problem,) = dataset.survey.skipped
-    assert problem.reason == "unusable"
-    with pytest.raises(DataError, match=r"sub-1_.*has 25 volumes, the study asks for 24"):
-        _ = dataset.lengths
-    with pytest.raises(DataError, match="25 volumes"):
-        next(dataset.blocks())
+    assert problem.reason == "does-not-fit"
+    assert "has 25 volumes, the study asks for 24" in problem.detail
+    assert dataset.lengths == (24,)
+    assert dataset.survey.whole == ("0", "1")
+    with pytest.raises(DataError, match="lack images"):
+        _ = opened(tmp_path, volumes=23).lengths
 
 
 def test_check_tells_all_problems_at_once(tmp_path):
@@ -145,8 +146,28 @@ def test_check_tells_all_problems_at_once(tmp_path):
     for item in problems:
         assert item.reason == "unusable"
         assert f"sub-{item.label}_" in item.detail
+    assert dataset.lengths == (24,)
+    assert dataset.survey.whole == ("0",)
+    (bids / "sub-0").rename(tmp_path / "gone")
     with pytest.raises(DataError, match="sub-away"):
-        _ = dataset.lengths
+        _ = opened(tmp_path).lengths
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_who_turns_out_damaged_while_loading_is_left_out(tmp_path, value):
+    bids = make_dataset(tmp_path)
+    spoilt = tiny_series(1, volumes=VOLUMES + 1)
+    spoilt[2, 2, 1, 3] = value
+    save_subject(bids, "1", spoilt)
+    dataset = opened(tmp_path)
+    assert dataset.lengths == (24, 25, 26)
+    assert list(dataset.load())[-1] == "3 of 3"
+    assert dataset.lengths == (24, 26)
+    assert dataset.people == ("0", "2")
+    (problem,) = dataset.survey.skipped
+    assert problem.reason == "unusable"
+    assert "not finite in volume 4" in problem.detail
+    assert len(list(dataset.blocks())) == 2
 
 
 def test_missing_confounds_show_in_the_check(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from consortium.errors import LedgerError
 from site_agent.ledger import file as book_module
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.sizes import Sizes
 from tests.support.charges import up_to
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
@@ -74,7 +75,7 @@ def test_another_layout_is_told_in_one_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entries (seq INTEGER PRIMARY KEY)")
     with pytest.raises(
-        LedgerError, match=r"has layout 0, which this version can't read \(it reads 5"
+        LedgerError, match=r"has layout 0, which this version can't read \(it reads 6"
     ):
         Ledger(path)
 
@@ -209,6 +210,30 @@ def test_a_round_costs_the_same_however_long_the_ledger(
     assert read == list(range(1, 61))
 
 
+def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    charge = replace(CHARGE, persons=ledger.enroll(["01", "02"]))
+    ledger.reserve(charge, up_to(9), "then")
+    before = ledger.entries()
+    ledger.close()
+    with sqlite3.connect(path) as connection:  # as version 5 laid it out
+        (table,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name='entries'"
+        ).fetchone()
+        connection.execute("ALTER TABLE entries RENAME TO newer")
+        connection.execute(table.replace(", 'tell'", ""))
+        connection.execute("INSERT INTO entries SELECT * FROM newer")
+        connection.execute("DROP TABLE newer")
+        connection.execute("PRAGMA user_version = 5")
+    after = Ledger(path)
+    assert after.entries() == before
+    assert after.total("", CHARGE.unit, ["02"]) == CHARGE.mu
+    sizes = Sizes(("01", "02"), ("01", "02"))
+    assert after.tell(replace(CHARGE, round=0, mu=0.0), sizes, 10, up_to(9), "now")
+    assert Ledger(path).entries()[-1].event == "tell"
+
+
 def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)
@@ -222,7 +247,7 @@ def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> No
         ).fetchone()
         connection.execute("ALTER TABLE entries RENAME TO newer")
         persons = ", persons TEXT NOT NULL DEFAULT ''"
-        connection.execute(table.replace(", 'void'", "").replace(persons, ""))
+        connection.execute(table.replace(", 'void', 'tell'", "").replace(persons, ""))
         columns = [row[1] for row in connection.execute("PRAGMA table_info(entries)")]
         lines = f"INSERT INTO entries SELECT {', '.join(columns)} FROM newer"
         connection.execute(lines)

@@ -155,8 +155,8 @@ def test_damaged_lines_of_the_log_stop_nobody(tmp_path: Path) -> None:
 
 def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:
     place = build(tmp_path / "place")
-    scan = min(place.dataset("north").rglob("*bold.nii.gz"))
-    scan.write_bytes(b"damaged")
+    for scan in place.dataset("north").rglob("*bold.nii.gz"):
+        scan.write_bytes(b"damaged")
     local = LocalConsortium(place)
     with pytest.raises(Exception, match="north"):
         conduct(local.centre())

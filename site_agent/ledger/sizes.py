@@ -1,0 +1,119 @@
+"""Whether the number of persons that a site is about to tell would tell of a few of them.
+
+Numbers of persons are public. Two of them tell of one person if the persons behind them differ by
+that person only, whatever made them differ: a study's rules, a missing value, too few volumes, a
+budget that an earlier study used up, a patient who came or went. So the site keeps the set behind
+every number that it told, and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.errors import PrivacyError
+from site_agent.ledger.persons import Ids
+from site_agent.policy.refusals import refused
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Who is behind the numbers that a site would tell.
+
+    Parameters
+    ----------
+    persons : tuple of str
+        Labels of who takes part.
+    whole : tuple of str
+        Labels of who would but for the study's rules and used-up budgets.
+    recordings : tuple of str
+        Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
+    chosen : bool
+        Whether the study takes persons or recordings by rules, whomever they fit here.
+    """
+
+    persons: tuple[str, ...]
+    whole: tuple[str, ...]
+    recordings: tuple[str, ...] = ()
+    chosen: bool = False
+
+
+class Told(NamedTuple):
+    """A set behind a number that was told: of whose study, and its rows in the ledger."""
+
+    study: str
+    members: Ids
+
+
+def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> None:
+    """Refuse a number of persons that tells of fewer than so many.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    rows : array of int
+        Rows of ``sizes.persons`` in the ledger; 0 for who is in no set.
+    told : iterable of Told
+    least : int
+        The policy's ``fewest_subjects_chosen``.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    apart = check_apart(rows, told, least, "persons")
+    here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
+    if apart == 0:
+        return  # it was told before
+    if here < least and (left or sizes.chosen):
+        raise _refused(f"{here} persons by its rules", f"no fewer than {least}")
+    if 0 < left < least:
+        raise _refused(
+            f"all but {left} persons by its rules", f"leaving out nobody or no fewer than {least}"
+        )
+
+
+def check_apart(rows: Ids, told: Iterable[Told], least: int, what: str) -> int:
+    """Refuse a set that differs by few from one that was told; returns by how many at least.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    apart = [(differ(rows, each.members), each.study) for each in told]
+    few = next(((many, study) for many, study in apart if 0 < many < least), None)
+    if few is not None and all(many for many, _ in apart):
+        many, study = few
+        said = f"a number of {what} that differ by {many} from those told for '{study}'"
+        raise _refused(said, f"none or no fewer than {least}")
+    return min((many for many, _ in apart), default=len(rows))
+
+
+def newcomers(rows: Ids, told: Iterable[Told], least: int) -> NDArray[np.bool_]:
+    """Who is left out since fewer than so many came since a number was told.
+
+    Then the same set is told again, which tells nothing new.
+
+    Returns
+    -------
+    array of bool, in the order of ``rows``
+    """
+    inside = [each.members for each in told if np.isin(each.members, rows).all()]
+    near = [members for members in inside if differ(rows, members) < least]
+    if not near:
+        return np.zeros(len(rows), dtype=np.bool_)
+    return np.asarray(~np.isin(rows, max(near, key=len)))
+
+
+def differ(rows: Ids, members: Ids) -> int:
+    """How many are in one of two sets only."""
+    both = int(np.count_nonzero(np.isin(rows, members)))
+    return len(rows) + len(members) - 2 * both
+
+
+def _refused(asked: str, allowed: str) -> PrivacyError:
+    return refused("fewest_subjects_chosen", asked, allowed)

@@ -1,0 +1,54 @@
+"""The numbers that a site tells of a study's data, and who is behind them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from consortium.study.spec import Study
+from site_agent.data.survey import Skipped
+from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.sizes import Sizes
+from site_agent.loading.progress import Data
+from site_agent.policy.policy import Policy
+
+
+def sizes_of(study: Study, data: Data) -> Sizes:
+    """Return who is behind the numbers that a study's data would tell.
+
+    Raises
+    ------
+    DataError
+        If nobody takes part.
+    """
+    people = data.people
+    recordings: tuple[str, ...] = ()
+    if study.privacy.unit == "timepoint":
+        pairs = zip(people, data.lengths, strict=True)
+        recordings = tuple(f"{label}\0{length}" for label, length in pairs)
+    return Sizes(people, data.survey.whole, recordings, study.data.chooses)
+
+
+def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterator[Skipped]:
+    """Leave out who came since an earlier study's number, while they are few."""
+    least = policy.fewest_subjects_chosen
+    for label in ledger.newcomers(labels, least):
+        detail = f"sub-{label} came after an earlier study; left out until {least} persons have."
+        yield Skipped(label, "too-few-new", detail)
+
+
+def samples_of(study: Study, data: Data) -> int:
+    """Return the number of volumes that is told.
+
+    All of them where a volume is the unit of privacy; else so many times the median person's,
+    in two digits, as single persons' numbers are theirs.
+
+    Raises
+    ------
+    DataError
+        If nobody takes part.
+    """
+    lengths = data.lengths
+    if study.privacy.unit == "timepoint":
+        return sum(lengths)
+    return len(lengths) * int(float(f"{statistics.median(lengths):.2g}"))
