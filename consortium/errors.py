@@ -150,6 +150,17 @@ class EngineError(ConsortiumError):
     code = "engine"
 
 
+class SoftwareError(ConsortiumError):
+    """The software failed where nobody foresaw it; report this fault."""
+
+    code = "software"
+
+    @classmethod
+    def of(cls, error: Exception) -> SoftwareError:
+        """Tell of any exception; its text stays where it happened."""
+        return cls(f"{type(error).__name__}: {error}; this is a fault of the software, report it.")
+
+
 class OutputError(ConsortiumError):
     """The output folder can't be used."""
 

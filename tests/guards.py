@@ -370,10 +370,6 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "site_agent/run/outbox.py": ("tests/protocol/test_faults.py",),
     "site_agent/run/participation.py": ("tests/protocol/test_hostile.py",),
-    "site_agent/run/refusal.py": (
-        "tests/protocol/test_quorum_hostile.py",
-        "tests/protocol/test_answered_once.py",
-    ),
     "site_agent/run/round_status.py": (
         "tests/protocol/test_lost_engine.py",
         "tests/protocol/test_slow_disk.py",
