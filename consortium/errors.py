@@ -144,6 +144,12 @@ class SiteError(ConsortiumError):
     code = "site"
 
 
+class RunCancelledError(ConsortiumError):
+    """Somebody cancelled the run on the coordinator's Prefect."""
+
+    code = "cancelled"
+
+
 class EngineError(ConsortiumError):
     """What a site computes on does not answer; nothing is charged, and it is tried again."""
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import LogCreate
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
-from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+
+from flows.runs import UNHEARD
 
 
 def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[object]:
@@ -27,10 +27,6 @@ def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManage
         Other settings of Prefect for as long.
     """
     return temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False, **(more or {})})
-
-
-_UNHEARD = (httpx.HTTPError, PrefectException, ValueError, TypeError, RuntimeError)
-"""What may come of telling something to an API that is away or talks nonsense."""
 
 
 def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
@@ -45,7 +41,7 @@ def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
         Public names, numbers and sentences.
     """
     resource = {"prefect.resource.id": f"consortium.study.{study}", "prefect.resource.name": study}
-    with suppress(*_UNHEARD):
+    with suppress(*UNHEARD):
         emit_event(f"consortium.{event}", resource, payload={"study": study, **payload})
 
 
@@ -67,5 +63,5 @@ class PublicLines:
         """Write what was kept; what an absent API does not hear is lost."""
         lines, self._lines = self._lines, []
         if lines:
-            with suppress(*_UNHEARD), get_client(sync_client=True) as client:
+            with suppress(*UNHEARD), get_client(sync_client=True) as client:
                 client.create_logs(lines)

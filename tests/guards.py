@@ -284,7 +284,9 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "tests/end_to_end/test_mega_analysis.py",
     ),
     "flows/embedded.py": ("tests/unit/flows/test_stopping.py", "tests/unit/flows/test_prepare.py"),
-    "flows/polling.py": ("tests/unit/flows/test_deployment.py",),
+    "flows/kept_runs.py": ("tests/unit/flows/test_orders.py",),
+    "flows/polling.py": ("tests/unit/flows/test_deployment.py", "tests/unit/flows/test_orders.py"),
+    "flows/runs.py": ("tests/unit/flows/test_orders.py",),
     "flows/site.py": ("tests/unit/flows/test_hostile_prefect.py",),
     "flows/study.py": ("tests/unit/flows/test_public.py", "tests/unit/flows/test_deployment.py"),
     "site_agent/approval/permission.py": (

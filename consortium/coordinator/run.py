@@ -14,6 +14,7 @@ from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
+from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
 from consortium.engine.run_context import RunContext
@@ -87,14 +88,19 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         record = claim_run(files.out, study, exchange, keys)
         context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(context, identity.key, exchange, files.out, clock, tell)
+        order = Cancellation()
+        centre = Centre(context, identity.key, exchange, files.out, order.clock(clock), tell)
         centre.on_wait(partial(tell_plainly, console))
         publisher = Publisher(files.out, study, space, legend=legend)
-        return _run_flow(centre, publisher, files, shown)
+        return _run_flow(centre, publisher, files, shown, order)
 
 
 def _run_flow(
-    centre: Centre, publisher: Publisher, files: RunFiles, shown: Callable[[int, int], None]
+    centre: Centre,
+    publisher: Publisher,
+    files: RunFiles,
+    shown: Callable[[int, int], None],
+    order: Cancellation,
 ) -> PrivacyReport:
     from flows.embedded import embedded_prefect
 
@@ -105,8 +111,9 @@ def _run_flow(
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
         return "\n\n".join(statement(reports[-1]))
 
-    with embedded_prefect(work_folder(files.out) / "prefect"):
+    work = work_folder(files.out)
+    with embedded_prefect(work / "prefect"):
         from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
 
-        StudyFlow(centre, Outputs(publish, shown)).run()
+        StudyFlow(centre, Outputs(publish, shown), order, work / "flow-runs.json").run()
     return reports[-1]
