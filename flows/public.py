@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import LogCreate
+from prefect.client.schemas.actions import ArtifactCreate, LogCreate
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
 from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+from prefect.utilities.urls import url_for
 
 from flows.runs import UNHEARD
 
@@ -43,6 +45,23 @@ def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
     resource = {"prefect.resource.id": f"consortium.study.{study}", "prefect.resource.name": study}
     with suppress(*UNHEARD):
         emit_event(f"consortium.{event}", resource, payload={"study": study, **payload})
+
+
+def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None:
+    """Give a schedule's flow run the name of the study's run that it carries out, and a link.
+
+    Parameters
+    ----------
+    above, here : list of UUID
+        The schedule's flow run, if there is one, and the study's.
+    study, run : str
+    """
+    with suppress(*UNHEARD), get_client(sync_client=True) as client:
+        for each, page in zip(above, [url_for("flow-run", each) for each in here], strict=False):
+            client.update_flow_run(each, name=run)
+            told = {"key": f"run-{study}", "type": "markdown", "data": f"[{run}]({page})"}
+            told |= {"description": "The study's run", "flow_run_id": str(each)}
+            client.create_artifact(ArtifactCreate.model_validate(told))
 
 
 @dataclass

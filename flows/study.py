@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from prefect import State, flow, task
+from prefect import State, flow, tags, task
 from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
     create_markdown_artifact,
     create_progress_artifact,
     update_progress_artifact,
@@ -43,7 +45,7 @@ from consortium.errors import (
 from consortium.stopping import take_signals
 from consortium.study.plan import Plan
 from flows.kept_runs import take_over
-from flows.public import PublicLines, emit, without_logs
+from flows.public import PublicLines, emit, join_runs, without_logs
 from flows.runs import heeded
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
@@ -52,13 +54,29 @@ _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """What a finished study leaves behind.
+class Shown:
+    """What Prefect shows of a result, all of it published.
 
-    ``publish`` writes the output folder and returns a Markdown summary for Prefect.
+    Parameters
+    ----------
+    summary : str
+        Markdown.
+    picture : str
+        Address of the first map, as ``data:``.
+    link : str
+        Address of the report, if people are served one.
     """
 
-    publish: Callable[[Plan, list[Round], Result], str]
+    summary: str
+    picture: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a finished study leaves behind; ``publish`` writes the output folder."""
+
+    publish: Callable[[Plan, list[Round], Result], Shown]
     progress: Callable[[int, int], None]
 
 
@@ -99,34 +117,44 @@ class StudyFlow:
     def conduct(self) -> None:
         """Carry the study out: its tasks in their order."""
         take_signals()  # Prefect's engine has set handlers that end in a traceback
-        plan = self.open()
+        done: object = (plan := self.open())
         with self._progress(plan) as progressed:
             while self._session.pending is not None:
-                self.round(self._session.pending.stage, self._session.number)
+                done = self.round(self._session.pending.stage, self._session.number, done)
                 progressed()
-        self.publish(plan, self.finish())
+        self.publish(plan, self.finish(done))
 
     def _open(self) -> Plan:
         with self._discreet("opening the run"):
             return self._centre.open()
 
-    def _round(self, stage: str, number: int) -> None:
+    def _round(self, stage: str, number: int, after: object) -> object:
+        """Do a round; by what the one before returned, Prefect's graph joins the two."""
+        del after
         self._lines.say(f"round {number} ({stage}) is open")
         self._emit("round.opened", stage=stage, round=number)
         with self._discreet(f"round {number} ({stage})"):
             self._cancellation.check()
             self._centre.step()
+        return object()  # Prefect knows it by its identity
 
-    def _finish(self) -> Result:
+    def _finish(self, after: object) -> Result:
+        del after
         with self._discreet("closing the run"):
             self._cancellation.check()
             return self._centre.finish()
 
     def _publish(self, plan: Plan, result: Result) -> None:
         with self._discreet("publishing the result"):
-            summary = self._outputs.publish(plan, self._session.rounds, result)
+            shown = self._outputs.publish(plan, self._session.rounds, result)
         study = self._centre.context.study.study
-        create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
+        create_markdown_artifact(
+            shown.summary, key=f"privacy-{study}", description="Privacy report"
+        )
+        if shown.picture:
+            create_image_artifact(shown.picture, key=f"map-{study}", description="First map")
+        if shown.link:
+            create_link_artifact(shown.link, "report", key=f"report-{study}", description="Report")
         self._published = True
         self._lines.say("the result is published")
 
@@ -156,7 +184,8 @@ class StudyFlow:
             del study, run  # shown by Prefect
             ended = ""
             try:
-                with self._watched(_this_run() + above):
+                join_runs(above, here := _this_run(), context.study.study, context.run)
+                with self._watched(here + above):
                     self.conduct()
             except _StoppedError as stopped:
                 ended = str(stopped)
@@ -172,7 +201,8 @@ class StudyFlow:
 
         context, above = self._centre.context, _this_run()
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
-        with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        known = tags("consortium", context.study.algorithm)
+        with known, without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
             # As a state: a result would be unpickled from wherever the API's answer points.
             consortium_study(context.study.study, context.run, return_state=True)
         if self._ended is not None:

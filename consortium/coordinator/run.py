@@ -27,6 +27,7 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.legend import read_legend
+from consortium.report.page import NAME, first_picture
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
@@ -46,6 +47,8 @@ class RunFiles:
         Folders.
     credentials : Path, optional
         File with the centre's credentials for the exchange.
+    url : str, optional
+        Where people are served the output folder.
     """
 
     study: Path
@@ -54,6 +57,7 @@ class RunFiles:
     keys: Path
     out: Path
     credentials: Path | None = None
+    url: str | None = None
 
     def open_exchange(self) -> Exchange:
         """Open the exchange; raises as `consortium.exchange.open_exchange`."""
@@ -105,15 +109,21 @@ def _run_flow(
     from flows.embedded import embedded_prefect
 
     reports: list[PrivacyReport] = []
+    work = work_folder(files.out)
 
-    def publish(plan: Plan, rounds: list[Round], result: Result) -> str:
+    def publish(plan: Plan, rounds: list[Round], result: Result) -> Shown:
         reports.append(publisher.publish(plan, rounds, result))
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
-        return "\n\n".join(statement(reports[-1]))
+        summary = "\n\n".join(statement(reports[-1]))
+        link = f"{files.url.rstrip('/')}/{NAME}" if files.url else ""
+        return Shown(summary, first_picture(files.out), link)
 
-    work = work_folder(files.out)
     with embedded_prefect(work / "prefect"):
-        from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
+        from flows.study import (  # imports Prefect, which must be set up before
+            Outputs,
+            Shown,
+            StudyFlow,
+        )
 
         StudyFlow(centre, Outputs(publish, shown), order, work / "flow-runs.json").run()
     return reports[-1]

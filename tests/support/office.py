@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from prefect.client.orchestration import get_client
@@ -40,7 +40,7 @@ class Office:
         self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
 
     def record(self, cron: str = YEARLY) -> ScheduledStudy:
-        return new_schedule(self.place.files, cron)
+        return new_schedule(replace(self.place.files, url="https://results.example/rest/"), cron)
 
     def consent(self, runs: int, until: date | None = None) -> None:
         for name in self.local.study.sites:

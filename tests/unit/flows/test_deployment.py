@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from prefect import State
@@ -21,7 +24,7 @@ from consortium.membership.consent import withdraw
 from consortium.membership.keys import load_identity
 from flows.deployment import NOT_OPENED, scheduled_study
 from tests.support.office import OFTEN, TODAY, YEARLY, Office
-from tests.support.prefect_server import free_port
+from tests.support.prefect_server import Server, free_port
 
 
 class Killed(BaseException):
@@ -80,8 +83,7 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert "round 2 (ica) is open" in lines
     assert "the result is published" in lines
     assert YEARLY in str(server.rows("SELECT schedule FROM deployment_schedule"))
-    parents = server.rows("SELECT parent_task_run_id FROM flow_run WHERE name = 'small-0001'")
-    assert all(parent for (parent,) in parents), "the study's flow is no subflow of the schedule's"
+    _check_how_runs_are_joined(server)
     kept = server.written_since(office.began)
     assert "small-0001" in kept
     assert "privacy-small" in kept
@@ -89,6 +91,32 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert subjects
     for secret in (str(office.place.root), str(Path(__file__).parents[3]), "Traceback", *subjects):
         assert secret not in kept, secret
+
+
+def _check_how_runs_are_joined(server: Server) -> None:
+    """The schedule's run, the study's in it, and the rounds one after the other."""
+    runs = server.rows(
+        "SELECT f.name, r.id, r.parent_task_run_id, r.tags FROM flow_run r JOIN flow f"
+        " ON r.flow_id = f.id WHERE r.name = 'small-0001' ORDER BY f.name"
+    )
+    assert [flow for flow, *_ in runs] == ["consortium-study", "scheduled-study"]
+    (_, study, parent, tags), (_, above, _, _) = runs
+    assert parent, "the study's flow is no subflow of the schedule's"
+    assert set(json.loads(str(tags))) == {"consortium", "ica"}
+    tasks = server.rows(
+        f"SELECT id, name, task_inputs FROM task_run WHERE flow_run_id = '{study}'"
+        " ORDER BY expected_start_time"
+    )
+    names = [re.sub("-[0-9a-f]{3}$", "", str(name)) for _, name, _ in tasks]
+    assert names == ["open", "pca 1", "ica 2", "ica 3", "finish", "publish"]
+    for before, after in pairwise(tasks):
+        assert str(UUID(str(before[0]))) in str(after[2]), f"{after[1]} follows nothing"
+    shown = dict(server.rows("SELECT key, data FROM artifact WHERE key LIKE '%small'"))
+    assert f"/runs/flow-run/{UUID(str(study))}" in str(shown["run-small"])
+    ((run,),) = server.rows("SELECT flow_run_id FROM artifact WHERE key = 'run-small'")
+    assert run == above
+    assert "map-small" not in shown, "no map was found in this study"
+    assert "https://results.example/rest/0001/report.html" in str(shown["report-small"])
 
 
 @pytest.mark.slow

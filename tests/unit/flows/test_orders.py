@@ -56,6 +56,11 @@ def _of_flow(office: Office, flow: str) -> list[tuple[str, str]]:
     return [(str(run), str(state)) for run, state in rows]
 
 
+def _tasks(office: Office, state: str) -> str:
+    """Ask for this office's tasks in a state."""
+    return f"SELECT id FROM task_run WHERE state_type = '{state}' AND created > '{office.began}'"
+
+
 def _cancel(office: Office, flow: str) -> None:
     """As ``prefect flow-run cancel`` and the button do."""
     state: State[None] = Cancelling()
@@ -101,11 +106,14 @@ def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office:
             running: State[None] = Running()
             (run,) = [run for run, known in _of_flow(office, flow) if known == "CRASHED"]
             client.set_flow_run_state(UUID(run), running, force=True)
+        ((task,),) = office.server.rows(_tasks(office, "CRASHED"))
+        client.set_task_run_state(UUID(str(task)), Running(), force=True)
     _cancel(office, "scheduled-study")
     office.desk = whole
     office.serve(2)
     assert office.states()[-1] == ("Cancelled", CANCELLED)
     known = [*_of_flow(office, "scheduled-study"), *_of_flow(office, "consortium-study")]
+    assert office.server.rows(_tasks(office, "RUNNING")) == []
     assert {state for _, state in known} == {"CANCELLED", "CRASHED", "SCHEDULED"}
     assert not (office.place.files.out / "0001" / "report.html").exists()
 
