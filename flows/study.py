@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from prefect.states import Cancelled, Failed
 from consortium.algorithms.base import Result
 from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
-from consortium.engine.session import Round, Session
+from consortium.engine.session import Session
 from consortium.engine.wait_file import Waiting
 from consortium.errors import (
     ConfigurationError,
@@ -45,39 +44,13 @@ from consortium.errors import (
 from consortium.stopping import take_signals
 from consortium.study.plan import Plan
 from flows.kept_runs import take_over
+from flows.outputs import Outputs
 from flows.public import PublicLines, emit, join_runs, without_logs
 from flows.runs import heeded
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What Prefect shows of a result, all of it published.
-
-    Parameters
-    ----------
-    summary : str
-        Markdown.
-    picture : str
-        Address of the first map, as ``data:``.
-    link : str
-        Address of the report, if people are served one.
-    """
-
-    summary: str
-    picture: str = ""
-    link: str = ""
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What a finished study leaves behind; ``publish`` writes the output folder."""
-
-    publish: Callable[[Plan, list[Round], Result], Shown]
-    progress: Callable[[int, int], None]
 
 
 class StudyFlow:

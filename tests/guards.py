@@ -285,6 +285,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "flows/embedded.py": ("tests/unit/flows/test_stopping.py", "tests/unit/flows/test_prepare.py"),
     "flows/kept_runs.py": ("tests/unit/flows/test_orders.py",),
+    "flows/outputs.py": ("tests/unit/flows/test_public.py",),
     "flows/polling.py": ("tests/unit/flows/test_deployment.py", "tests/unit/flows/test_orders.py"),
     "flows/runs.py": ("tests/unit/flows/test_orders.py",),
     "flows/site.py": ("tests/unit/flows/test_hostile_prefect.py",),

@@ -32,6 +32,7 @@ from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan
+from flows.outputs import Outputs, Shown
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,7 @@ def _run_flow(
         return Shown(summary, first_picture(files.out), link)
 
     with embedded_prefect(work / "prefect"):
-        from flows.study import (  # imports Prefect, which must be set up before
-            Outputs,
-            Shown,
-            StudyFlow,
-        )
+        from flows.study import StudyFlow  # imports Prefect, which must be set up before
 
         StudyFlow(centre, Outputs(publish, shown), order, work / "flow-runs.json").run()
     return reports[-1]

@@ -19,8 +19,9 @@ from consortium.algorithms.base import Result
 from consortium.engine.session import Round
 from consortium.errors import ConsortiumError, SiteError
 from consortium.study.plan import Plan
+from flows.outputs import Outputs, Shown
 from flows.prepare import prepare_all
-from flows.study import Outputs, Shown, StudyFlow
+from flows.study import StudyFlow
 from tests.support.local_consortium import SITES, LocalConsortium, build
 from tests.support.prefect_server import Server
 
