@@ -144,10 +144,27 @@ class SiteError(ConsortiumError):
     code = "site"
 
 
+class RunCancelledError(ConsortiumError):
+    """Somebody cancelled the run on the coordinator's Prefect."""
+
+    code = "cancelled"
+
+
 class EngineError(ConsortiumError):
     """What a site computes on does not answer; nothing is charged, and it is tried again."""
 
     code = "engine"
+
+
+class SoftwareError(ConsortiumError):
+    """The software failed where nobody foresaw it; report this fault."""
+
+    code = "software"
+
+    @classmethod
+    def of(cls, error: Exception) -> SoftwareError:
+        """Tell of any exception; its text stays where it happened."""
+        return cls(f"{type(error).__name__}: {error}; this is a fault of the software, report it.")
 
 
 class OutputError(ConsortiumError):

@@ -1,1 +1,19 @@
-"""Prefect: order, progress and artifacts; nothing here computes."""
+"""Prefect: order, progress and artifacts; nothing here computes.
+
+Prefect tells its makers of its use from the moment it is imported. Only this package imports it, so
+that is switched off here, before any of its modules can.
+"""
+
+import os
+import sys
+
+UNTOLD = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""Environment in which Prefect, its server and Ray tell their makers nothing."""
+
+os.environ.update(UNTOLD)
+# Despite these, Prefect makes an id of the machine at the first flow; it does without this module.
+sys.modules["prefect._internal.analytics"] = None  # type: ignore[assignment]

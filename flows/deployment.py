@@ -2,8 +2,9 @@
 
 The service is a loop of our own, not Prefect's runner: that one starts whatever entrypoint the API
 names once the API hands it a run of a deployment it doesn't know. Here the API's answers are read
-for the identity of a due run and for nothing else; parameters, entrypoints, commands and results
-that it names are never looked at.
+for the identity of a due run and for orders to do less: a run that is cancelled is given up, and
+what is paused stays so. Parameters, entrypoints, commands and results that it names are never
+looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from prefect._vendor.croniter import (  # type: ignore[attr-defined]  # CronSche
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, PREFECT_FLOWS_HEARTBEAT_FREQUENCY
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 from pydantic import ValidationError
 from rich.console import Console
 
@@ -42,7 +43,7 @@ class Outcome:
     site.
     """
 
-    kind: Literal["complete", "not opened", "failed"]
+    kind: Literal["complete", "not opened", "failed", "cancelled"]
     message: str
     low: tuple[str, ...] = ()
 
@@ -52,6 +53,8 @@ class Outcome:
             return Completed(message=self.message)
         if self.kind == "failed":
             return Failed(message=self.message)
+        if self.kind == "cancelled":
+            return Cancelled(message=self.message)
         message = f"not opened: {self.message}"
         return State(type=StateType.CANCELLED, name=NOT_OPENED, message=message)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flows import UNTOLD
 from flows.prefect_database import DATABASE, keep_database, take_database
 
 _FLUSH_SECONDS = 1
@@ -50,9 +51,8 @@ def settings(home: Path) -> dict[str, str]:
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_TO_API_ENABLED": "false",
         "PREFECT_SERVER_UI_ENABLED": "false",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-        "DO_NOT_TRACK": "1",
+        **UNTOLD,
     }
 
 

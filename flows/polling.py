@@ -9,35 +9,27 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
-from typing import Any
 from uuid import UUID
 
-import httpx
 from prefect import Flow, State
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate
-from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.client.schemas.sorting import FlowRunSort
-from prefect.exceptions import PrefectException, PrefectSignal
+from prefect.exceptions import ObjectNotFound, PrefectSignal
 from prefect.flow_engine import run_flow
 from prefect.server.schemas.schedules import CronSchedule as Dates
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Crashed, Pending
-from pydantic import ValidationError
+from prefect.states import Pending
 from rich.console import Console
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
+from flows.runs import UNHEARD, bury, find_runs
 
 _POLL = 2.0  # s
 _PULSE = 20.0  # s; after sixty, Prefect shows a deployment as not ready
-_MOST = 100
-"""Due runs that are looked at in one go, the latest ones."""
-_UNHEARD = (httpx.HTTPError, PrefectException, ValidationError, ValueError, TypeError, KeyError)
-"""What may come of asking an API that is away or talks nonsense."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +101,10 @@ class Service:
         try:
             with get_client(sync_client=True) as client:
                 deployment = self._register(client)
+                self._bury(client, deployment, resume)
                 if resume:
                     client.create_flow_run_from_deployment(deployment)
-        except (*_UNHEARD, RuntimeError) as error:
+        except UNHEARD as error:
             raise ConfigurationError(
                 f"The Prefect server can't be used ({type(error).__name__}); check "
                 "PREFECT_API_URL and that 'prefect server start' runs there."
@@ -122,28 +115,36 @@ class Service:
             self.clock.pause(_POLL)
 
     def _register(self, client: SyncPrefectClient) -> UUID:
-        """Create or replace the deployment; it names no code, so no worker can run it."""
+        """Create or replace the deployment; it names no code, so no worker can run it.
+
+        Who paused it or its schedule on the server, or took the schedule away, finds it paused.
+        """
+        flow, paused, active = self.make_flow(False), False, True
+        with suppress(ObjectNotFound):
+            known = client.read_deployment_by_name(f"{flow.name}/{self.study}")
+            paused = known.paused
+            active = bool(known.schedules) and all(each.active for each in known.schedules)
         deployment = client.create_deployment(
-            flow_id=client.create_flow(self.make_flow(False)),
+            flow_id=client.create_flow(flow),
             name=self.study,
-            schedules=[DeploymentScheduleCreate(schedule=self.schedule, active=True)],
+            schedules=[DeploymentScheduleCreate(schedule=self.schedule, active=active)],
             description=self.about.description,
             tags=list(self.about.tags),
             parameters={**self.about.parameters, "study": self.study},
-            paused=False,
+            paused=paused,
         )
         _show_ready(client, deployment)
-        self._bury(client, deployment)
         return deployment
 
-    def _bury(self, client: SyncPrefectClient, deployment: UUID) -> None:
-        """Mark what a killed service left running; else Prefect would show it so for ever."""
-        working = {"type": {"any_": [StateType.RUNNING, StateType.PENDING]}}
-        left = _runs(client, deployment_id={"any_": [deployment]}, state=working)
-        within = _runs(client, parent_flow_run_id={"any_": left}, state=working) if left else []
-        for run in (*within, *left):
-            state: State[None] = Crashed(message="The service ended; the run is taken up again.")
-            client.set_flow_run_state(run, state, force=True)
+    def _bury(self, client: SyncPrefectClient, deployment: UUID, resume: bool) -> None:
+        """End what a killed service left; the run that takes it up obeys who cancelled it since."""
+        types = [StateType.RUNNING, StateType.PENDING]
+        types += [] if resume else [StateType.CANCELLING]
+        state = {"type": {"any_": types}}
+        left = find_runs(client, deployment_id={"any_": [deployment]}, state=state)
+        if left:
+            within = find_runs(client, parent_flow_run_id={"any_": left}, state=state)
+            bury(client, (*within, *left))
 
     def _guarded(self, deployment: UUID, missed: Callable[[str], State[None]]) -> None:
         """Look once; an absent or mad API is told of once and waited out."""
@@ -152,7 +153,7 @@ class Service:
             if run is not None:
                 with _pulse(deployment):
                     self._carry_out(run)
-        except (*_UNHEARD, RuntimeError) as error:
+        except UNHEARD as error:
             line = f"Prefect gives no usable answer ({type(error).__name__}); it is asked again."
             if line not in self._told:
                 self._told.add(line)
@@ -162,7 +163,7 @@ class Service:
         """Take the latest due run and dismiss those before it; None if there is none."""
         with get_client(sync_client=True) as client:
             _show_ready(client, deployment)
-            due = _runs(
+            due = find_runs(
                 client,
                 deployment_id={"any_": [deployment]},
                 state={"type": {"any_": [StateType.SCHEDULED]}},
@@ -217,7 +218,7 @@ def _pulse(deployment: UUID) -> Iterator[None]:
 
     def beat() -> None:
         while not over.wait(_PULSE):
-            with suppress(*_UNHEARD, RuntimeError), get_client(sync_client=True) as client:
+            with suppress(*UNHEARD), get_client(sync_client=True) as client:
                 _show_ready(client, deployment)
 
     Thread(target=copy_context().run, args=(beat,), daemon=True).start()
@@ -225,13 +226,3 @@ def _pulse(deployment: UUID) -> Iterator[None]:
         yield
     finally:
         over.set()
-
-
-def _runs(client: SyncPrefectClient, **asked: dict[str, Any]) -> list[UUID]:
-    """Ids of the runs that a filter asks for, in the order in which they were due."""
-    found = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter.model_validate(asked),
-        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
-        limit=_MOST,
-    )
-    return [run.id for run in reversed(found)]

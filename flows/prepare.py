@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from consortium.errors import ConfigurationError, ConsortiumError
+from consortium.errors import ConfigurationError, ConsortiumError, SoftwareError
 from flows.embedded import embedded_prefect
 
 RUNNERS = {
@@ -64,8 +64,7 @@ def prepare_all(
             except ConsortiumError as error:
                 return str(error)
             except Exception as error:  # Prefect would keep its text
-                said = f"{type(error).__name__}: {error}"
-                return f"{said}; this is a fault of the software, report it."
+                return str(SoftwareError.of(error))
             return None
 
         told: list[str] = []

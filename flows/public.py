@@ -8,14 +8,16 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
-import httpx
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import LogCreate
+from prefect.client.schemas.actions import ArtifactCreate, LogCreate
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
-from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+from prefect.utilities.urls import url_for
+
+from flows.runs import UNHEARD
 
 
 def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManager[object]:
@@ -27,10 +29,6 @@ def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManage
         Other settings of Prefect for as long.
     """
     return temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False, **(more or {})})
-
-
-_UNHEARD = (httpx.HTTPError, PrefectException, ValueError, TypeError, RuntimeError)
-"""What may come of telling something to an API that is away or talks nonsense."""
 
 
 def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
@@ -45,8 +43,25 @@ def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
         Public names, numbers and sentences.
     """
     resource = {"prefect.resource.id": f"consortium.study.{study}", "prefect.resource.name": study}
-    with suppress(*_UNHEARD):
+    with suppress(*UNHEARD):
         emit_event(f"consortium.{event}", resource, payload={"study": study, **payload})
+
+
+def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None:
+    """Give a schedule's flow run the name of the study's run that it carries out, and a link.
+
+    Parameters
+    ----------
+    above, here : list of UUID
+        The schedule's flow run, if there is one, and the study's.
+    study, run : str
+    """
+    with suppress(*UNHEARD), get_client(sync_client=True) as client:
+        for each, page in zip(above, [url_for("flow-run", each) for each in here], strict=False):
+            client.update_flow_run(each, name=run)
+            told = {"key": f"run-{study}", "type": "markdown", "data": f"[{run}]({page})"}
+            told |= {"description": "The study's run", "flow_run_id": str(each)}
+            client.create_artifact(ArtifactCreate.model_validate(told))
 
 
 @dataclass
@@ -67,5 +82,5 @@ class PublicLines:
         """Write what was kept; what an absent API does not hear is lost."""
         lines, self._lines = self._lines, []
         if lines:
-            with suppress(*_UNHEARD), get_client(sync_client=True) as client:
+            with suppress(*UNHEARD), get_client(sync_client=True) as client:
                 client.create_logs(lines)

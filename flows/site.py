@@ -3,14 +3,18 @@
 The site tells its Prefect, and listens to nothing that it says. Prefect's engine would: it takes
 states from the API's answers, waits as long as they ask, and unpickles a result from wherever they
 point. So the run is shown as Prefect shows any, but the agent's work is not in its hands.
+
+Who tells is a process of its own, which outlives an agent that is killed and says so.
 """
 
 from __future__ import annotations
 
-import contextvars
-import queue
-import threading
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from uuid import UUID
 
 from prefect import State
@@ -20,11 +24,12 @@ from prefect.settings import (
     PREFECT_CLIENT_MAX_RETRIES,
     temporary_settings,
 )
-from prefect.states import Completed, Failed, Running
+from prefect.states import Completed, Crashed, Failed, Running
 
 from consortium.errors import ConfigurationError
 
 _FLOW = "site-agent"
+_COMPLETED, _FAILED = "completed", "failed"
 _PATIENCE = 10.0  # s, for the last word
 _DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # nor waits as long as asked
 _STRICT = {"follow_redirects": False, "timeout": _PATIENCE}
@@ -45,36 +50,48 @@ def attend(site: str, work: Callable[[], None]) -> None:
     ConfigurationError
         If no Prefect server is named.
     """
-    if not PREFECT_API_URL.value():
+    url = PREFECT_API_URL.value()
+    if not url:
         raise ConfigurationError(
             "site.yaml asks for a Prefect and none is named; set PREFECT_API_URL or prefect: false."
         )
-    states: queue.Queue[State[None] | None] = queue.Queue()
-    context = contextvars.copy_context()  # Prefect's settings are in it
-    teller = threading.Thread(target=context.run, args=(_tell, site, states), daemon=True)
-    teller.start()
-    states.put(Running())
+    # Not from the folder that it is started in: there may be flows of somebody else.
+    teller = subprocess.Popen(  # noqa: S603 - this very file
+        [sys.executable, "-P", "-m", "flows.site", site],
+        env={**os.environ, "PREFECT_API_URL": url},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    last = _FAILED
     try:
         work()
-    except BaseException:
-        states.put(Failed())
-        raise
-    else:
-        states.put(Completed())
+        last = _COMPLETED
     finally:
-        states.put(None)
-        teller.join(_PATIENCE)
+        with suppress(OSError, subprocess.TimeoutExpired):
+            teller.communicate(last, timeout=_PATIENCE)
+        teller.kill()
+        teller.wait()
 
 
-def _tell(site: str, states: queue.Queue[State[None] | None]) -> None:
-    """Hand states over until None; a Prefect that is away or talks nonsense is told no more."""
-    try:
-        with temporary_settings(_DEAF), get_client({**_STRICT}, sync_client=True) as client:
-            run = None
-            while (state := states.get()) is not None:
-                run = _record(client, site, run, state)
-    except Exception:  # whatever the API answered, the site's work goes on
-        return
+def _states() -> Iterator[State[None]]:
+    """What becomes of the agent: it writes one word, or none if it is killed."""
+    yield Running()
+    told: dict[str, State[None]] = {_COMPLETED: Completed(), _FAILED: Failed()}
+    yield told.get(sys.stdin.read(), Crashed(message="The agent was killed."))
+
+
+def _tell(site: str, states: Iterator[State[None]]) -> None:
+    """Hand states over; a Prefect that is away or talks nonsense is told no more."""
+    with (
+        suppress(Exception),  # whatever the API answered, the site's work goes on
+        temporary_settings(_DEAF),
+        get_client({**_STRICT}, sync_client=True) as client,
+    ):
+        run = None
+        for state in states:
+            run = _record(client, site, run, state)
 
 
 def _record(client: SyncPrefectClient, site: str, run: UUID | None, state: State[None]) -> UUID:
@@ -83,6 +100,13 @@ def _record(client: SyncPrefectClient, site: str, run: UUID | None, state: State
         new = {"flow_id": flow, "name": site, "parameters": {"site": site}}
         answer = client.request("POST", "/flow_runs/", json={**new, "state": {"type": "PENDING"}})
         run = UUID(answer.json()["id"])
-    told = {"state": {"type": state.type.value, "name": state.name}, "force": True}
+    said = {"type": state.type.value, "name": state.name, "message": state.message}
+    told = {"state": said, "force": True}
     client.request("POST", "/flow_runs/{id}/set_state", path_params={"id": run}, json=told)
     return run
+
+
+if __name__ == "__main__":
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # meant for the agent, whose last word is awaited
+    _tell(sys.argv[1], _states())

@@ -10,45 +10,47 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from prefect import State, flow, task
+from prefect import State, flow, tags, task
 from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
     create_markdown_artifact,
     create_progress_artifact,
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY
-from prefect.states import Failed
+from prefect.states import Cancelled, Failed
 
 from consortium.algorithms.base import Result
+from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
-from consortium.engine.session import Round, Session
+from consortium.engine.session import Session
 from consortium.engine.wait_file import Waiting
-from consortium.errors import ConfigurationError, ConsortiumError, ExchangeError, OutputError
+from consortium.errors import (
+    ConfigurationError,
+    ConsortiumError,
+    ExchangeError,
+    OutputError,
+    RunCancelledError,
+)
 from consortium.stopping import take_signals
 from consortium.study.plan import Plan
-from flows.public import PublicLines, emit, without_logs
+from flows.kept_runs import take_over
+from flows.outputs import Outputs
+from flows.public import PublicLines, emit, join_runs, without_logs
+from flows.runs import heeded
 
 _PROGRESS_EVERY = 1.0  # s; each time costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What a finished study leaves behind.
-
-    ``publish`` writes the output folder and returns a Markdown summary for Prefect.
-    """
-
-    publish: Callable[[Plan, list[Round], Result], str]
-    progress: Callable[[int, int], None]
 
 
 class StudyFlow:
@@ -58,11 +60,23 @@ class StudyFlow:
     ----------
     centre : Centre
     outputs : Outputs
+    cancellation : Cancellation, optional
+        Given when somebody cancels the run on Prefect; the centre's clock should obey it.
+    notes : Path, optional
+        File that keeps the run's ids on Prefect for a start after a kill.
     """
 
-    def __init__(self, centre: Centre, outputs: Outputs) -> None:
+    def __init__(
+        self,
+        centre: Centre,
+        outputs: Outputs,
+        cancellation: Cancellation | None = None,
+        notes: Path | None = None,
+    ) -> None:
         self._centre = centre
         self._outputs = outputs
+        self._cancellation = cancellation or Cancellation()
+        self._notes = notes
         self._ended: Exception | None = None
         self._published = False
         self._lines = PublicLines()
@@ -76,32 +90,44 @@ class StudyFlow:
     def conduct(self) -> None:
         """Carry the study out: its tasks in their order."""
         take_signals()  # Prefect's engine has set handlers that end in a traceback
-        plan = self.open()
+        done: object = (plan := self.open())
         with self._progress(plan) as progressed:
             while self._session.pending is not None:
-                self.round(self._session.pending.stage, self._session.number)
+                done = self.round(self._session.pending.stage, self._session.number, done)
                 progressed()
-        self.publish(plan, self.finish())
+        self.publish(plan, self.finish(done))
 
     def _open(self) -> Plan:
         with self._discreet("opening the run"):
             return self._centre.open()
 
-    def _round(self, stage: str, number: int) -> None:
+    def _round(self, stage: str, number: int, after: object) -> object:
+        """Do a round; by what the one before returned, Prefect's graph joins the two."""
+        del after
         self._lines.say(f"round {number} ({stage}) is open")
         self._emit("round.opened", stage=stage, round=number)
         with self._discreet(f"round {number} ({stage})"):
+            self._cancellation.check()
             self._centre.step()
+        return object()  # Prefect knows it by its identity
 
-    def _finish(self) -> Result:
+    def _finish(self, after: object) -> Result:
+        del after
         with self._discreet("closing the run"):
+            self._cancellation.check()
             return self._centre.finish()
 
     def _publish(self, plan: Plan, result: Result) -> None:
         with self._discreet("publishing the result"):
-            summary = self._outputs.publish(plan, self._session.rounds, result)
+            shown = self._outputs.publish(plan, self._session.rounds, result)
         study = self._centre.context.study.study
-        create_markdown_artifact(summary, key=f"privacy-{study}", description="Privacy report")
+        create_markdown_artifact(
+            shown.summary, key=f"privacy-{study}", description="Privacy report"
+        )
+        if shown.picture:
+            create_image_artifact(shown.picture, key=f"map-{study}", description="First map")
+        if shown.link:
+            create_link_artifact(shown.link, "report", key=f"report-{study}", description="Report")
         self._published = True
         self._lines.say("the result is published")
 
@@ -131,7 +157,9 @@ class StudyFlow:
             del study, run  # shown by Prefect
             ended = ""
             try:
-                self.conduct()
+                join_runs(above, here := _this_run(), context.study.study, context.run)
+                with self._watched(here + above):
+                    self.conduct()
             except _StoppedError as stopped:
                 ended = str(stopped)
             except Exception:  # of Prefect's client; what it says may hold anything
@@ -140,11 +168,14 @@ class StudyFlow:
                 self._lines.say(ended, logging.ERROR)
             self._lines.send()
             self._emit("study.finished", complete=not ended, message=ended)
+            if isinstance(self._ended, RunCancelledError):
+                return Cancelled(message=ended)
             return Failed(message=ended) if ended else None
 
-        context = self._centre.context
+        context, above = self._centre.context, _this_run()
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
-        with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        known = tags("consortium", context.study.algorithm)
+        with known, without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
             # As a state: a result would be unpickled from wherever the API's answer points.
             consortium_study(context.study.study, context.run, return_state=True)
         if self._ended is not None:
@@ -155,6 +186,12 @@ class StudyFlow:
                 "Prefect did not let the study's flow run to its end; look at its server's log and "
                 "start the study again, which goes on where it stopped."
             )
+
+    def _watched(self, runs: list[UUID]) -> AbstractContextManager[None]:
+        """Obey who cancels one of some flow runs, or has cancelled those that a kill left."""
+        if self._notes is not None and take_over(self._notes, self._centre.context.run, runs):
+            self._cancellation.order.set()
+        return heeded(self._cancellation, runs)
 
     @property
     def _session(self) -> Session:
@@ -202,6 +239,12 @@ class StudyFlow:
         if self._awaited is not None:
             said += f", waiting for {', '.join(self._awaited.sites)} ({self._awaited.step})"
         return said + (f"; {', '.join(refused)} took no further part" if refused else "")
+
+
+def _this_run() -> list[UUID]:
+    """Id of the flow run that this is in, if any."""
+    context = FlowRunContext.get()
+    return [context.flow_run.id] if context is not None and context.flow_run is not None else []
 
 
 class _StoppedError(Exception):

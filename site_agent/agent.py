@@ -19,6 +19,7 @@ from consortium.errors import (
     ExchangeError,
     ProtocolError,
     SiteError,
+    SoftwareError,
 )
 from consortium.files.lock import only_one
 from consortium.membership.consent import post_consent, read_consents
@@ -279,8 +280,7 @@ class Agent:
         except ConsortiumError as error:
             self._give_up(run, error)
         except Exception as error:  # nothing that a centre sends may end the agent
-            trouble = f"{type(error).__name__}: {error}"
-            self._give_up(run, SiteError(f"{trouble}; this is a fault of the software, report it."))
+            self._give_up(run, SoftwareError.of(error))
         return True
 
     def _meet(self, run: str) -> bool:

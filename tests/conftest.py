@@ -25,7 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any-machine"))
 
 GROUPS = {
     "prefect": r"tests/unit/flows/test_"
-    r"(deployment|flow_run|hostile_prefect|prepare|public|stopping)\.py",
+    r"(deployment|flow_run|guides|hostile_prefect|no_telemetry|orders|prepare|public|server|stopping)\.py",
     "s3": r"tests/contract/test_exchanges.*(\[s3|bucket|hostile_store)",
     "sftp": r"tests/contract/test_exchanges.*(\[sftp|_sftp_|private_key|silence_at_the_door)",
 }

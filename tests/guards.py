@@ -284,7 +284,10 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "tests/end_to_end/test_mega_analysis.py",
     ),
     "flows/embedded.py": ("tests/unit/flows/test_stopping.py", "tests/unit/flows/test_prepare.py"),
-    "flows/polling.py": ("tests/unit/flows/test_deployment.py",),
+    "flows/kept_runs.py": ("tests/unit/flows/test_orders.py",),
+    "flows/outputs.py": ("tests/unit/flows/test_public.py",),
+    "flows/polling.py": ("tests/unit/flows/test_deployment.py", "tests/unit/flows/test_orders.py"),
+    "flows/runs.py": ("tests/unit/flows/test_orders.py",),
     "flows/site.py": ("tests/unit/flows/test_hostile_prefect.py",),
     "flows/study.py": ("tests/unit/flows/test_public.py", "tests/unit/flows/test_deployment.py"),
     "site_agent/approval/permission.py": (
@@ -370,10 +373,6 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "site_agent/run/outbox.py": ("tests/protocol/test_faults.py",),
     "site_agent/run/participation.py": ("tests/protocol/test_hostile.py",),
-    "site_agent/run/refusal.py": (
-        "tests/protocol/test_quorum_hostile.py",
-        "tests/protocol/test_answered_once.py",
-    ),
     "site_agent/run/round_status.py": (
         "tests/protocol/test_lost_engine.py",
         "tests/protocol/test_slow_disk.py",

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from consortium.algorithms.base import Array, Resolution, SiteData
-from consortium.errors import SiteError
+from consortium.errors import SoftwareError
 
 CHUNK = 16
 """Persons whose sum is one piece of work. Another number changes the last bits of every sum."""
@@ -68,7 +68,7 @@ def sum_over_persons(
 
     Raises
     ------
-    SiteError
+    SoftwareError
         If what a worker returned is no such sum.
     """
     found = data if isinstance(data, SumsInParts) else _Here(data)
@@ -111,7 +111,7 @@ class _Here:
 def _checked(part: object, shape: tuple[int, ...]) -> Array:
     sound = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
     if not (isinstance(part, np.ndarray) and sound and np.isfinite(part).all()):
-        raise SiteError(
+        raise SoftwareError(
             f"A part of a sum over persons is not {shape} finite numbers, so nothing is answered; "
             "look at the workers of the site's engine, and report this fault if it has none."
         )

@@ -20,7 +20,7 @@ from consortium.coordinator.schedule import (
     unfinished,
 )
 from consortium.engine.clock import Clock
-from consortium.errors import ConsortiumError
+from consortium.errors import ConsortiumError, RunCancelledError
 from consortium.files.lock import only_one
 from consortium.study.reader import load_study
 from flows.deployment import Outcome, check_schedule, check_server, serve
@@ -94,6 +94,8 @@ class DueRuns:
         """
         try:
             return self._run_due(study, may_open)
+        except RunCancelledError as error:
+            return Outcome("cancelled", str(error))
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
             return Outcome("failed", f"{error.code}: {type(error).__doc__}")

@@ -14,6 +14,7 @@ from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
+from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
 from consortium.engine.run_context import RunContext
@@ -26,10 +27,12 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.legend import read_legend
+from consortium.report.page import NAME, first_picture
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan
+from flows.outputs import Outputs, Shown
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class RunFiles:
         Folders.
     credentials : Path, optional
         File with the centre's credentials for the exchange.
+    url : str, optional
+        Where people are served the output folder.
     """
 
     study: Path
@@ -53,6 +58,7 @@ class RunFiles:
     keys: Path
     out: Path
     credentials: Path | None = None
+    url: str | None = None
 
     def open_exchange(self) -> Exchange:
         """Open the exchange; raises as `consortium.exchange.open_exchange`."""
@@ -87,26 +93,34 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         record = claim_run(files.out, study, exchange, keys)
         context = RunContext(record.run, study, keys, space.digest, space.extent, signed.file)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
-        centre = Centre(context, identity.key, exchange, files.out, clock, tell)
+        order = Cancellation()
+        centre = Centre(context, identity.key, exchange, files.out, order.clock(clock), tell)
         centre.on_wait(partial(tell_plainly, console))
         publisher = Publisher(files.out, study, space, legend=legend)
-        return _run_flow(centre, publisher, files, shown)
+        return _run_flow(centre, publisher, files, shown, order)
 
 
 def _run_flow(
-    centre: Centre, publisher: Publisher, files: RunFiles, shown: Callable[[int, int], None]
+    centre: Centre,
+    publisher: Publisher,
+    files: RunFiles,
+    shown: Callable[[int, int], None],
+    order: Cancellation,
 ) -> PrivacyReport:
     from flows.embedded import embedded_prefect
 
     reports: list[PrivacyReport] = []
+    work = work_folder(files.out)
 
-    def publish(plan: Plan, rounds: list[Round], result: Result) -> str:
+    def publish(plan: Plan, rounds: list[Round], result: Result) -> Shown:
         reports.append(publisher.publish(plan, rounds, result))
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
-        return "\n\n".join(statement(reports[-1]))
+        summary = "\n\n".join(statement(reports[-1]))
+        link = f"{files.url.rstrip('/')}/{NAME}" if files.url else ""
+        return Shown(summary, first_picture(files.out), link)
 
-    with embedded_prefect(work_folder(files.out) / "prefect"):
-        from flows.study import Outputs, StudyFlow  # imports Prefect, which must be set up before
+    with embedded_prefect(work / "prefect"):
+        from flows.study import StudyFlow  # imports Prefect, which must be set up before
 
-        StudyFlow(centre, Outputs(publish, shown)).run()
+        StudyFlow(centre, Outputs(publish, shown), order, work / "flow-runs.json").run()
     return reports[-1]

@@ -46,12 +46,18 @@ class ScheduledStudy(FrozenModel):
         default=None, description="File with the centre's credentials for the exchange."
     )
     out: Path = Field(description="Folder that gets an output folder for every run: 0001, 0002, …")
+    url: str | None = Field(
+        default=None, description="Where people are served the folder out, for Prefect's links."
+    )
     cron: str = Field(description="When a run is due: minute, hour, day, month, weekday.")
     timezone: str = Field(default="UTC", description="Time zone of cron, such as Europe/Berlin.")
 
     def files(self, out: Path) -> RunFiles:
         """Files of one run."""
-        return RunFiles(self.study, self.roster, self.exchange, self.keys, out, self.credentials)
+        url = f"{self.url.rstrip('/')}/{out.name}" if self.url else None
+        return RunFiles(
+            self.study, self.roster, self.exchange, self.keys, out, self.credentials, url
+        )
 
     def open_exchange(self) -> Exchange:
         """Open the place that the sites share; raises as `consortium.exchange.open_exchange`."""
@@ -80,6 +86,7 @@ def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> Scheduled
         keys=files.keys.resolve(),
         out=files.out.resolve(),
         credentials=files.credentials and files.credentials.resolve(),
+        url=files.url,
         cron=cron,
         timezone=timezone,
     )

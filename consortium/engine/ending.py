@@ -12,6 +12,7 @@ from consortium.errors import (
     ConsortiumError,
     PrivacyError,
     ProtocolError,
+    RunCancelledError,
     SiteError,
     StudyError,
     legible,
@@ -21,6 +22,8 @@ from consortium.secagg import CENTRE, unseal
 
 _COMPLETE, _ABORTED = "complete", "aborted"
 _MOST_REASON = 2000
+_TOLD = SiteError | ProtocolError | PrivacyError | StudyError | RunCancelledError
+"""Errors whose sentence is public; of others, sites are told the code."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
     """
     if error is None:
         return json.dumps({"outcome": _COMPLETE}).encode()
-    named = isinstance(error, SiteError | ProtocolError | PrivacyError | StudyError)
+    named = isinstance(error, _TOLD)
     reason = str(error)[:_MOST_REASON] if named else "the centre can't go on; its own log says why"
     return json.dumps({"outcome": _ABORTED, "code": error.code, "reason": reason}).encode()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from consortium.report.sections import EXPLANATIONS, FINDINGS, SUMMARY
 from consortium.report.templating import plain_environment
 
 NAME = "report.html"
+_PICTURE = r"data:image/webp;base64,[A-Za-z0-9+/=]+"
 
 
 def write_page(folder: Path, run: Finished) -> Path:
@@ -40,6 +42,12 @@ def write_page(folder: Path, run: Finished) -> Path:
         _frame(run), summary=summary, findings=findings, explanations=explanations
     )
     return write_text(folder / NAME, page)
+
+
+def first_picture(folder: Path) -> str:
+    """Return the page's first picture as the address of an image; empty if it has none."""
+    found = re.search(_PICTURE, (folder / NAME).read_text(encoding="utf-8"))
+    return found[0] if found else ""
 
 
 def _frame(run: Finished) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -103,18 +104,17 @@ class BlockCache:
 
         Its digest is compared once, and again when the file was touched.
         """
-        expected = 4 * shape[0] * shape[1] + DIGEST_BYTES
+        header = _header(shape)
         try:
-            # The size is checked first: a damaged header must not ask for all the memory.
             stamp = _stamp(path)
-            if not expected < stamp[0] <= expected + 4096:
+            if stamp[0] != len(header) + 4 * shape[0] * shape[1] + DIGEST_BYTES:
                 return None
-            block = np.asarray(np.lib.format.open_memmap(path, mode="r"))
-            if block.shape != shape or block.dtype != np.float32:
+            if _stored_header(path, len(header)) != header:
                 return None
+            block = np.asarray(np.memmap(path, np.float32, "r", len(header), shape, "F"))
             if self._sound.get(key) != stamp and _stored_digest(path) != _digest(block):
                 return None
-        except (OSError, ValueError, EOFError, MemoryError):
+        except (OSError, ValueError, MemoryError):
             return None
         self._sound[key] = stamp
         return block
@@ -190,6 +190,24 @@ def _facts(path: Path) -> tuple[str, int, int]:
 def _stamp(path: Path) -> _Stamp:
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _header(shape: tuple[int, int]) -> bytes:
+    """What a file of a block begins with.
+
+    It is compared and never parsed: blocks are read in threads, and to parse a header NumPy has
+    CPython build a syntax tree, which up to 3.11.7 may fail there (gh-106905).
+    """
+    buffer = io.BytesIO()
+    kind, plain = np.lib.format.dtype_to_descr(np.dtype(np.float32)), tuple(map(int, shape))
+    told = {"descr": kind, "fortran_order": min(plain) > 1, "shape": plain}
+    np.lib.format.write_array_header_1_0(buffer, told)
+    return buffer.getvalue()
+
+
+def _stored_header(path: Path, length: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(length)
 
 
 def _stored_digest(path: Path) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from consortium.errors import EngineError, SiteError
+from consortium.errors import EngineError, SoftwareError
 from site_agent.engines.base import Item, Made, most_at_once, one_thread
 
 _TRIES = 3
@@ -208,6 +208,6 @@ def answer(kind: str, call: bytes) -> bytes:
         told = pickle.dumps(found, protocol=5)
         pickle.loads(told)  # noqa: S301 - made here: some errors can't be made again
     except Exception:
-        words = f"{type(found[1] or found[0]).__name__}: {found[1] or 'no answer that can be sent'}"
-        told = pickle.dumps((None, SiteError(words)), protocol=5)
+        fault = SoftwareError.of(found[1] or TypeError("an answer can't be sent"))
+        told = pickle.dumps((None, fault), protocol=5)
     return told

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from consortium.errors import ConsortiumError, SiteError
+from consortium.errors import ConsortiumError, SoftwareError
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 
@@ -58,8 +58,7 @@ class Loading:
         except ConsortiumError as error:
             self._failure = error
         except Exception as error:  # of a library, in a thread where nobody would see it
-            what = f"{type(error).__name__}: {error}"
-            self._failure = SiteError(f"The data can't be loaded ({what}); report this fault.")
+            self._failure = SoftwareError.of(error)
         finally:
             self.over = True
 

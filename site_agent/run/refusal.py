@@ -11,7 +11,10 @@ from consortium.errors import (
     DataError,
     DisagreementError,
     LedgerError,
+    PrivacyError,
     ReleaseError,
+    SoftwareError,
+    StudyError,
 )
 from consortium.secagg import seal
 from site_agent.layout import REFUSED
@@ -51,4 +54,8 @@ def public_reason(error: Exception) -> str:
         )
     if isinstance(error, ReleaseError):
         return "what was released is not what sites signed for; the site's own log says where"
-    return "its own rules refuse the study; the site's own log says why"
+    if isinstance(error, PrivacyError | StudyError):
+        return "its own rules refuse the study; the site's own log says why"
+    if isinstance(error, SoftwareError):
+        return "its software has a fault, which is no refusal; the site's own log says which"
+    return "its machine or its settings fail it, which is no refusal; the site's own log says how"

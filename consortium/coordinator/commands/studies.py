@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
     from consortium.study.plan import Plan
 
+ServedAt = Annotated[
+    str | None,
+    typer.Option(help="Where people are served --out; Prefect then links to the report."),
+]
+
 
 @app.command(name="new-study", rich_help_panel=STUDIES)
 def new_study_command(
@@ -189,12 +194,13 @@ def run(
     keys: KeysFolder,
     folder: OutFolder,
     credentials: Credentials = None,
+    url: ServedAt = None,
 ) -> None:
     """Carry a study out; after a crash the same command goes on where it stopped."""
     from consortium.coordinator.run import RunFiles, run_study
     from consortium.engine.clock import Clock
 
-    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    files = RunFiles(study, roster, exchange, keys, folder, credentials, url)
     tell_result(run_study(files, Clock(), out.console), folder)
 
 
@@ -207,6 +213,7 @@ def deploy_command(
     keys: KeysFolder,
     folder: OutFolder,
     credentials: Credentials = None,
+    url: ServedAt = None,
     timezone: Annotated[str, typer.Option(help="Time zone of --cron.")] = "UTC",
     dry_run: Annotated[
         bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
@@ -223,7 +230,7 @@ def deploy_command(
     from consortium.engine.clock import Clock
     from flows.deployment import check_schedule
 
-    files = RunFiles(study, roster, exchange, keys, folder, credentials)
+    files = RunFiles(study, roster, exchange, keys, folder, credentials, url)
     record = new_schedule(files, cron, timezone)
     check_schedule(record.cron, record.timezone)
     if not dry_run:

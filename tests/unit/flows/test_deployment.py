@@ -3,122 +3,32 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+import re
+from dataclasses import replace
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.schedules import CronSchedule as PrefectCron
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
-from rich.console import Console
 
-from consortium.coordinator.demo.layout import DemoFolders
-from consortium.coordinator.deploy import DueRuns, deploy
-from consortium.coordinator.schedule import ScheduledStudy, new_schedule, not_covered
+from consortium.coordinator.schedule import not_covered
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
 from consortium.files.lock import only_one
-from consortium.membership.consent import Consent, post_consent, withdraw
+from consortium.membership.consent import withdraw
 from consortium.membership.keys import load_identity
 from flows.deployment import NOT_OPENED, scheduled_study
-from tests.support.local_consortium import LocalConsortium, build
+from tests.support.office import OFTEN, TODAY, YEARLY, Office
 from tests.support.prefect_server import Server, free_port
-
-TODAY = date(2026, 5, 1)
-YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
-"""Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""
-SECONDS = 60.0
 
 
 class Killed(BaseException):
     """The service's end without a word."""
-
-
-@dataclass
-class Office:
-    """A consortium on disk, its coordinator's desk, and the server."""
-
-    place: DemoFolders
-    server: Server
-
-    def __post_init__(self) -> None:
-        self.local = LocalConsortium(self.place)
-        self.exchange = self.place.files.open_exchange()
-        self.today = TODAY
-        clock, quiet = self.local.ticks.clock(), Console(quiet=True)
-        self.desk = DueRuns(self.place.root / "home", lambda: self.today, clock, quiet)
-        self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
-
-    def record(self, cron: str = YEARLY) -> ScheduledStudy:
-        return new_schedule(self.place.files, cron)
-
-    def consent(self, runs: int, until: date | None = None) -> None:
-        for name in self.local.study.sites:
-            given = Consent(name, self.local.study.digest, runs, None, until)
-            post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
-
-    def serve(
-        self,
-        ends: int,
-        *,
-        cron: str = YEARLY,
-        order: int = 0,
-        told: str = "",
-        on_demand: bool = True,
-        foreign: str = "",
-    ) -> None:
-        """Let the service work until so many runs of the schedule are over, and one has told it."""
-        deadline = time.monotonic() + SECONDS
-        orders = [order]
-
-        def stop() -> bool:
-            assert time.monotonic() < deadline, self.states()
-            if orders:
-                self._order(orders.pop(), foreign)
-            time.sleep(0.05)
-            states = self.states()
-            return len(states) >= ends and told in str(states)
-
-        deploy(self.record(cron), self.desk, stop, on_demand=on_demand)
-
-    def _order(self, count: int, foreign: str) -> None:
-        """Ask for runs, or for another schedule, as an operator does in Prefect's pages."""
-        with get_client(sync_client=True) as client:
-            deployment = client.read_deployment_by_name("scheduled-study/small")
-            for _ in range(count):
-                client.create_flow_run_from_deployment(deployment.id)
-            if foreign:
-                dates = [(PrefectCron(cron=foreign), True)]
-                client.create_deployment_schedules(deployment.id, dates)
-
-    def states(self) -> list[tuple[str, str]]:
-        """Name and message of every run of the schedule of this office that is over."""
-        rows = self.server.rows(
-            "SELECT s.name, s.message FROM flow_run r JOIN flow_run_state s ON r.state_id = s.id"
-            " JOIN flow f ON r.flow_id = f.id WHERE f.name = 'scheduled-study'"
-            " AND r.state_type IN ('COMPLETED', 'FAILED', 'CANCELLED', 'CRASHED')"
-            f" AND r.created > '{self.began}' ORDER BY s.timestamp"
-        )
-        return [(str(name), str(message)) for name, message in rows]
-
-    def of_type(self, state: str) -> str:
-        """Ask for all flow runs of this office in a state."""
-        return f"SELECT id FROM flow_run WHERE state_type = '{state}' AND created > '{self.began}'"
-
-    def runs(self) -> list[str]:
-        return self.exchange.children("runs")
-
-
-@pytest.fixture
-def office(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
-    monkeypatch.setenv("PREFECT_API_URL", server.url)
-    with temporary_settings({PREFECT_API_URL: server.url}):
-        yield Office(build(tmp_path / "place"), server)
 
 
 @pytest.mark.slow
@@ -173,8 +83,7 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert "round 2 (ica) is open" in lines
     assert "the result is published" in lines
     assert YEARLY in str(server.rows("SELECT schedule FROM deployment_schedule"))
-    parents = server.rows("SELECT parent_task_run_id FROM flow_run WHERE name = 'small-0001'")
-    assert all(parent for (parent,) in parents), "the study's flow is no subflow of the schedule's"
+    _check_how_runs_are_joined(server)
     kept = server.written_since(office.began)
     assert "small-0001" in kept
     assert "privacy-small" in kept
@@ -182,6 +91,32 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert subjects
     for secret in (str(office.place.root), str(Path(__file__).parents[3]), "Traceback", *subjects):
         assert secret not in kept, secret
+
+
+def _check_how_runs_are_joined(server: Server) -> None:
+    """The schedule's run, the study's in it, and the rounds one after the other."""
+    runs = server.rows(
+        "SELECT f.name, r.id, r.parent_task_run_id, r.tags FROM flow_run r JOIN flow f"
+        " ON r.flow_id = f.id WHERE r.name = 'small-0001' ORDER BY f.name"
+    )
+    assert [flow for flow, *_ in runs] == ["consortium-study", "scheduled-study"]
+    (_, study, parent, tags), (_, above, _, _) = runs
+    assert parent, "the study's flow is no subflow of the schedule's"
+    assert set(json.loads(str(tags))) == {"consortium", "ica"}
+    tasks = server.rows(
+        f"SELECT id, name, task_inputs FROM task_run WHERE flow_run_id = '{study}'"
+        " ORDER BY expected_start_time"
+    )
+    names = [re.sub("-[0-9a-f]{3}$", "", str(name)) for _, name, _ in tasks]
+    assert names == ["open", "pca 1", "ica 2", "ica 3", "finish", "publish"]
+    for before, after in pairwise(tasks):
+        assert str(UUID(str(before[0]))) in str(after[2]), f"{after[1]} follows nothing"
+    shown = dict(server.rows("SELECT key, data FROM artifact WHERE key LIKE '%small'"))
+    assert f"/runs/flow-run/{UUID(str(study))}" in str(shown["run-small"])
+    ((run,),) = server.rows("SELECT flow_run_id FROM artifact WHERE key = 'run-small'")
+    assert run == above
+    assert "map-small" not in shown, "no map was found in this study"
+    assert "https://results.example/rest/0001/report.html" in str(shown["report-small"])
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from PIL import Image
 from consortium.errors import OutputError
 from consortium.formatting import number
 from consortium.report.brain_figures import draw_map
-from consortium.report.page import write_page
+from consortium.report.page import first_picture, write_page
 from consortium.report.sections.verdict import verdict
 from consortium.space.grid import template_grid
 from tests.support.html_page import Page
@@ -161,3 +161,14 @@ def test_what_privacy_noise_alone_could_make_is_not_drawn(tmp_path, one):
 def test_nothing_is_said_of_a_noise_that_is_not_known(source):
     assert "Privacy noise in a voxel" not in source
     assert "ends in _noise" not in source
+
+
+def test_the_first_picture_is_found_where_there_is_one(run, tmp_path):
+    write_page(tmp_path, run)
+    address = first_picture(tmp_path)
+    kind, coded = address.split(",")
+    assert kind == "data:image/webp;base64"
+    with Image.open(io.BytesIO(base64.b64decode(coded))) as picture:
+        assert picture.width == 990
+    (tmp_path / "report.html").write_text("<p>Nothing was found.</p>")
+    assert first_picture(tmp_path) == ""

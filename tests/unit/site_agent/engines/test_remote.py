@@ -15,7 +15,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.algorithms.over_persons import CHUNK, sum_over_persons
-from consortium.errors import ConfigurationError, DataError, EngineError, SiteError
+from consortium.errors import ConfigurationError, DataError, EngineError, SoftwareError
 from consortium.privacy.bounds import Bound
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
@@ -196,7 +196,7 @@ class _UnsendableError(Exception):
 
 
 def test_an_error_that_cannot_be_sent_is_told_by_its_name(processes):
-    with pytest.raises(SiteError, match="_UnsendableError"):
+    with pytest.raises(SoftwareError, match="_UnsendableError"):
         list(processes.map(raise_unsendable, [1]))
 
 
@@ -267,5 +267,5 @@ def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
 def test_a_part_that_is_no_sum_is_refused(bids, tmp_path):
     data = SiteDataset(bids, DataSection(), Space(tiny_grid()), "subject", tmp_path, Threads(1))
     for made in (np.zeros(3), np.zeros(2, np.float32), np.array([1.0, np.nan]), None):
-        with pytest.raises(SiteError, match=r"not .* finite numbers"):
+        with pytest.raises(SoftwareError, match=r"not .* finite numbers"):
             sum_over_persons(data, lambda _blocks, made=made: made, (2,))

@@ -1,0 +1,42 @@
+"""An order from outside to give a run up, obeyed where the centre waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from consortium.engine.clock import Clock
+from consortium.errors import RunCancelledError
+
+
+@dataclass(frozen=True)
+class Cancellation:
+    """Whether somebody cancelled a run; it is never taken back.
+
+    Parameters
+    ----------
+    order : Event
+        Set by whoever hears of it, in any thread.
+    """
+
+    order: Event = field(default_factory=Event)
+
+    def check(self) -> None:
+        """Go on, unless the run was cancelled.
+
+        Raises
+        ------
+        RunCancelledError
+            If it was.
+        """
+        if self.order.is_set():
+            raise RunCancelledError("The run was cancelled on the coordinator's Prefect.")
+
+    def clock(self, clock: Clock) -> Clock:
+        """Return the same time, whose waiting ends once the run is cancelled."""
+
+        def pause(seconds: float) -> None:
+            self.check()
+            clock.pause(seconds)
+
+        return replace(clock, pause=pause)

@@ -1,0 +1,37 @@
+"""What a finished study leaves behind, and what of it Prefect shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consortium.algorithms.base import Result
+from consortium.engine.session import Round
+from consortium.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What Prefect shows of a result, all of it published.
+
+    Parameters
+    ----------
+    summary : str
+        Markdown.
+    picture : str
+        Address of the first map, as ``data:``.
+    link : str
+        Address of the report, if people are served one.
+    """
+
+    summary: str
+    picture: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a finished study leaves behind; ``publish`` writes the output folder."""
+
+    publish: Callable[[Plan, list[Round], Result], Shown]
+    progress: Callable[[int, int], None]

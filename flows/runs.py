@@ -1,0 +1,93 @@
+"""Flow runs on a Prefect server, of whose answers two things are used: ids, and whether to do less.
+
+A run that somebody cancelled there is given up. Whatever else the server says of a run changes
+nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect import State
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import PrefectException
+from prefect.states import Cancelled, Crashed
+from pydantic import ValidationError
+
+from consortium.engine.cancellation import Cancellation
+
+UNHEARD = (
+    httpx.HTTPError,
+    PrefectException,
+    ValidationError,
+    ValueError,
+    TypeError,
+    KeyError,
+    RuntimeError,
+)
+"""What may come of asking an API that is away or talks nonsense."""
+_LOOK = 5.0  # s
+_MOST = 100
+"""Runs that are looked at in one go, the latest ones."""
+_UNDER_WAY = [StateType.RUNNING, StateType.PENDING]
+
+
+def find_runs(client: SyncPrefectClient, **asked: dict[str, Any]) -> list[UUID]:
+    """Ids of the runs that a filter asks for, in the order in which they were due."""
+    found = client.read_flow_runs(
+        flow_run_filter=FlowRunFilter.model_validate(asked),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+        limit=_MOST,
+    )
+    return [run.id for run in reversed(found)]
+
+
+def cancelled(client: SyncPrefectClient, runs: Sequence[UUID]) -> bool:
+    """Whether somebody cancelled any of some runs."""
+    states = {"type": {"any_": [StateType.CANCELLING, StateType.CANCELLED]}}
+    return bool(find_runs(client, id={"any_": list(runs)}, state=states))
+
+
+def bury(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
+    """End what a killed process left of its runs and their tasks; else they would run for ever."""
+    ids, left = {"any_": list(runs)}, {"type": {"any_": _UNDER_WAY}}
+    ended: State[None] = Crashed(message="The process ended; the run is taken up again.")
+    tasks = client.read_task_runs(
+        flow_run_filter=FlowRunFilter.model_validate({"id": ids}),
+        task_run_filter=TaskRunFilter.model_validate({"state": left}),
+    )
+    for task in tasks:
+        client.set_task_run_state(task.id, ended, force=True)
+    for run in find_runs(client, id=ids, state=left):
+        client.set_flow_run_state(run, ended, force=True)
+    for run in find_runs(client, id=ids, state={"type": {"any_": [StateType.CANCELLING]}}):
+        client.set_flow_run_state(run, Cancelled(message="The process ended."), force=True)
+
+
+@contextmanager
+def heeded(cancellation: Cancellation, runs: Sequence[UUID]) -> Iterator[None]:
+    """Look every few seconds whether somebody cancelled any of some runs."""
+    over = Event()
+
+    def look() -> None:
+        while not cancellation.order.is_set():
+            with suppress(*UNHEARD), get_client(sync_client=True) as client:
+                if cancelled(client, runs):
+                    cancellation.order.set()
+            if over.wait(_LOOK):
+                return
+
+    Thread(target=copy_context().run, args=(look,), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()

@@ -1,0 +1,99 @@
+"""A consortium on disk, its coordinator's desk, and a Prefect server."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.schedules import CronSchedule as PrefectCron
+from rich.console import Console
+
+from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.deploy import DueRuns, deploy
+from consortium.coordinator.schedule import ScheduledStudy, new_schedule
+from consortium.membership.consent import Consent, post_consent
+from consortium.membership.keys import load_identity
+from tests.support.local_consortium import LocalConsortium
+from tests.support.prefect_server import Server
+
+TODAY = date(2026, 5, 1)
+YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
+"""Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""
+SECONDS = 60.0
+
+
+@dataclass
+class Office:
+    """A consortium on disk, its coordinator's desk, and the server."""
+
+    place: DemoFolders
+    server: Server
+
+    def __post_init__(self) -> None:
+        self.local = LocalConsortium(self.place)
+        self.exchange = self.place.files.open_exchange()
+        self.today = TODAY
+        clock, quiet = self.local.ticks.clock(), Console(quiet=True)
+        self.desk = DueRuns(self.place.root / "home", lambda: self.today, clock, quiet)
+        self.began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
+
+    def record(self, cron: str = YEARLY) -> ScheduledStudy:
+        return new_schedule(replace(self.place.files, url="https://results.example/rest/"), cron)
+
+    def consent(self, runs: int, until: date | None = None) -> None:
+        for name in self.local.study.sites:
+            given = Consent(name, self.local.study.digest, runs, None, until)
+            post_consent(self.exchange, load_identity(self.place.site(name)).key, "small", given)
+
+    def serve(
+        self,
+        ends: int,
+        *,
+        cron: str = YEARLY,
+        order: int = 0,
+        told: str = "",
+        on_demand: bool = True,
+        foreign: str = "",
+    ) -> None:
+        """Let the service work until so many runs of the schedule are over, and one has told it."""
+        deadline = time.monotonic() + SECONDS
+        orders = [order]
+
+        def stop() -> bool:
+            assert time.monotonic() < deadline, self.states()
+            if orders:
+                self._order(orders.pop(), foreign)
+            time.sleep(0.05)
+            states = self.states()
+            return len(states) >= ends and told in str(states)
+
+        deploy(self.record(cron), self.desk, stop, on_demand=on_demand)
+
+    def _order(self, count: int, foreign: str) -> None:
+        """Ask for runs, or for another schedule, as an operator does in Prefect's pages."""
+        with get_client(sync_client=True) as client:
+            deployment = client.read_deployment_by_name("scheduled-study/small")
+            for _ in range(count):
+                client.create_flow_run_from_deployment(deployment.id)
+            if foreign:
+                dates = [(PrefectCron(cron=foreign), True)]
+                client.create_deployment_schedules(deployment.id, dates)
+
+    def states(self) -> list[tuple[str, str]]:
+        """Name and message of every run of the schedule of this office that is over."""
+        rows = self.server.rows(
+            "SELECT s.name, s.message FROM flow_run r JOIN flow_run_state s ON r.state_id = s.id"
+            " JOIN flow f ON r.flow_id = f.id WHERE f.name = 'scheduled-study'"
+            " AND r.state_type IN ('COMPLETED', 'FAILED', 'CANCELLED', 'CRASHED')"
+            f" AND r.created > '{self.began}' ORDER BY s.timestamp"
+        )
+        return [(str(name), str(message)) for name, message in rows]
+
+    def of_type(self, state: str) -> str:
+        """Ask for all flow runs of this office in a state."""
+        return f"SELECT id FROM flow_run WHERE state_type = '{state}' AND created > '{self.began}'"
+
+    def runs(self) -> list[str]:
+        return self.exchange.children("runs")
