@@ -77,7 +77,6 @@ class TableView(BaseView):
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
         """Levels of a column that has an entry for each: everybody has one of them."""
         del size
-        del size
         start = 0
         for name, column in self.single_columns:
             many = len(column.labels(name))
