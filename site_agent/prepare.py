@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 from consortium.membership.keys import load_identity
+from consortium.membership.signed_study import SignedStudy
 from consortium.space.study_space import image_space
 from site_agent.approval.approval import read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
+
+_opened: dict[tuple[str, bytes], SiteDataset] = {}
+"""The last study, by what was signed of it and the site's settings: a worker prepares many persons
+of one."""
 
 
 def count_persons(folder: Path, study: Path, roster: Path) -> int:
@@ -36,10 +40,17 @@ def prepare_person(folder: Path, study: Path, roster: Path, number: int) -> None
     _dataset(folder, study, roster).prepare(number)
 
 
-@lru_cache(maxsize=1)  # a worker prepares many persons of one study
 def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
     config, identity = SiteConfig.load(folder), load_identity(folder)
     signed = read_papers(folder, config.name, identity.public, study, roster).signed
+    facts = config.model_dump_json(), signed.signed()
+    if facts not in _opened:
+        _opened.clear()
+        _opened[facts] = _open(folder, config, signed)
+    return _opened[facts]
+
+
+def _open(folder: Path, config: SiteConfig, signed: SignedStudy) -> SiteDataset:
     asked = signed.study
     space = image_space(asked.data, signed.folder)
     return SiteDataset(

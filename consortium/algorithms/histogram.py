@@ -243,4 +243,11 @@ def _arguments(parameters: HistogramParameters, shape: Shape) -> dict[str, Argum
             f"field 'analysis.entry': view '{parameters.view}' has {view.stop - view.start} "
             f"entries, and {parameters.entry} is asked for; name one of them."
         )
-    return {"entry": view.start + parameters.entry - 1, "bins": parameters.bins}
+    entry = view.start + parameters.entry - 1
+    if any(entry in levels and value for levels, value in shape.known_sums):
+        raise StudyError(
+            f"field 'analysis.entry': entry {parameters.entry} of view '{parameters.view}' is one "
+            "level of a column, 1 for who has it and 0 for the others; ask 'average' for the share "
+            "of each level."
+        )
+    return {"entry": entry, "bins": parameters.bins}

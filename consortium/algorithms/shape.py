@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import null_space, orth
 
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Unit
@@ -76,6 +78,8 @@ class Extent:
         Public maps that the analysis names.
     image_places : Places, optional
         Where the entries of a view of images are, if they are voxels.
+    known_sums : tuple of (range, float)
+        Entries whose sum is the same number for everybody, and the number.
     """
 
     features: int
@@ -84,6 +88,7 @@ class Extent:
     places: Places | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
     image_places: Places | None = field(default=None, compare=False, repr=False)
+    known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
@@ -97,6 +102,7 @@ class Extent:
             places=self.places,
             templates=self.templates,
             image_places=self.image_places,
+            known_sums=self.known_sums,
         )
 
 
@@ -131,6 +137,8 @@ class Shape:
         Public maps that the analysis names.
     image_places : Places, optional
         Where the entries of a view of images are, if they are voxels.
+    known_sums : tuple of (range, float)
+        Entries whose sum is the same number for everybody, and the number.
 
     Examples
     --------
@@ -154,6 +162,7 @@ class Shape:
     places: Places | None = field(default=None, compare=False, repr=False)
     templates: Templates | None = field(default=None, compare=False, repr=False)
     image_places: Places | None = field(default=None, compare=False, repr=False)
+    known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
 
     @property
     def map_rows(self) -> int:
@@ -214,3 +223,22 @@ class Shape:
                 f"field '{field}': view '{name}' has {found.stop - found.start} entries; {remedy}."
             )
         return int(found.start)
+
+    def still_directions(self, target: int, constant: bool) -> Array:
+        """Directions, among the entries but ``target``, along which everybody is at one place.
+
+        They can't be told from a model's constant, or from nothing if it has none.
+
+        Returns
+        -------
+        array, shape (D - 1, R)
+            Independent columns.
+        """
+        sums = [(one, value) for one, value in self.known_sums if target not in one]
+        columns = np.zeros((self.features, len(sums)))
+        for number, (entries, _) in enumerate(sums):
+            columns[entries, number] = 1.0
+        columns = np.delete(columns, target, axis=0)
+        if not constant and sums:
+            columns = columns @ null_space(np.array([[value for _, value in sums]]))
+        return np.asarray(orth(columns)) if columns.size else columns

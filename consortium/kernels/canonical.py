@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+_ROUNDING = 1e-9
+"""Of a view's variances, over the largest: more than the rounding of single precision leaves."""
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -89,12 +92,13 @@ def clean_spectrum(covariance: Array, deviation: float, least: float) -> Spectru
         σ of the noise.
     least : float
         Directions with less variance than this many e are left out: whitening would blow up
-        the noise along them. Without noise, all that rounding leaves are kept.
+        the noise along them. Without noise, all but those that only rounding has left are kept,
+        as where entries add up to the same for everybody.
     """
     values, vectors = np.linalg.eigh(covariance)
     edge = symmetric_edge(len(covariance), deviation)
     cleaned = _cleaned(values, deviation, edge)
-    rounding = len(values) * np.finfo(np.float64).eps * float(np.abs(values).max())
+    rounding = _ROUNDING * float(np.abs(values).max())
     kept = np.flatnonzero(cleaned > max(least * edge, rounding))
     kept = kept[np.argsort(-cleaned[kept], kind="stable")]
     return Spectrum(vectors[:, kept], cleaned[kept], edge)

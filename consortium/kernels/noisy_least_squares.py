@@ -52,6 +52,7 @@ class Fit:
     Parameters
     ----------
     moment : NoisyMoment
+        Of P of a person's P' entries.
     solution : array, length P + S + 1
         q̂ = (−w, −b, 1) over the weights.
     error : array, (P + S) x (P + S)
@@ -64,8 +65,8 @@ class Fit:
 
     @property
     def coefficients(self) -> Array:
-        """W and b, length P + S."""
-        return np.asarray(-(self.solution * self.moment.weights)[:-1])
+        """W and b, length P' + S."""
+        return np.asarray(-self.moment.coefficients @ self.solution[:-1])
 
     @cached_property
     def _forms(self) -> tuple[Array, Array]:
@@ -97,34 +98,35 @@ class Fit:
         return float(stdtrit(self.freedom(), (1.0 + confidence) / 2.0)) ** 2
 
     def intervals(self, confidence: float) -> tuple[Array, Array] | None:
-        """Low and high ends for w and b, each of length P + S; nothing if they are open."""
+        """Low and high ends for w and b, each of length P' + S; nothing if they are open."""
         below, scale = self._forms
         form = below - self._limit(confidence) * scale
-        if not is_positive(form[:-1, :-1]):
+        if self.moment.units <= len(self.error) or not is_positive(form[:-1, :-1]):
             return None
         inner = _inverse(form)
         if inner is None:
             return None
         # Eliminating all but q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
-        own, mixed, last = np.diag(inner)[:-1], inner[:-1, -1], inner[-1, -1]
+        wanted = self.moment.coefficients
+        own = _squares(wanted, inner)
+        mixed, last = wanted @ inner[:-1, -1], inner[-1, -1]
         root = np.sqrt(np.maximum(mixed**2 - own * last, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        weights = self.moment.weights
-        told = -ends * weights[:-1] / weights[-1]
+        told = -ends / self.moment.weights[-1]
         return told.min(axis=0), told.max(axis=0)
 
     def apart(self, confidence: float) -> Array:
-        """Whether zero is no value of each of w and b, at the given level: length P + S."""
+        """Whether zero is no value of each of w and b, at the given level: length P' + S."""
         below, scale = self._forms
         form = below - self._limit(confidence) * scale
         inner = _inverse(form) if is_positive(form[:-1, :-1]) else None
         if inner is None:
-            return np.zeros(len(self.error), dtype=bool)
-        # G has one negative eigenvalue; without row k it has none if det G (G⁻¹)_kk is positive.
-        return np.asarray(np.diag(inner)[:-1] < 0)
+            return np.zeros(len(self.moment.coefficients), dtype=bool)
+        # G has one negative eigenvalue; where lᵀq = 0 it has none if det G · lᵀ G⁻¹ l is positive.
+        return np.asarray(_squares(self.moment.coefficients, inner) < 0)
 
     def explained(self, confidence: float) -> Share | None:
         """Share of y's variance within groups that is explained.
@@ -188,6 +190,11 @@ def least_squares(moment: NoisyMoment) -> Fit:
         solution = np.linalg.lstsq(rows[:, :-1], right, rcond=None)[0]
     q = np.append(solution, 1.0 / weights[-1])
     return Fit(moment, q, residual_covariance(moment, q))
+
+
+def _squares(wanted: Array, inner: Array) -> Array:
+    """Each lᵀ G⁻¹ l, for the rows l of what is wanted of q without y."""
+    return np.asarray(np.einsum("ij,ij->i", wanted @ inner[:-1, :-1], wanted))
 
 
 def _inverse(matrix: Array) -> Array | None:

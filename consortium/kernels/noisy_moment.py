@@ -1,8 +1,9 @@
 """A second moment that carries known Gaussian noise, and what its normal equations are missed by.
 
 Released is the moment of z = (x, c e, αy), e being one for the person's own group (site) and zero
-for the others, or one constant. At the true residual r = y − wᵀx − b_group = qᵀz the normal
-equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known.
+for the others, or one constant. What nobody differs in is left out, on orthonormal coordinates of
+the rest, where the noise has the same law. At the true residual r = y − wᵀx − b_group = qᵀz the
+normal equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag, null_space
 
 Array = NDArray[Any]
 
@@ -29,6 +31,8 @@ class NoisyMoment:
         E[z zᵀ], with what is known without data in its place.
     weights : array, length P + S + 1
         d: of x, of the constants (c each), and of y.
+    lift : array, shape (P', P)
+        Coefficients of all P' entries of a person, from those of x.
     parts : array, length S
         Parts of the persons in each group, adding up to one; none without constants.
     deviation : float
@@ -39,6 +43,7 @@ class NoisyMoment:
 
     matrix: Array
     weights: Array
+    lift: Array
     parts: Array
     deviation: float
     units: int
@@ -47,6 +52,17 @@ class NoisyMoment:
     def constants(self) -> slice:
         """Places of the constants."""
         return slice(len(self.weights) - 1 - len(self.parts), len(self.weights) - 1)
+
+    @property
+    def entries(self) -> int:
+        """P', explaining entries of a person."""
+        return len(self.lift)
+
+    @property
+    def coefficients(self) -> Array:
+        """What coefficients w and constants b are of -q, (P' + S) x (P + S)."""
+        own = self.lift * self.weights[: self.lift.shape[1]]
+        return np.asarray(block_diag(own, np.diag(self.weights[self.constants])))
 
     def residual_variance(self, q: Array) -> float:
         """Mean of (qᵀz)², noise and all."""
@@ -73,17 +89,26 @@ class NoisyMoment:
 
 
 def noisy_moment(
-    matrix: Array, weights: Array, parts: Array, deviation: float, units: int
+    matrix: Array, weights: Array, parts: Array, deviation: float, units: int, still: Array
 ) -> NoisyMoment:
-    """Put what is known of a released moment in its place.
+    """Put what is known of a released moment in its place, and leave out what nobody differs in.
 
     Parameters
     ----------
     matrix, weights, parts, deviation, units
         As in `NoisyMoment`, as released.
+    still : array, shape (P', R)
+        Directions along which all persons' entries are at one place.
     """
-    known = matrix.copy()
-    found = NoisyMoment(known, weights, parts, deviation, units)
+    entries = len(still)
+    turn, lift = np.eye(len(weights)), np.eye(entries)
+    if still.size:
+        kept = null_space((still / weights[:entries, None]).T)
+        lift = weights[:entries, None] * kept
+        turn = block_diag(kept, np.eye(len(weights) - entries))
+        weights = np.concatenate([np.ones(kept.shape[1]), weights[entries:]])
+    known = turn.T @ matrix @ turn if still.size else matrix.copy()
+    found = NoisyMoment(known, weights, lift, parts, deviation, units)
     at = found.constants
     known[at, at] = np.diag(parts * np.square(weights[at]))
     return found

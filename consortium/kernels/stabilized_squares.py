@@ -26,12 +26,18 @@ def stabilized_squares(moment: NoisyMoment) -> Array:
     Parameters
     ----------
     moment : NoisyMoment
-        Its explaining entries have weight one.
 
     Returns
     -------
-    coefficients : array, length P
+    coefficients : array, length P'
+        Of all of a person's entries.
     """
+    found = _in_moment(moment)
+    return np.asarray(moment.coefficients[: moment.entries, : len(found)] @ found)
+
+
+def _in_moment(moment: NoisyMoment) -> Array:
+    """W over the weights, in the moment's own coordinates, length P."""
     at, count = moment.constants, moment.constants.start
     products = moment.matrix[at, at]
     # Rows of x without their mean, or each site's, times the row of the constants.

@@ -9,6 +9,7 @@ worked out from what would be seen on the fine one (docs/explanation/privacy.md,
 Integers), so nothing is charged for it. What is left is summed modulo 2^bits.
 The ring is wide enough for the released sum (values and noise) except with
 probability 2^-40; what cancels (masks and ê) may wrap, since it wraps back.
+Where there is no noise, for the scheme ``none``, 64 bits keep all that float64 holds.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from consortium.errors import RangeError
 
 Array = NDArray[Any]
 _FAILURE = 2.0**-40
+_SMALLEST = float(np.finfo(np.float64).tiny)
 _MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits
 FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
 
@@ -136,6 +138,8 @@ def plan_lattice(
     """
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)
+    if not max(largest, aggregate):
+        return Lattice(max(_power_of_two(reach / 2**62), _SMALLEST), 64)
     finest = _power_of_two(max(largest, aggregate, bound) / 2**42)
     dropped = math.floor(math.log2(least / FINENESS / finest)) if least > 0 else 0
     if dropped > 0 and finest * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:

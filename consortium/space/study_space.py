@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -117,7 +117,16 @@ class Space:
         views = tuple((view.name, view.size) for view in self.views)
         voxels = 0 if views else self.voxels
         images = self.image_places if views else None
-        return Extent(self.features, voxels, views, self.places, self.templates, images)
+        sums = tuple(self._known_sums())
+        return Extent(self.features, voxels, views, self.places, self.templates, images, sums)
+
+    def _known_sums(self) -> Iterator[tuple[range, float]]:
+        """What the views know of sums of their entries, by the entries' places in a vector."""
+        start = 0
+        for view in self.views:
+            for own, value in view.view.known_sums(view.size):
+                yield range(start + own.start, start + own.stop, own.step), value
+            start += view.size
 
     @cached_property
     def places(self) -> Places | None:

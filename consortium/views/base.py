@@ -16,6 +16,7 @@ Examples
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -50,6 +51,14 @@ class BaseView(FrozenModel):
         maps : int
             Maps in `maps_file`; 0 without one.
         """
+
+    def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
+        """Yield entries, of ``size``, whose sum is one public number for everybody, and the number.
+
+        No study can tell apart what such entries do by themselves.
+        """
+        del size
+        yield from ()
 
     @property
     @abstractmethod

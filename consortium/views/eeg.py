@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -133,6 +134,15 @@ class EegView(BaseView):
         """Names of the view's entries: channel by channel."""
         inner = [f"{t:.4g}" for t in self.times] if self.measure == "erp" else list(self.bands)
         return tuple(f"{channel}@{each}" for channel in self.channels for each in inner)
+
+    def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
+        """All entries, if centred; all channels at one time, after an average reference."""
+        if self.center:
+            yield range(size), 0.0
+        if self.measure == "erp" and self.reference == "average":
+            many = len(self.times)
+            for time in range(many):
+                yield range(time, size, many), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
         """Channels times samples or bands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -60,6 +61,11 @@ class FmriView(BaseView):
     def labels(self) -> tuple[str, ...]:
         """Return none: entries are voxels, regions or maps."""
         return ()
+
+    def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
+        """All entries, if a person's own mean is taken away."""
+        if self.center:
+            yield range(size), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
         """As many as there are component maps, or else rows of an image."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -72,6 +73,16 @@ class TableView(BaseView):
     def labels(self) -> tuple[str, ...]:
         """Names of the view's entries."""
         return tuple(x for name, column in self.single_columns for x in column.labels(name))
+
+    def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
+        """Levels of a column that has an entry for each: everybody has one of them."""
+        del size
+        start = 0
+        for name, column in self.single_columns:
+            many = len(column.labels(name))
+            if many > 1:
+                yield range(start, start + many), 1.0
+            start += many
 
     def size(self, image_features: int, maps: int) -> int:
         """Entries of all columns."""

@@ -7,8 +7,9 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from consortium.errors import ConfigurationError, DataError
 from consortium.space.target import Target
 from consortium.study.data_section import CHOICE, DataSection
+from consortium.views.eeg import EegView
 from site_agent.data.survey import Subject
 
 Block = NDArray[np.float32]
@@ -53,7 +55,7 @@ class BlockCache:
         Parameters
         ----------
         key : str
-            From `block_key`.
+            From `block_key` or `vector_key`.
         shape : (int, int)
             D, T.
         make : callable
@@ -142,7 +144,7 @@ def _cache_of_process(folder: Path) -> BlockCache:
 
 
 def block_key(subject: Subject, data: DataSection, target: Target) -> str:
-    """Name a block by all that it depends on: files by name, size and time, settings, space.
+    """Name a block by all that it depends on: recordings with their files, settings, space.
 
     Returns
     -------
@@ -154,16 +156,16 @@ def block_key(subject: Subject, data: DataSection, target: Target) -> str:
     DataError
         If a file is gone.
     """
-    files = [path for run in subject.runs for path in (run.bold, run.confounds) if path]
-    facts = [_facts(path) for path in files]
+    runs = [[_facts(path) for path in run.files] for run in subject.runs]
     apart = {"atlas", "maps_resolution", "maps_smoothing", *CHOICE}
     settings = data.model_dump(mode="json", exclude=apart)
-    content = json.dumps([VERSION, facts, settings, target.digests])
-    return hashlib.sha256(content.encode()).hexdigest()
+    return _digest_of(runs, settings, target.digests)
 
 
-def vector_key(files: Iterable[Path], settings: str) -> str:
-    """Name one person's vector by the files and settings that it depends on.
+def vector_key(recordings: Sequence[Path], view: EegView) -> str:
+    """Name one person's vector by the recordings that it is made from, and by all of its view.
+
+    A recording is several files, which lie together with its tables.
 
     Returns
     -------
@@ -175,8 +177,24 @@ def vector_key(files: Iterable[Path], settings: str) -> str:
     DataError
         If a file is gone.
     """
-    content = json.dumps([VERSION, [_facts(path) for path in files], settings])
-    return hashlib.sha256(content.encode()).hexdigest()
+    homes = {path.parent for path in recordings}
+    files = sorted(path for home in homes for path in home.iterdir() if path.is_file())
+    facts = [_facts(path) for path in files]
+    settings = view.model_dump(mode="json")
+    return _digest_of([str(path) for path in recordings], facts, settings, _mne_version())
+
+
+@cache
+def _mne_version() -> str:
+    """Whose filters made a vector; empty where it is not installed, and nothing can be made."""
+    try:
+        return version("mne")
+    except PackageNotFoundError:
+        return ""
+
+
+def _digest_of(*parts: object) -> str:
+    return hashlib.sha256(json.dumps([VERSION, *parts]).encode()).hexdigest()
 
 
 def _facts(path: Path) -> tuple[str, int, int]:

@@ -128,9 +128,7 @@ class _Reader:
             return Skipped(label, "unusable", str(error))
 
     def _values(self, label: str, paths: tuple[Path, ...]) -> NDArray[np.float32] | Skipped:
-        # A recording is several files, which lie together with its tables.
-        files = sorted({f for path in paths for f in path.parent.iterdir() if f.is_file()})
-        key = vector_key(files, self.view.model_dump_json())
+        key = vector_key(paths, self.view)
         stored = self.cache.find(key, (len(self.view.labels), 1))
         if stored is not None:
             return stored[:, 0]

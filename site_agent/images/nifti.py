@@ -17,6 +17,7 @@ from consortium.files.atomic import DAMAGED
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.space.sampling import share_inside, voxel_places
+from site_agent.data.survey import sidecar_of
 
 COVERAGE = 0.8
 """Part of the study's voxels that an image's field of view must contain."""
@@ -120,7 +121,7 @@ def repetition_time(path: Path) -> float:
     DataError
         If neither tells it.
     """
-    sidecar = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".json")
+    sidecar = sidecar_of(path)
     try:
         told: Any = json.loads(sidecar.read_text(encoding="utf-8"))
         step = float(told["RepetitionTime"])

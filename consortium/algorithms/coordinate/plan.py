@@ -9,6 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import MOST_SOLVED_FEATURES, PlannedRelease, Released, Shape
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
+from consortium.algorithms.regression.plan import check_identified
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
@@ -176,3 +177,5 @@ def _check(parameters: CoordinateParameters, shape: Shape) -> None:
             f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
             "beside the target; add a view, or use fewer or coarser ones."
         )
+    target = shape.view_slice(parameters.target, "analysis.target").start
+    check_identified(shape, target, constant=True)

@@ -149,7 +149,9 @@ def squares_moment(
     constants = first + np.flatnonzero(parts)
     order = np.concatenate([np.delete(np.arange(first), target), constants, [target]])
     matrix = unpack_symmetric(found.values)[np.ix_(order, order)]
-    return noisy_moment(matrix, weights[order], parts[parts > 0], found.deviation, found.units)
+    still = shape.still_directions(target, constant=True)
+    own = weights[order]
+    return noisy_moment(matrix, own, parts[parts > 0], found.deviation, found.units, still)
 
 
 def linear(parameters: CoordinateParameters, bound: PartsBound) -> RegressionParameters:

@@ -25,11 +25,12 @@ from consortium.algorithms.base import (
     Query,
     Run,
     Shape,
+    Table,
     Takes,
 )
 from consortium.algorithms.group_ica.plan import arguments_of, cutoff_planned
 from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
-from consortium.algorithms.pca.forecast import expect
+from consortium.algorithms.pca.forecast import expect, sentences
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
     as_group,
@@ -45,7 +46,7 @@ from consortium.algorithms.pca.result import (
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
-from consortium.kernels.power import orthonormal, start_basis
+from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 
 class Pca:
@@ -78,6 +79,11 @@ class Pca:
         """Expected error, if persons are as `forecast` assumes."""
         return expect(parameters, shape)
 
+    def foretell(self, parameters: PcaParameters, shape: Shape) -> Table:
+        """What the study is expected to show of the leading directions."""
+        told = sentences(parameters, shape)
+        return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
+
     def run(self, parameters: PcaParameters, shape: Shape) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
         size = parameters.components
@@ -101,7 +107,7 @@ def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
     Result
         As `subspace`; ``total`` is not known.
     """
-    features, total = shape.features, math.nan
+    features, total, before = shape.features, math.nan, None
     basis = start_basis(features, components, seed)
     for left in reversed(range(iterations)):
         release = yield Query("pca", "power", {"basis": basis})
@@ -109,8 +115,9 @@ def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
         if math.isnan(total):
             total = features / components * float(np.sum(basis * product))
         if left:
+            before = eigenpairs(product, release.deviation)[0]
             basis = orthonormal(product)
-    return power_subspace(product, release, total, sum(shape.samples))
+    return power_subspace(product, release, before, total, sum(shape.samples))
 
 
 def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:

@@ -8,7 +8,9 @@ import numpy as np
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import Expectation, Shape
+from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.group_ica.forecast import expect as expect_directions
+from consortium.algorithms.group_ica.forecast import sentences as group_sentences
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
     as_group,
@@ -17,9 +19,12 @@ from consortium.algorithms.pca.plan import (
     plan_releases,
     planned_iterations,
 )
+from consortium.formatting import count
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power_plan import expected_energies, expected_strengths
 
+LITTLE = 0.5
+"""Part of the energy below which more than half of what is shown is noise."""
 _NAME = "part of the leading directions' energy"
 
 
@@ -43,3 +48,31 @@ def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     overlaps = np.nan_to_num(SymmetricNoise(shape.features, noise.value).overlaps(strengths))
     share = float(overlaps @ strengths / strengths.sum())
     return Expectation(_NAME, max(share, size / shape.features)), noise
+
+
+def sentences(parameters: PcaParameters, shape: Shape) -> tuple[str, ...]:
+    """The forecast in words."""
+    if chosen_solver(parameters, shape) == "subspace":
+        return group_sentences(as_group(parameters), left_for_directions(shape))
+    energy, shown = expect(parameters, shape)[0].value, []
+    shown.append(
+        f"If variances fall as in usual resting data (as 1 over their number), the "
+        f"{count(parameters.components, 'component')} hold about {energy:.2f} of the energy that "
+        "the true ones hold."
+    )
+    if energy < LITTLE:
+        enough = would_be_enough(shape, lambda quiet: expect(parameters, quiet)[0].value >= LITTLE)
+        shown.append(
+            f"Warning: most of what is shown would be noise; {enough}, as would fewer components "
+            "or features."
+        )
+    if chosen_solver(parameters, shape) == "power":
+        shown.append(_of_products(parameters, shape))
+    return tuple(shown)
+
+
+def _of_products(parameters: PcaParameters, shape: Shape) -> str:
+    rounds = planned_iterations(parameters, shape)
+    if rounds == 1:
+        return "With one product no single component can be found: nothing tells whether it stays."
+    return f"The budget is shared by {rounds} products, each with columns that the last one led to."

@@ -22,6 +22,9 @@ from consortium.kernels.power import eigenpairs, noise_edge
 from consortium.kernels.selective_interval import selective_interval
 
 _QUANTILE = float(ndtri(0.975))
+SETTLED = 0.5
+"""Cosine of two estimates that may agree by the truth alone: that of the better with it is then
+about the root of a half."""
 
 
 def subspace(release: Release, components: int, samples: int) -> Result:
@@ -60,25 +63,35 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     return make_result(arrays, numbers, shares, all_found, _first(found, components))
 
 
-def power_subspace(product: Array, release: Release, total: float, samples: int) -> Result:
+def power_subspace(
+    product: Array, release: Release, before: Array | None, total: float, samples: int
+) -> Result:
     """Eigenpairs of the last product; ``total`` is what the first one tells of all variance.
 
-    No share of the variance is told: that total is known from K random directions only.
+    Found are those beyond the edge that were there in the product ``before``, too, whose noise was
+    another: a direction of a first product may be a mixture of all that are strong. No share of
+    the variance is told: that total is known from K random directions only.
     """
     features, size = product.shape
     vectors, values = eigenpairs(product, release.deviation)
     noise = noise_edge(features, size, release.deviation)
     white = max(total, 0.0) / features * (1.0 + math.sqrt(features / max(samples, 1))) ** 2
-    found = int(np.count_nonzero(values > white + noise))
-    numbers: dict[str, Any] = {
-        "noise_edge": noise,
-        "edge": white + noise,
-        "found": found,
-        "captured": NOT_TOLD,
-    }
+    seen = values > white + noise
+    found = seen & (_agreement(vectors, before) >= SETTLED)
+    numbers: dict[str, Any] = {"noise_edge": noise}
+    if found.any() or not seen.any():
+        numbers["edge"] = white + noise
+    numbers |= {"found": int(found.sum()), "captured": NOT_TOLD}
     shares = (Finding(),) * size
     arrays = {"basis": vectors, "eigenvalues": values}
-    return make_result(arrays, numbers, shares, Finding(), _first(found, size))
+    return make_result(arrays, numbers, shares, Finding(), tuple(found.tolist()))
+
+
+def _agreement(vectors: Array, before: Array | None) -> Array:
+    """Absolute cosine of each direction with the nearest one of the product before."""
+    if before is None:
+        return np.zeros(vectors.shape[1])
+    return np.asarray(np.abs(vectors.T @ before).max(axis=1))
 
 
 def _first(found: int, many: int) -> tuple[bool, ...]:

@@ -28,6 +28,7 @@ def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[Plann
             f"field 'features': {shape.features} entries are more than the {MOST_SOLVED_FEATURES} "
             "that a regression can hold the moments of; use fewer or coarser views."
         )
+    check_identified(shape, target_entry(parameters, shape), parameters.intercept)
     bound = Bound(
         parameters.bound**2
         + (intercept_weight(parameters) ** 2 if parameters.intercept else 0.0)
@@ -42,6 +43,22 @@ def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[Plann
             fixed=fixed,
         ),
     )
+
+
+def check_identified(shape: Shape, target: int, constant: bool) -> None:
+    """Refuse a model of which no persons could tell anything.
+
+    Raises
+    ------
+    StudyError
+        If nobody differs in what is there to explain the target.
+    """
+    still = shape.still_directions(target, constant).shape[1]
+    if shape.features - 1 == still:
+        raise StudyError(
+            "field 'features': all persons are alike in what is left to explain the target, as it "
+            "adds up to the same for everybody; add a view, or don't centre one of a single number."
+        )
 
 
 def constants(parameters: RegressionParameters, shape: Shape) -> int:
@@ -63,8 +80,8 @@ def target_weight(parameters: RegressionParameters) -> float:
 
 def release_weights(parameters: RegressionParameters, shape: Shape) -> Array:
     """Weights of explaining entries, constants and target in the release."""
-    count = constants(parameters, shape)
-    weights = np.ones(shape.features + count)
+    levels = constants(parameters, shape)
+    weights = np.ones(shape.features + levels)
     weights[shape.features - 1 : -1] = intercept_weight(parameters)
     weights[-1] = target_weight(parameters)
     return weights
@@ -72,10 +89,10 @@ def release_weights(parameters: RegressionParameters, shape: Shape) -> Array:
 
 def parts_of(parameters: RegressionParameters, shape: Shape, present: Sequence[int]) -> Array:
     """Parts of the persons that each constant is one for; of a site that is missing, none."""
-    count = constants(parameters, shape)
+    levels = constants(parameters, shape)
     sizes = np.zeros(len(shape.units))
     sizes[list(present)] = [shape.units[site] for site in present]
-    return sizes / sizes.sum() if count > 1 else np.ones(count)
+    return sizes / sizes.sum() if levels > 1 else np.ones(levels)
 
 
 def query_arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argument]:

@@ -18,7 +18,12 @@ from consortium.algorithms.base import (
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.regression.models import Model, model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import constants, parts_of, release_weights
+from consortium.algorithms.regression.plan import (
+    constants,
+    parts_of,
+    release_weights,
+    target_entry,
+)
 from consortium.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import Fit
@@ -57,7 +62,8 @@ def read_moment(release: Release, parameters: RegressionParameters, shape: Shape
     matrix = unpack_symmetric(release.values)[np.ix_(kept, kept)]
     weights = release_weights(parameters, shape)[kept]
     units = sum(shape.units[site] for site in present)
-    return noisy_moment(matrix, weights, parts[parts > 0], release.deviation, units)
+    still = shape.still_directions(target_entry(parameters, shape), parameters.intercept)
+    return noisy_moment(matrix, weights, parts[parts > 0], release.deviation, units, still)
 
 
 def regression_result(
@@ -101,7 +107,7 @@ def regression_result(
 
 def tell(parameters: RegressionParameters, fit: Fit) -> Told:
     """Say of every number how sure it is; where an end of an interval is open, nothing."""
-    many, confidence = len(fit.moment.weights) - 1 - len(fit.moment.parts), parameters.confidence
+    many, confidence = fit.moment.entries, parameters.confidence
     ends = fit.intervals(confidence)
     if ends is None:
         nothing = Finding(state="not told")
@@ -164,13 +170,19 @@ def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[
         if parameters.model == "logistic" and parameters.approximation == "taylor"
         else ""
     )
+    alike = (
+        " Coefficients of entries that add up to the same for everybody, as those of a column's "
+        "levels do, are told against their own mean: they add up to 0."
+        if shape.still_directions(target_entry(parameters, shape), parameters.intercept).size
+        else ""
+    )
     entries = (pair for pair in _entries(shape) if pair[0] != parameters.target)
     rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
             f"Coefficients of {parameters.target} with {percent} % intervals, which account for "
             "the noise of privacy and for chance among the persons. Found is what is apart from 0 "
-            f"with an error of {error} % over all coefficients together.{what}",
+            f"with an error of {error} % over all coefficients together.{what}{alike}",
             ("view", "entry", "coefficient"),
             tuple(rows[:MOST_ROWS]),
         ),

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.power import FALL, RANK, SIGNAL
 from consortium.kernels.power import (
     add_subject_product,
     add_volume_products,
@@ -103,6 +104,15 @@ def test_noise_alone_stays_at_its_edge():
     assert 0.9 * edge < np.mean(tops) < edge  # for few columns the edge is reached from below
 
 
+def of_the_benchmark(features, count):
+    """Spectrum of the made-up scans of `benchmarks.power`."""
+    shares = FALL ** np.arange(RANK)
+    leading = np.zeros(count)
+    leading[:RANK] = SIGNAL * shares / shares.sum()
+    white = (1 - SIGNAL) / features
+    return leading + white, white
+
+
 @pytest.mark.parametrize(
     ("deviation", "products", "measured"),
     # benchmarks/power.py: 70,000 voxels; noise in the mean of 4 products, energy over the exact
@@ -111,7 +121,7 @@ def test_noise_alone_stays_at_its_edge():
 def test_the_energy_foretold_is_the_one_measured(deviation, products, measured):
     # A product has √j times the noise of one alone; here it is that of four, whatever j.
     alone = deviation / np.sqrt(products)
-    found = expected_energies(70_000, 20, alone, products)[products - 1]
+    found = expected_energies(70_000, 20, alone, products, of_the_benchmark)[products - 1]
     assert found == pytest.approx(measured, abs=0.02)
 
 

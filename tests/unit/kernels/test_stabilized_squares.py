@@ -24,7 +24,9 @@ def moment(deviation, seed, parts=PARTS):
     weights = np.r_[WEIGHTS[: SIZE + len(parts)], WEIGHTS[-1]]
     z = weights[:, None] * np.vstack([x, ones, y])
     noise = SymmetricNoise(len(z), deviation).draw(generator)
-    return truth, noisy_moment(z @ z.T / UNITS + noise, weights, parts, deviation, UNITS)
+    return truth, noisy_moment(
+        z @ z.T / UNITS + noise, weights, parts, deviation, UNITS, np.zeros((SIZE, 0))
+    )
 
 
 @pytest.mark.parametrize("parts", [PARTS, np.ones(1), np.ones(0)])
