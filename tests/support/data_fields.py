@@ -1,0 +1,161 @@
+"""For each field of ``data`` and of every view two studies that differ in it, and a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
+from consortium.synthetic.dataset import write_json
+from tests.support.recordings import write_tape
+from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
+from tests.support.tiny_recordings import CHANNELS, tiny_tape
+
+SPACE = "space-MNI152NLin2009cAsym_desc-preproc"
+RUNS = ("ses-a_task-t_acq-x_dir-ap_run-1", "ses-b_task-t_acq-y_dir-pa_run-2", "task-u")
+IMAGES = (*(f"{run}_{SPACE}" for run in RUNS), f"task-t_{SPACE}_echo-1", "task-t_space-other")
+WHOLE_BRAIN = np.diag([50.0, 50.0, 50.0, 1.0])
+WHOLE_BRAIN[:3, 3] = -125, -140, -90
+EEG = {
+    "name": "eeg",
+    "source": "eeg",
+    "task": "t",
+    "channels": list(CHANNELS[:3]),
+    "events": ["target"],
+    "minimum_epochs": 2,
+}
+POWER = {"measure": "band-power", "bands": {"alpha": [8, 12]}}
+FMRI = {"name": "fmri", "source": "fmri"}
+TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}}
+
+DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "task": ({}, {"task": "u"}),
+    "persons": ({}, {"persons": {"age": {"high": 40}}}),
+    "session": ({"session": "a"}, {"session": "b"}),
+    "run": ({"run": 1}, {"run": 2}),
+    "acquisition": ({"acquisition": "x"}, {"acquisition": "y"}),
+    "direction": ({"direction": "ap"}, {"direction": "pa"}),
+    "echo": ({}, {"echo": 1}),
+    "runs": ({"runs": "all"}, {"runs": "first"}),
+    "space": ({}, {"space": "other"}),
+    "resolution": (
+        {"task": "whole", "mask": "template", "resolution": 24},
+        {"task": "whole", "mask": "template", "resolution": 20},
+    ),
+    "mask": ({}, {"mask": "mask2.nii.gz"}),
+    "atlas": ({}, {"atlas": "atlas.nii.gz"}),
+    "maps_resolution": (
+        {"task": "whole", "mask": "template", "resolution": 24, "maps_resolution": 18},
+        {"task": "whole", "mask": "template", "resolution": 24, "maps_resolution": 16},
+    ),
+    "maps_smoothing": ({}, {"maps_smoothing": 8}),
+    "smoothing": ({"smoothing": 0}, {"smoothing": 6}),
+    "detrend": ({}, {"detrend": "quadratic"}),
+    "high_pass": ({}, {"high_pass": 0.05}),
+    "low_pass": ({}, {"low_pass": 0.1}),
+    "confounds": ({}, {"confounds": ["motion"]}),
+    "standardize": ({}, {"standardize": "none"}),
+    "scale": ({"standardize": "none"}, {"standardize": "none", "scale": 0.01}),
+    "minimum_volumes": ({}, {"minimum_volumes": 40}),
+    "volumes": ({}, {"volumes": 30}),
+}
+"""By field of ``data``: what two studies say of it."""
+VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str, Any]]]]] = {
+    "table": (
+        TABLE,
+        {
+            "file": ({}, {"file": "others.tsv"}),
+            "columns": ({}, {"columns": {"age": {"low": 0, "high": 80}}}),
+        },
+    ),
+    "fmri": (
+        FMRI,
+        {
+            "measure": ({}, {"measure": "alff"}),
+            "band": ({"measure": "alff"}, {"measure": "alff", "band": [0.05, 0.1]}),
+            "components": ({}, {"measure": "components", "components": "maps.nii.gz"}),
+            "image": ({}, {"measure": "image", "image": "statmap"}),
+            "center": ({}, {"center": False}),
+            "normalize": ({}, {"normalize": False}),
+        },
+    ),
+    "eeg": (
+        EEG,
+        {
+            "task": ({}, {"task": "u"}),
+            "measure": ({}, POWER),
+            "channels": ({}, {"channels": [CHANNELS[3], *CHANNELS[1:3]]}),
+            "reference": ({}, {"reference": "as-recorded"}),
+            "rate": ({}, {"rate": 125}),
+            "filter": ({}, {"filter": [1, 20]}),
+            "events": ({}, {"events": ["standard"]}),
+            "start": ({}, {"start": -0.2}),
+            "stop": ({}, {"stop": 0.5}),
+            "baseline": ({}, {"baseline": False}),
+            "reject": ({}, {"reject": 30}),
+            "minimum_epochs": ({}, {"minimum_epochs": 13}),
+            "bands": (POWER, POWER | {"bands": {"theta": [4, 8]}}),
+            "scale": ({"normalize": False}, {"normalize": False, "scale": 5}),
+            "center": ({}, {"center": True}),
+            "normalize": ({}, {"normalize": False}),
+        },
+    ),
+}
+"""By kind of view: what is said of it, and by field what two studies say besides."""
+
+
+def tell_time(bold: Path, seconds: float) -> None:
+    """Write an image's repetition time beside it."""
+    write_json(bold.with_name(bold.name.replace(".nii.gz", ".json")), {"RepetitionTime": seconds})
+
+
+def make_site(root: Path) -> Path:
+    """Two persons with two recordings of everything in one folder, and the study's public files."""
+    bids = root / "bids"
+    for person, label in enumerate(("01", "02")):
+        stem = f"sub-{label}"
+        for number, name in enumerate((*IMAGES, f"task-whole_{SPACE}")):
+            affine = WHOLE_BRAIN if "whole" in name else AFFINE
+            series = tiny_series(10 * person + number, volumes=15 + 5 * person + number)
+            bold = save(bids / stem / "func" / f"{stem}_{name}_bold.nii.gz", series, affine)
+            tell_time(bold, 2.0)
+            table = bold.with_name(bold.name.removesuffix(".nii.gz") + "_confounds.tsv")
+            motion = np.random.default_rng(number).standard_normal(series.shape[3])
+            table.write_text("\n".join(["motion", *(f"{x:.6f}" for x in motion)]) + "\n")
+        save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
+        for number, name in enumerate(RUNS):
+            tape = tiny_tape(20 + 10 * person + number, trials=12)
+            write_tape(bids / stem / "eeg", f"{stem}_{name}", tape, ".vhdr")
+    ages = "participant_id\tage\nsub-01\t30\nsub-02\t50\n"
+    (bids / "participants.tsv").write_text(ages)
+    (bids / "others.tsv").write_text(ages.replace("30", "40"))
+    mask = tiny_grid().mask.astype(np.float32)
+    save(root / "mask.nii.gz", mask)
+    mask[2, 2, 1] = 0
+    save(root / "mask2.nii.gz", mask)
+    atlas = np.ones(SHAPE, dtype=np.float32)
+    atlas[3:] = 2
+    save(root / "atlas.nii.gz", atlas)
+    save(root / "maps.nii.gz", tiny_series(7)[..., :2])
+    return root
+
+
+def study_of(views: list[dict[str, Any]], unit: str = "subject", **data: Any) -> Study:
+    """A study of that site."""
+    return parse_study(
+        yaml.safe_dump(
+            {
+                "study": "one",
+                "sites": ["north", "east", "south", "west"],
+                "data": {"task": "t", "mask": "mask.nii.gz", "minimum_volumes": 10} | data,
+                **({"features": views} if views else {}),
+                "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "unit": unit},
+                "algorithm": "pca",
+                "analysis": {"components": 2},
+            }
+        )
+    )

@@ -1,0 +1,250 @@
+"""One raw unit is replaced on disk, under every field of a study: nothing else changes."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from consortium.errors import DataError, PrivacyError, StudyError
+from consortium.space.study_space import study_space
+from consortium.study.spec import Study
+from site_agent.images.series import SiteDataset
+from site_agent.ledger.entries import Charge
+from site_agent.ledger.ledger import Ledger, Limits
+from site_agent.loading.open import open_dataset
+from site_agent.loading.progress import Data
+from site_agent.loading.sizes import sizes_of
+from tests.support.data_fields import (
+    DATA,
+    EEG,
+    FMRI,
+    POWER,
+    RUNS,
+    SPACE,
+    TABLE,
+    VIEWED,
+    make_site,
+    study_of,
+)
+from tests.support.recordings import write_tape
+from tests.support.tiny_images import SHAPE, save, tiny_series
+from tests.support.tiny_recordings import CHANNELS, tiny_tape
+
+MIXED = {
+    "detrend": {"detrend": "constant"},
+    "high_pass": {"high_pass": 0.01},
+    "low_pass": {"low_pass": 0.1},
+    "confounds": {"confounds": ["motion"]},
+    "standardize": {"standardize": "voxel"},
+}
+"""Fields of ``data`` by which a volume depends on others, and what a study might say of them."""
+PLAIN = {"detrend": "none", "standardize": "none"}
+STUDIES = [
+    *(([], each) for pair in DATA.values() for each in pair),
+    *(([FMRI], each) for pair in DATA.values() for each in pair if "mask" not in each),
+    *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
+    *(
+        ([view | each], {})
+        for view, fields in VIEWED.values()
+        for pair in fields.values()
+        for each in pair
+    ),
+]
+"""Views and ``data`` of studies that between them say each field's two values."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_site(tmp_path_factory.mktemp("site"))
+
+
+def copied(site: Path, target: Path) -> Path:
+    shutil.copytree(site, target)
+    return target
+
+
+def opened(site: Path, study: Study) -> Data:
+    """The study's data of a site, loaded with a cache of its own."""
+    found = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
+    for _ in found.load():
+        pass
+    return found
+
+
+def blocks(data: Data) -> dict[str, list[np.ndarray]]:
+    """Each person's blocks: of what is analysed, and of maps where a study has them."""
+    kinds = ("features", "maps") if isinstance(data, SiteDataset) else ("features",)
+    each = [[np.array(block) for block in data.blocks(kind)] for kind in kinds]
+    return dict(zip(data.people, map(list, zip(*each, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("field", MIXED)
+def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) -> None:
+    with pytest.raises(StudyError, match=f"data: {field} mix a person's volumes"):
+        study_of([], unit="timepoint", **PLAIN | MIXED[field])
+
+
+@pytest.mark.parametrize(("field", "which"), [(f, w) for f in DATA for w in (0, 1)])
+def test_one_volume_changes_its_own_column_only(
+    site: Path, tmp_path: Path, field: str, which: int
+) -> None:
+    """Under every field's two values, but for those that are refused."""
+    said = PLAIN | DATA[field][which] | ({"volumes": 31} if field == "volumes" and which else {})
+    if field in MIXED and which:
+        return
+    study = study_of([], unit="timepoint", **said)
+    place = copied(site, tmp_path / "site")
+    before = opened(place, study)
+    first, shown = before.people[0], blocks(before)
+    assert isinstance(before, SiteDataset)
+    path = before.survey.subjects[0].runs[0].bold
+    scan = nib.load(path)
+    values = scan.get_fdata(dtype=np.float32)
+    values[..., 3] = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
+    nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+    shutil.rmtree(place / "cache")
+    after = blocks(opened(place, study))
+    assert after.keys() == shown.keys()
+    for label in shown:
+        for old, new in zip(shown[label], after[label], strict=True):
+            moved = np.flatnonzero((old != new).any(axis=0)).tolist()
+            assert moved == ([3] if label == first else [])
+
+
+def replace_person(bids: Path, change: str) -> None:
+    """Give person 02 other files, damaged ones, or none."""
+    home, generator = bids / "sub-02", np.random.default_rng(5)
+    for number, path in enumerate(sorted(p for p in home.rglob("*") if p.is_file())):
+        if change == "gone":
+            path.unlink()
+        elif change == "damaged":
+            path.write_bytes(b"damaged")
+        elif path.name.endswith("_bold.nii.gz"):
+            scan = nib.load(path)
+            shape = (*scan.shape[:3], scan.shape[3] + 7)
+            values = 1e4 * generator.standard_normal(shape).astype(np.float32)
+            nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+            table = path.with_name(path.name.removesuffix(".nii.gz") + "_confounds.tsv")
+            motion = generator.standard_normal(shape[3])
+            table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
+        elif path.name.endswith("_statmap.nii.gz"):
+            save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.suffix == ".json":
+            path.write_text('{"RepetitionTime": 0.7}')
+        elif path.name.endswith(".vhdr"):
+            stem = path.name.removesuffix("_eeg.vhdr")
+            write_tape(path.parent, stem, tiny_tape(90 + number, trials=20), ".vhdr")
+    for table in bids.glob("*.tsv"):
+        lines = table.read_text().splitlines()
+        row = {"gone": [], "damaged": ["sub-02\tn/a"]}.get(change, ["sub-02\t1"])
+        kept = [line for line in lines if not line.startswith("sub-02")]
+        table.write_text("\n".join([*kept, *row]) + "\n")
+
+
+@pytest.mark.parametrize("change", ["other", "damaged", "gone"])
+def test_one_person_changes_no_other(site: Path, tmp_path: Path, change: str) -> None:
+    """Images, tables, metadata and recordings of one person; bit for bit, under every field."""
+    place, seen = copied(site, tmp_path / "site"), 0
+    before = [tried(place, views, data) for views, data in STUDIES]
+    replace_person(place / "bids", change)
+    shutil.rmtree(place / "cache")
+    for (views, data), shown in zip(STUDIES, before, strict=True):
+        after = tried(place, views, data)
+        assert "02" not in after or change == "other"
+        assert ("01" in after) is ("01" in shown), f"{views} {data}"
+        for old, new in zip(shown.get("01", []), after.get("01", []), strict=True):
+            seen += 1
+            np.testing.assert_array_equal(old, new, err_msg=f"{views} {data}")
+        pairs = zip(shown.get("02", []), after.get("02", []), strict=False)
+        same = [a for a, b in pairs if a.shape == b.shape and (a == b).all()]
+        assert all(each.size == 2 for each in same), f"{views} {data}"  # normalized, only a sign
+    assert seen >= len(STUDIES) - 4
+
+
+def tried(site: Path, views: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
+    """Each person's blocks; none if nobody takes part."""
+    try:
+        return blocks(opened(site, study_of(views, **data)))
+    except DataError:
+        return {}
+
+
+# -- how many take part ---------------------------------------------------------------------
+
+VILLAGE = TABLE | {"columns": {"village": {"levels": ["A", "B", "C"]}}}
+IQ = {"age": {"low": 0, "high": 90}, "iq": {"low": 0, "high": 200}}
+OTHERS: list[tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]], dict[str, Any]]] = [
+    *(([], {}, [], DATA[name][1]) for name in ("task", "space", "persons")),
+    ([], {}, [], {"minimum_volumes": 25}),
+    *(
+        (views, {}, views, DATA[name][1])
+        for views in ([], [FMRI], [EEG])
+        for name in ("session", "run", "acquisition", "direction")
+    ),
+    ([], {}, [], {"echo": 1}),
+    ([], {}, [], {"confounds": ["motion"]}),
+    ([TABLE], {}, [TABLE | {"file": "others.tsv"}], {}),
+    ([VILLAGE], {}, [TABLE | {"columns": {"village": {"levels": ["A", "B"]}}}], {}),
+    ([TABLE], {}, [TABLE | {"columns": IQ}], {}),
+    ([FMRI], {}, [FMRI | {"measure": "image", "image": "statmap"}], {}),
+    ([FMRI], {}, [EEG | {"task": "u"}], {}),
+    *(
+        ([EEG], {}, [EEG | more], {})
+        for more in (
+            {"minimum_epochs": 4},
+            {"reject": 60},
+            {"events": ["standard"], "minimum_epochs": 4},
+            {"channels": [CHANNELS[3], *CHANNELS[1:3]]},
+            {"task": "u"},
+            POWER | {"minimum_epochs": 4},
+        )
+    ),
+]
+"""Views and ``data`` of two studies: person 03 of the site takes part in the first only."""
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site with a third person, who has little of everything."""
+    root = make_site(tmp_path_factory.mktemp("town"))
+    home, name = root / "bids" / "sub-03", f"sub-03_{RUNS[0]}"
+    loud = tiny_tape(50, trials=5, channels=CHANNELS[:3])
+    loud.signals[:] *= 3
+    write_tape(home / "eeg", name, loud, ".vhdr")
+    save(home / "func" / f"{name}_{SPACE}_bold.nii.gz", tiny_series(9, volumes=18))
+    lines = ["age\tvillage\tiq", "30\tA\t100", "20\tB\t110", "50\tC\tn/a"]
+    labels = ["participant_id", "sub-01", "sub-02", "sub-03"]
+    rows = [f"{label}\t{line}" for label, line in zip(labels, lines, strict=True)]
+    (root / "bids" / "participants.tsv").write_text("\n".join(rows) + "\n")
+    return root
+
+
+@pytest.mark.parametrize("number", range(len(OTHERS)))
+def test_a_number_that_differs_by_one_person_is_not_told(
+    town: Path, tmp_path: Path, number: int
+) -> None:
+    """Rules, recordings, levels, limits, missing values, epochs, damaged files."""
+    views, data, other_views, other_data = OTHERS[number]
+    first = study_of(views, **data)
+    second = study_of(other_views, **other_data)
+    ledger, place = Ledger(tmp_path / "ledger.sqlite"), copied(town, tmp_path / "town")
+    found = opened(place, first)
+    assert found.people == ("01", "02", "03")
+    charge = Charge(
+        *("/data", "first", "first-0001", 0, "setup", "sizes", "subject", 0.0),
+        *("5a" * 32, "ce" * 32, "", 0.0),
+    )
+    ledger.tell(charge, sizes_of(first, found), 2, Limits({}), "now")
+    found = opened(place, second)
+    assert found.people == ("01", "02")
+    with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
+        ledger.check_sizes(sizes_of(second, found), 2)
+    later = replace(charge, study="second", run="second-0001")
+    with pytest.raises(PrivacyError, match="from those told for 'first'"):
+        ledger.tell(later, sizes_of(second, found), 2, Limits({}), "now")
