@@ -30,9 +30,10 @@ from consortium.errors import ConfigurationError
 
 _FLOW = "site-agent"
 _COMPLETED, _FAILED = "completed", "failed"
-_PATIENCE = 10.0  # s, for the last word
+_ANSWER = 15.0  # s; who does not answer in that is told no more
+_PATIENCE = 30.0  # s, for the last word of a process that a busy machine may still be starting
 _DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # nor waits as long as asked
-_STRICT = {"follow_redirects": False, "timeout": _PATIENCE}
+_STRICT = {"follow_redirects": False, "timeout": _ANSWER}
 
 
 def attend(site: str, work: Callable[[], None]) -> None:

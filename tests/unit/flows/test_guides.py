@@ -34,7 +34,7 @@ def _printed(guide: str, holds: str) -> str:
     return str(found)
 
 
-def _until(true: Callable[[], object], seconds: float = 40.0) -> None:
+def _until(true: Callable[[], object], seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -173,7 +173,7 @@ def test_a_sites_work_neither_waits_nor_fails(lie: Tamper | None, server: Server
         start, done = time.monotonic(), []
         attend("north", lambda: done.append(True))
     assert done
-    assert time.monotonic() - start < 15  # a process starts, and has ten seconds to end
+    assert time.monotonic() - start < 40  # a process starts, and has half a minute to end
 
 
 def test_what_ends_a_sites_work_is_raised_and_not_told(server: Server) -> None:
@@ -206,7 +206,7 @@ def test_the_run_of_an_agent_that_is_stopped_ends(
 
 
 def _until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
+import httpx
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
-from prefect.states import Cancelling, Running
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Cancelled, Cancelling, Running
 
 from consortium.engine.clock import Clock
 from flows import runs
+from flows.deployment import Outcome, scheduled_study
+from tests.support.hostile_prefect import hostile_prefect
 from tests.support.office import Office
+from tests.support.prefect_server import Server
 
 CANCELLED = "The run was cancelled on the coordinator's Prefect."
 
@@ -116,6 +121,27 @@ def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office:
     assert office.server.rows(_tasks(office, "RUNNING")) == []
     assert {state for _, state in known} == {"CANCELLED", "CRASHED", "SCHEDULED"}
     assert not (office.place.files.out / "0001" / "report.html").exists()
+
+
+def test_what_a_server_says_of_other_runs_cancels_nothing(server: Server) -> None:
+    with temporary_settings({PREFECT_API_URL: server.url}), get_client(sync_client=True) as client:
+        ours, other = (
+            client.create_flow_run(scheduled_study(_never), state=state)
+            for state in (Running(), Cancelled())
+        )
+        assert runs.cancelled(client, [other.id])
+        lie = httpx.get(f"{server.url}/flow_runs/{other.id}").json()
+    with (
+        hostile_prefect(server, lambda path, told: [lie] if "filter" in path else told) as liar,
+        temporary_settings({PREFECT_API_URL: liar.url}),
+        get_client(sync_client=True) as client,
+    ):
+        assert not runs.cancelled(client, [ours.id])
+        assert liar.lies
+
+
+def _never(_study: str, _may_open: bool) -> Outcome:
+    raise AssertionError
 
 
 @pytest.mark.parametrize("how", ["the deployment", "its schedule", "no schedule"])
