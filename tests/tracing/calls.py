@@ -80,7 +80,7 @@ _TRACER: Tracer | None = None
 
 def pytest_configure() -> None:
     """Begin, in the controller and in every worker."""
-    global _TRACER  # noqa: PLW0603 - one for a process
+    global _TRACER
     _TRACER = _TRACER or start_tracing()
 
 
