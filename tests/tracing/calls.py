@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Generator
+from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -55,7 +56,8 @@ class Tracer:
         for test, counts in list(self._counted.items()):
             modules: dict[str, dict[str, int]] = defaultdict(dict)
             for code, many in list(counts.items()):
-                if code.co_filename.startswith(_PRODUCT):
+                # The body of a module or class, which has no locals of its own, is no function.
+                if code.co_flags & CO_NEWLOCALS and code.co_filename.startswith(_PRODUCT):
                     module = Path(code.co_filename).relative_to(ROOT).as_posix()
                     modules[module][code.co_qualname] = many
             if test:
@@ -88,7 +90,7 @@ def pytest_configure() -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Count for the item's file while it runs."""
     if _TRACER is not None:
-        _TRACER.turn_to(item.path.relative_to(ROOT).as_posix())
+        _TRACER.turn_to(item.nodeid.partition("::")[0])
     try:
         return (yield)
     finally:
