@@ -1,19 +1,28 @@
 """``python -m tests.of_module FILE ...``: which tests guard a file of the product.
 
 A module's tests stand at its own path, ``tests/unit/<path>/test_<module>.py``; those of an
-analysis's parts in the analysis's own file; and where a module is tested through another's, the
-table below names where. `tests/contract/test_of_module.py` keeps that complete.
+analysis's parts in the analysis's own file; and where a module is tested through others', a table
+names where. The table is made from a traced run of the whole suite (`tests.tracing.table`), and
+`tests/contract/test_of_module.py` keeps it complete.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from functools import cache
 from pathlib import Path
-
-from tests.guards import ELSEWHERE
 
 ROOT = Path(__file__).parents[1]
 UNIT = Path("tests/unit")
+TABLE = Path(__file__).with_name("guards.json")
+BY_HAND = {
+    "consortium/coordinator/demo/agents.py": ("make demo",),
+    "consortium/coordinator/demo/one_study.py": ("make full-brain",),
+    "consortium/coordinator/demo/run.py": ("make demo",),
+    "consortium/coordinator/demo/story.py": ("make demo",),
+}
+"""Commands of the Makefile that try what no test runs."""
 
 
 def modules() -> list[str]:
@@ -30,6 +39,17 @@ def guards_of(module: str) -> tuple[str, ...]:
     module : str
         Such as ``consortium/secagg/hub.py``.
     """
+    return own_guards(module) or BY_HAND.get(module) or _traced().get(module, ())
+
+
+@cache
+def _traced() -> dict[str, tuple[str, ...]]:
+    told = json.loads(TABLE.read_text(encoding="utf-8"))
+    return {module: tuple(tests) for module, tests in told.items()}
+
+
+def own_guards(module: str) -> tuple[str, ...]:
+    """Test files at a module's own path, or of its analysis."""
     path = Path(module)
     inside = path.relative_to("consortium") if path.parts[0] == "consortium" else path
     own = UNIT / inside.with_name(f"test_{path.name}")
@@ -37,7 +57,7 @@ def guards_of(module: str) -> tuple[str, ...]:
         return (own.as_posix(),)
     if path.match("consortium/algorithms/*/*.py"):
         return tuple(_of_analysis(path.parent.name))
-    return ELSEWHERE.get(module, ())
+    return ()
 
 
 def _of_analysis(name: str) -> list[str]:

@@ -40,8 +40,8 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     told = answer("template_networks", ANALYSIS, sites, cell.epsilon, rng)
     truth = _truth(cell.effect)
     true, before = _cosines(told.arrays["weights"], truth), _cosines(TEMPLATES.values, truth)
-    accuracy = told.images["networks"].accuracy
-    found = [k for k, each in enumerate(accuracy) if each.state == "found"]
+    networks = told.images["networks"]
+    accuracy, found = networks.accuracy, [k for k in range(NETWORKS) if networks.is_found(k)]
     covered = tuple(
         bool(each.low - _ROUNDING <= true[k] <= each.high + _ROUNDING)
         for k, each in enumerate(accuracy)

@@ -62,6 +62,9 @@ class Captions:
     columns_found : tuple of bool
         Whether each column of the loadings does; one that does not is listed, but not drawn. Empty:
         all do, or none.
+    persons : bool
+        Whether each column of the loadings is a person, made up or not: what is from a table is
+        then told in its columns' units.
     methods : str
         What was computed and how, for a paper's methods section, where it stands before what all
         analyses have in common.
@@ -74,6 +77,7 @@ class Captions:
     found: bool = True
     columns_found: tuple[bool, ...] = ()
     methods: str = ""
+    persons: bool = False
 
     def is_found(self, column: int) -> bool:
         """Whether a column of the loadings, counted from 0, stands out."""

@@ -8,7 +8,7 @@ normal equations E[z r] = 0 are missed by noise and chance alone, whose covarian
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,10 @@ Array = NDArray[Any]
 
 LEAST = 1e-12
 """Of variances, over the largest: what rounding leaves."""
+EMPTY = 1e-9
+"""The same of persons' values, which may have been of single precision."""
+_SEEN = 1e-6
+"""Part of a coefficient that shows in a direction of norm one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,8 @@ class NoisyMoment:
         Standard deviation σ of the noise on a diagonal entry; another has half the variance.
     units : int
         n, persons in the mean.
+    unknown : array of bool, length P', optional
+        Entries whose coefficient these persons don't tell, as nobody differs where it shows.
     """
 
     matrix: Array
@@ -47,6 +53,7 @@ class NoisyMoment:
     parts: Array
     deviation: float
     units: int
+    unknown: Array | None = None
 
     @property
     def constants(self) -> slice:
@@ -111,7 +118,30 @@ def noisy_moment(
     found = NoisyMoment(known, weights, lift, parts, deviation, units)
     at = found.constants
     known[at, at] = np.diag(parts * np.square(weights[at]))
-    return found
+    return found if deviation else _without_empty(found)
+
+
+def _without_empty(moment: NoisyMoment) -> NoisyMoment:
+    """Without directions in which these persons don't differ within groups, which no noise hides.
+
+    A level that nobody has leads to one, and fewer persons than entries to many.
+    """
+    at, count = moment.constants, moment.constants.start
+    own, mixed = moment.matrix[:count, :count], moment.matrix[:count, at]
+    within = own - mixed @ np.linalg.solve(moment.matrix[at, at], mixed.T)
+    values, vectors = np.linalg.eigh(within)
+    empty = values <= EMPTY * max(float(np.diag(own).max(initial=0.0)), np.finfo(float).tiny)
+    if not empty.any():
+        return moment
+    turn = block_diag(vectors[:, ~empty], np.eye(len(moment.matrix) - count))
+    scaled = moment.lift * moment.weights[:count]
+    return replace(
+        moment,
+        matrix=turn.T @ moment.matrix @ turn,
+        weights=np.concatenate([np.ones(int(np.sum(~empty))), moment.weights[count:]]),
+        lift=scaled @ vectors[:, ~empty],
+        unknown=np.any(np.abs(scaled @ vectors[:, empty]) > _SEEN, axis=1),
+    )
 
 
 def residual_covariance(moment: NoisyMoment, q: Array) -> Array:

@@ -56,6 +56,11 @@ class ComponentMaps:
         """Whether component r, counted from 0, stands out of the noise."""
         return self.found[r] if self.found else True
 
+    @property
+    def tells_shares(self) -> bool:
+        """Whether the share of any component is told."""
+        return not self.shares or any(share.told for share in self.shares)
+
     def share(self, r: int) -> Finding:
         """Explained share of component r: of the data's variance, or of all components'."""
         return self.shares[r] if self.shares else Finding(float(self.components.shares[r]))

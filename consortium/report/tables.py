@@ -102,15 +102,31 @@ def write_loading_table(
     OutputError
         If the folder can't be written.
     """
+    heads, names = entries
+    rows = [(*name, *row.tolist()) for name, row in zip(names, values, strict=True)]
+    return write_loading_rows(folder, run, view, heads, rows)
+
+
+def write_loading_rows(
+    folder: Path,
+    run: Finished,
+    view: AnyViewSpace,
+    heads: Sequence[str],
+    rows: Sequence[tuple[float | str, ...]],
+) -> Path:
+    """Write rows of names and of what each column of a view's loadings holds.
+
+    Raises
+    ------
+    OutputError
+        If the folder can't be written.
+    """
     study = run.study
     path = folder / f"desc-{label(study.study + study.algorithm + view.name)}_loadings.tsv"
     write_json(path.with_suffix(".json"), about_loadings(run, view))
-    heads, names = entries
-    columns = (f"{run.result.captions.column}-{k + 1}" for k in range(values.shape[1]))
-    rows: tuple[tuple[float | str, ...], ...] = tuple(
-        (*name, *(float(value) for value in row)) for name, row in zip(names, values, strict=True)
-    )
-    return _write_tsv(path, Table("", (*heads, *columns), rows))
+    many = len(rows[0]) - len(heads)
+    columns = (f"{run.result.captions.column}-{k + 1}" for k in range(many))
+    return _write_tsv(path, Table("", (*heads, *columns), tuple(rows)))
 
 
 def about_loadings(run: Finished, view: AnyViewSpace) -> dict[str, Any]:

@@ -19,10 +19,10 @@ class AdmmParameters(FrozenModel):
     target: str = Field(
         description="View that is told from all others: a column of two levels, -1 and +1."
     )
-    graph: Layout = Field(
-        default="ring",
+    graph: Layout | None = Field(
+        default=None,
         description="Who hears whom, over the run's sites in the study's order; the first is the "
-        "middle of a star.",
+        "middle of a star. By default a ring, unless there are `edges`.",
     )
     edges: tuple[tuple[_SITE, _SITE], ...] = Field(
         default=(),
@@ -97,8 +97,10 @@ class AdmmParameters(FrozenModel):
     def _enough(self) -> AdmmParameters:
         if self.broadcasts is not None and not self.broadcasts < self.rounds:
             raise ValueError("broadcasts: they are fewer than rounds, or left out; lower them")
+        if self.graph is not None and self.edges:
+            raise ValueError("graph: it is given by edges; leave one of the two out")
         return self
 
     def check_sites(self, sites: Sequence[str]) -> None:
         """Refuse a graph that does not fit a study's sites: see `study_edges`."""
-        study_edges(len(sites), sites, self.graph, self.edges)
+        study_edges(len(sites), sites, self.graph or "ring", self.edges)

@@ -97,7 +97,7 @@ class AdmmPlan:
         self.parameters, self.shape = parameters, shape
         self.target = _target(parameters, shape)
         self.edges: tuple[Edge, ...] = study_edges(
-            len(shape.units), shape.sites, parameters.graph, parameters.edges
+            len(shape.units), shape.sites, parameters.graph or "ring", parameters.edges
         )
         self.broadcasts = parameters.broadcasts or parameters.rounds
         self.constant = parameters.constant * parameters.bound

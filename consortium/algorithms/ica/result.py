@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from consortium.algorithms.base import Array, Result, Table
-from consortium.algorithms.findings import Finding
 
 
 def is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
@@ -25,12 +24,12 @@ def is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
 
 def components_table(told: tuple[bool, ...]) -> Table:
     """Which components were found."""
-    rows = [(k, Finding(), "found" if each else "not found") for k, each in enumerate(told, 1)]
+    rows = [(k, "found" if each else "not found") for k, each in enumerate(told, 1)]
     return Table(
         "Components; found are those of which half or more lies in directions that stand out of "
         "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
         "global signal. How far one is from a true network is not told.",
-        ("component", "expected correlation", "state"),
+        ("component", "state"),
         tuple(rows),
     )
 

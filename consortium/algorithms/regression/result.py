@@ -115,8 +115,11 @@ def tell(parameters: RegressionParameters, fit: Fit) -> Told:
     share = fit.explained(confidence)
     model = model_of(parameters, fit, share)
     apart = fit.apart(1.0 - (1.0 - confidence) / many)
+    unknown = np.zeros(many, dtype=bool) if fit.moment.unknown is None else fit.moment.unknown
     found = tuple(
-        model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
+        Finding(state="not told")
+        if unknown[k]
+        else model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
         for k in range(many)
     )
     levels = tuple(
@@ -143,11 +146,9 @@ def _constant(model: Model, value: float, low: float, high: float) -> Finding:
 def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
     """Say how many coefficients were found, or what would have been seen."""
     many = len(told.coefficients)
-    if not all(each.told for each in told.coefficients):
-        return (
-            f"Nothing can be told of what explains {target}: the noise leaves every coefficient "
-            "open."
-        )
+    if not any(each.told for each in told.coefficients):
+        why = "noise leaves" if fit.moment.deviation else "persons leave"
+        return f"Nothing can be told of what explains {target}: the {why} every coefficient open."
     found = sum(each.state == "found" for each in told.coefficients)
     if found:
         verb = "explains" if found == 1 else "explain"

@@ -109,7 +109,7 @@ def summarize_result(
     tables = {"sites": _table(parameters, found, target, shown, rows, floors)}
     numbers |= {"found": seen}
     headline = _headline(seen, len(rows), float(floors.max()))
-    words = Captions("point", headline, "A made-up person of the summary.")
+    words = Captions("point", headline, "A made-up person of the summary.", persons=True)
     return Result(arrays, numbers, loadings="points", tables=tables, captions=words)
 
 

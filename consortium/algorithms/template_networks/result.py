@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,7 +25,7 @@ DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
-ONLY = "template only"
+ONLY, SAME = "template only", "as its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
 _ROWS = 4096
@@ -85,7 +85,9 @@ def make_result(
         images=_images(painted, told, fine),
         tables=tables,
         captions=Captions(
-            column="network", headline=_headline(sum(sure), len(sure)), found=any(sure)
+            column="network",
+            headline=_headline(sum(sure), _alike(tables["templates"]), len(sure)),
+            found=any(sure),
         ),
     )
 
@@ -185,7 +187,7 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
             suffix="components",
             fine=fine,
             found=sure,
-            accuracy=told,
+            accuracy=_estimates(told),
             accuracy_caption=_AGREEMENT,
             unfound=_UNFOUND,
             threshold=np.maximum(DRAWN, SURE * painted.errors),
@@ -198,7 +200,7 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
             units="z",
             fine=fine,
             found=sure,
-            accuracy=told,
+            accuracy=_estimates(told),
             accuracy_caption=_AGREEMENT,
             unfound=_UNFOUND,
             drawn=False,
@@ -218,15 +220,21 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
 
 
 def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
-    words = {"found": "found", "not found": "not found", "not told": "not told"}
+    states = [
+        each.state if kept > 0 or not each.told else SAME if each.low >= least else ONLY
+        for each, kept in zip(told, found.kept, strict=True)
+    ]
     rows = [
-        (number, each, float(kept), words[each.state] if kept > 0 or not each.told else ONLY)
-        for number, (each, kept) in enumerate(zip(told, found.kept, strict=True), start=1)
+        (number, each, float(kept), state)
+        for number, (each, kept, state) in enumerate(
+            zip(_estimates(told), found.kept, states, strict=True), start=1
+        )
     ]
     return Table(
         "How well each map is expected to agree with the mean of many more persons' maps, at the "
         "basis's resolution, and how much of what was released beside its template is believed. "
-        f"'{ONLY}': the release tells nothing beyond the template. Not found: below {least:g}.",
+        f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
+        f"agrees; '{ONLY}': it may be far from it. Not found: below {least:g}.",
         ("network", "expected correlation", "believed", "state"),
         tuple(rows),
     )
@@ -301,12 +309,24 @@ def _numbers(
     }
 
 
-def _headline(found: int, whole: int) -> str:
-    if not found:
-        return "Nothing was found beyond the templates."
-    if found == whole:
-        return f"Of all {count(found, 'network')} the release tells more than the templates."
-    return (
-        f"Of {found} of {count(whole, 'network')} the release tells more than the templates; of "
-        "the others it does not."
+def _estimates(told: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Expected correlations alone; whether a network was found is said beside them."""
+    return tuple(replace(each, state="found") if each.told else each for each in told)
+
+
+def _alike(templates: Table) -> int:
+    return sum(row[-1] == SAME for row in templates.rows)
+
+
+def _headline(found: int, alike: int, whole: int) -> str:
+    """Say of how many networks the release tells more than the template, or that it is right."""
+    networks = count(whole, "network")
+    right = (
+        f"{alike} of {networks} {'is as its template' if alike == 1 else 'are as their templates'}"
     )
+    if not found:
+        return f"Nothing was found beyond the templates{f'; {right}' if alike else ''}."
+    if found == whole:
+        return f"Of all {networks} the release tells more than the templates."
+    rest = right if alike else "of the others it does not"
+    return f"Of {found} of {networks} the release tells more than the templates; {rest}."

@@ -22,7 +22,7 @@ class Bar(NamedTuple):
 
 def section(run: Finished) -> Section | None:
     """Show the components' shares, or how sure each map of a set is."""
-    if run.components is not None:
+    if run.components is not None and run.components.tells_shares:
         what = "Explained share of each component; choose one to go to its maps."
         bars = _shares(run.components)
         return Section("glance", {"bars": bars, "things": "components", "what": what})

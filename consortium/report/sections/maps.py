@@ -34,11 +34,11 @@ def section(run: Finished) -> Section | None:
 def _card(
     run: Finished, maps: ComponentMaps, shown: ShownMap | None, r: int, noise: float | None
 ) -> Card:
-    share = ("Explained share", share_text(maps.share(r)))
+    share = (("Explained share", share_text(maps.share(r))),) if maps.tells_shares else ()
     if shown is None:
-        return Card(f"component-{r + 1}", f"Component {r + 1}", (share,), note=NOT_TOLD_APART)
+        return Card(f"component-{r + 1}", f"Component {r + 1}", share, note=NOT_TOLD_APART)
     facts = _facts(maps, shown, r, noise)
-    return map_card(run, shown, (share,), facts, "" if shown.coloured else _nothing(noise))
+    return map_card(run, shown, share, facts, "" if shown.coloured else _nothing(noise))
 
 
 def _facts(maps: ComponentMaps, shown: ShownMap, r: int, noise: float | None) -> Facts:

@@ -11,5 +11,10 @@ from consortium.report.statement import clauses
 def section(run: Finished) -> Section:
     """Show the statement in clauses, a table of sites and one of releases."""
     report = run.report
-    values = {"report": report, "clauses": clauses(report), "unit": UNITS[report.unit]}
+    values = {
+        "report": report,
+        "clauses": clauses(report),
+        "unit": UNITS[report.unit],
+        "summed": not all(release.each for release in report.releases),
+    }
     return Section("privacy", values, "Privacy")

@@ -10,6 +10,11 @@ from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import Section
 from consortium.report.views import REPORTS
 
+SHARES = {
+    True: " The explained share is of the variance of the persons' data, as clipped.",
+    False: " The explained share is of all components together, not of all data.",
+}
+"""By whether the analysis tells parts of the data's own variance."""
 READING = (
     (
         "A map shows how strongly each voxel takes part in one component. In a temporal "
@@ -20,8 +25,7 @@ READING = (
     (
         "Sign and order of components are arbitrary in such an analysis. Here the heavier tail of "
         "each map is positive (red), voxels in blue go the other way, and the components are in "
-        "the order of the variance they explain. The explained share is of all components "
-        "together, not of all data."
+        "the order of the variance they explain.{share}"
     ),
     (
         "Values are robust z-scores: distance from the map's median in units of its noise floor "
@@ -73,7 +77,9 @@ def _of_components(maps: ComponentMaps) -> list[str]:
     *before, last = READING
     paragraphs = [*before, *([PRIVACY_NOISE] if maps.noise is not None else []), last]
     edges = voxel_text(maps.grid)
-    return [p.format(threshold=THRESHOLD, beyond=beyond, edges=edges) for p in paragraphs]
+    share = SHARES[bool(maps.shares)] if maps.tells_shares else ""
+    known = {"threshold": THRESHOLD, "beyond": beyond, "edges": edges, "share": share}
+    return [p.format(**known) for p in paragraphs]
 
 
 def _of_columns(run: Finished) -> list[str]:

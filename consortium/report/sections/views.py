@@ -13,6 +13,8 @@ from consortium.report.finished import Finished
 from consortium.report.sections.base import Card, Facts, Section, cards_section
 from consortium.report.views import REPORTS, split_views
 
+MOST = 12
+"""Columns of a table that are told of a person."""
 SELECTED = "What does not stand out of noise and chance is not drawn."
 
 
@@ -37,15 +39,22 @@ def _card(run: Finished, loadings: Array, k: int, without: Container[str] = ()) 
     facts = _facts(run, k + 1)
     if not captions.is_found(k):
         return Card(f"{what}-{k + 1}", name, facts, note=NOT_TOLD_APART)
+    views = [(view, values[:, k]) for view, values in split_views(run.space, loadings)]
+    if captions.persons:
+        told = [
+            tuple(REPORTS[view.view.source].person(view, values))[:MOST] for view, values in views
+        ]
+        facts += tuple(fact for each in told for fact in each)
+        views = [each for each, words in zip(views, told, strict=True) if not words]
     drawings = tuple(
         REPORTS[view.view.source]
-        .draw(run.space, view, values[:, k], f"{name}, {view.name}")
+        .draw(run.space, view, values, f"{name}, {view.name}")
         ._replace(heading=view.view.heading)
-        for view, values in split_views(run.space, loadings)
-        if values[:, k].any() and view.name not in without
+        for view, values in views
+        if values.any() and view.name not in without
     )
-    note = SELECTED if run.result.told else "" if drawings else "It is zero in every view."
-    return Card(f"{what}-{k + 1}", name, facts, drawings, note)
+    nothing = "" if drawings or captions.persons else "It is zero in every view."
+    return Card(f"{what}-{k + 1}", name, facts, drawings, SELECTED if run.result.told else nothing)
 
 
 def _facts(run: Finished, column: int) -> Facts:

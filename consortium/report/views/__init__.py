@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,9 @@ class ViewReport(Protocol):
         name : str
             What to call the column in words.
         """
+
+    def person(self, view: AnyViewSpace, values: Array) -> Sequence[tuple[str, str]]:
+        """Tell a column that is a person in words, instead of a picture; none: it is drawn."""
 
     def write(self, folder: Path, run: Finished, view: AnyViewSpace, values: Array) -> Path:
         """Write a view's loadings (D_v x K) with a sidecar, and return the file.

@@ -51,6 +51,12 @@ def draw(space: Space, view: ViewSpace[EegView], values: Array, name: str) -> Dr
     return Drawing((first,) if heads is None else (first, heads))
 
 
+def person(view: ViewSpace[EegView], values: Array) -> Sequence[tuple[str, str]]:
+    """Nothing: it is drawn."""
+    del view, values
+    return ()
+
+
 def write(folder: Path, run: Finished, view: ViewSpace[EegView], values: Array) -> Path:
     """Write a table with a column of channels and one of times in s, or of bands."""
     split = (label.partition("@") for label in view.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ def draw(space: Space, view: ViewSpace[FmriView], values: Array, name: str) -> D
     beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
     note = "" if beyond else f"No voxel of this map passes |z| = {THRESHOLD:g}."
     return Drawing(draw_map(space.grid, scores, peak, THRESHOLD, name), note)
+
+
+def person(view: ViewSpace[FmriView], values: Array) -> Sequence[tuple[str, str]]:
+    """Nothing: it is drawn."""
+    del view, values
+    return ()
 
 
 def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array) -> Path:

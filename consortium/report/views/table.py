@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from consortium.report.finished import Finished
 from consortium.report.pictures import DOTS, SIZE, Drawing, to_picture
-from consortium.report.tables import write_loading_table
+from consortium.report.tables import write_loading_rows, write_loading_table
 from consortium.report.views.axes import BLUE, INK, RED, plain_axes
 from consortium.space.study_space import Space, ViewSpace
+from consortium.views.column import Column
 from consortium.views.table import TableView
 
 Array = NDArray[Any]
@@ -39,7 +41,29 @@ def draw(space: Space, view: ViewSpace[TableView], values: Array, name: str) -> 
     return Drawing((to_picture(figure, f"{name}: largest entries {named}"),))
 
 
+def person(view: ViewSpace[TableView], values: Array) -> Sequence[tuple[str, str]]:
+    """Value of each column in its own unit; of a column of levels the one that is nearest."""
+    start, told = 0, []
+    for name, column in view.view.single_columns:
+        many = len(column.labels(name))
+        told.append((name, _in_units(column, values[start : start + many])))
+        start += many
+    return told
+
+
+def _in_units(column: Column, entries: Array) -> str:
+    if column.levels:
+        place = int(np.argmax(entries)) if len(entries) > 1 else int(entries[0] > 0)
+        return column.levels[place]
+    low, high = float(column.low or 0.0), float(column.high or 0.0)
+    return f"{low + (float(entries[0]) + 1.0) / 2.0 * (high - low):.4g}"
+
+
 def write(folder: Path, run: Finished, view: ViewSpace[TableView], values: Array) -> Path:
-    """Write a table with a line for each entry."""
+    """Write a table with a line for each entry; of persons, with a line for each column."""
+    if run.result.captions.persons:
+        people = [person(view, column) for column in values.T]
+        rows = [(name, *(each[k][1] for each in people)) for k, (name, _) in enumerate(people[0])]
+        return write_loading_rows(folder / "tables", run, view, ("column",), rows)
     entries = [(label,) for label in view.labels]
     return write_loading_table(folder / "tables", run, view, (("entry",), entries), values)

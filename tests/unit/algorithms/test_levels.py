@@ -108,6 +108,31 @@ def regressed(regression, people, noise, generator):
     raise AssertionError("one release is all")
 
 
+@MANY
+@pytest.mark.parametrize("name", SQUARES)
+def test_a_level_that_nobody_has_leaves_its_column_untold_and_nothing_else(tmp_path, name, many):
+    people = People(many, PERSONS, 20)
+    people.level = np.minimum(people.level, many - 2)
+    views = [people.views()[each] for each in ("level", "age", "score")]
+    result = simulated(tmp_path, people, name, views, SQUARES[name], scheme="none")
+    *levels, age = told(result)
+    assert all(each.state == "not told" for each in levels)
+    design = np.column_stack([people.dummies[:, 1:-1], people.age, people.constants])
+    expected = np.linalg.lstsq(design, people.score, rcond=None)[0][many - 2]
+    assert age.value == pytest.approx(expected, abs=1e-9)
+    assert age.low < age.value < age.high
+    assert age.state == "found"
+
+
+def test_fewer_persons_than_coefficients_tell_nothing(tmp_path):
+    people = People(5, 8, 21)
+    views = [people.views()[each] for each in ("level", "age", "other", "score")]
+    analysis = {"target": "score", "bound": 2.0}
+    result = simulated(tmp_path, people, "regression", views, analysis, scheme="none")
+    assert not any(each.told for each in told(result))
+    assert "persons leave every coefficient open" in result.captions.headline
+
+
 def test_a_model_in_which_nobody_differs_is_refused():
     people = People(3, 8, 0)
     views = people.views()
@@ -182,9 +207,10 @@ def test_a_histogram_of_one_level_is_refused(tmp_path, many):
 def test_kinds_of_persons_that_are_levels_have_their_shares(tmp_path, many):
     people = People(many, PERSONS, 14)
     views = [people.views()["level"]]
-    analysis = {"components": many - 1, "bound": 1.0}
+    analysis = {"components": many, "bound": 1.0, "site_constants": False}
     result = simulated(tmp_path, people, "tensor", views, analysis, scheme="none")
-    assert np.isfinite(result.arrays["weights"]).all()
+    shares = np.sort(people.dummies.mean(axis=0))
+    assert np.sort(result.arrays["weights"]) == pytest.approx(shares, abs=1e-6)
 
 
 @MANY

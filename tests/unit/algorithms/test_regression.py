@@ -190,8 +190,10 @@ def test_what_drowns_in_noise_is_not_told(mu, model):
 def test_columns_that_say_the_same_are_not_told_apart():
     _, table = people(11)
     table[3] = table[4]
-    result = fit(table)
-    assert not any(row[-1].told for row in result.tables["coefficients"].rows)
+    told = [row[-1].told for row in fit(table).tables["coefficients"].rows]
+    assert told == [True, True, False, False, True, True]
+    noisy = fit(table, mu=1.0, generator=np.random.default_rng(0))
+    assert not any(row[-1].told for row in noisy.tables["coefficients"].rows)
 
 
 def test_the_headline_says_what_was_found_and_else_what_would_have_been():

@@ -9,6 +9,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release, Templates
 from consortium.algorithms.template_networks.plan import cutoff_planned, deviation_of
 from consortium.errors import ProtocolError, StudyError
+from consortium.report.cells import cell_text
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import count_rounds, make_plan
@@ -120,10 +121,12 @@ def test_where_templates_are_right_nothing_is_found_beyond_them(fitting):
         result = answer(values, 0.01, seed, parameters, shape)
         assert result.numbers["found"] == 0
         assert result.numbers["template_only"] == NETWORKS
-        assert result.captions.headline == "Nothing was found beyond the templates."
+        right = f"{NETWORKS} of {NETWORKS} networks are as their templates"
+        assert result.captions.headline == f"Nothing was found beyond the templates; {right}."
         assert not any(any(images.found) for images in result.images.values())
         states = [row[-1] for row in result.tables["templates"].rows]
-        assert states == ["template only"] * NETWORKS
+        assert states == ["as its template"] * NETWORKS
+        assert not any("not found" in cell_text(row[1]) for row in result.tables["templates"].rows)
         told = correlations(result.arrays["maps"], maps_at(FINE))
         assert told == pytest.approx(np.ones(NETWORKS), abs=1e-3)
 

@@ -1,0 +1,72 @@
+"""``python -m tests.tracing.table FOLDER``: writes tests/guards.json from what was traced.
+
+    TRACED_CALLS=FOLDER PYTHONPATH=$PWD/tests/tracing/children \\
+        .venv/bin/python -m pytest -n 2 -p tests.tracing.calls
+
+leaves in FOLDER how often each test file calls each function of the product. A module's guards are
+chosen one after the other: first the test file that calls most of the functions that none before
+has called, and of those that call as many the one that runs least of the product besides, so that a
+fault of the module shows there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.of_module import TABLE, modules, own_guards
+from tests.tracing.calls import Counts
+
+MOST = 3
+"""Test files of a module."""
+Called = Mapping[str, Mapping[str, frozenset[str]]]
+"""By test file and module, its functions that were called."""
+
+
+def read_calls(folder: Path) -> Called:
+    """Put together what all processes of a traced run have written."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for path in sorted(folder.glob("calls-*.json")):
+        told: Counts = json.loads(path.read_text(encoding="utf-8"))
+        for test, counts in told.items():
+            for module, functions in counts.items():
+                found[test][module].update(functions)
+    return {
+        test: {module: frozenset(names) for module, names in each.items()}
+        for test, each in found.items()
+    }
+
+
+def choose_guards(module: str, called: Called) -> tuple[str, ...]:
+    """The few test files that call most of a module and least besides."""
+    there = {test: each[module] for test, each in called.items() if module in each}
+    chosen: list[str] = []
+    seen: frozenset[str] = frozenset()
+    while there and len(chosen) < MOST:
+        # Where nothing is left to call, a second opinion is one that calls as much again.
+        seen = seen if any(names - seen for names in there.values()) else frozenset()
+        best = max(there, key=lambda test: (len(there[test] - seen), -len(called[test]), test))
+        seen |= there.pop(best)
+        chosen.append(best)
+    return tuple(chosen)
+
+
+def make_table(called: Called) -> dict[str, list[str]]:
+    """Guards of every module that has no tests of its own."""
+    table = {
+        module: choose_guards(module, called) for module in modules() if not own_guards(module)
+    }
+    return {module: list(tests) for module, tests in table.items() if tests}
+
+
+def main(folder: str) -> None:
+    """Write the table."""
+    table = make_table(read_calls(Path(folder)))
+    TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

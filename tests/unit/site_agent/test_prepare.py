@@ -1,0 +1,29 @@
+"""Scans that are prepared ahead, by a worker that stays: always those of the study as it is now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import sign_study
+from site_agent.layout import CACHE
+from site_agent.prepare import count_persons, prepare_person
+from tests.support.local_consortium import build
+
+
+def test_a_study_that_is_changed_and_signed_again_is_prepared_anew(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    files, folder = place.files, place.site("north")
+    assert count_persons(folder, files.study, files.roster) == 3
+    prepare_person(folder, files.study, files.roster, 0)
+    first = set((folder / CACHE).glob("*.npy"))
+    prepare_person(folder, files.study, files.roster, 0)
+    assert set((folder / CACHE).glob("*.npy")) == first
+    text = files.study.read_text(encoding="utf-8")
+    changed = text.replace("standardize: subject", "standardize: voxel")
+    assert changed != text
+    files.study.write_text(changed, encoding="utf-8")
+    sign_study(files.study, read_roster(files.roster), load_identity(files.keys).key)
+    prepare_person(folder, files.study, files.roster, 0)
+    assert len(set((folder / CACHE).glob("*.npy")) - first) == len(first) == 1
