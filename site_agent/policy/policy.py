@@ -111,11 +111,10 @@ class Policy(FrozenModel):
     fewest_subjects_chosen: int = Field(
         default=10,
         ge=1,
-        description="For a study that chooses persons or recordings by rules of its own: fewest "
-        "persons of this site that it may take, fewest that its rules may leave out if they leave "
-        "out anybody, and fewest by which they may differ from the rules of another study that "
-        "was approved here. How many take part becomes public, and a rule that fits one person "
-        "would tell of that person; 1 is no rule.",
+        description="Fewest persons by whom those who take part may differ from those of any study "
+        "before, if they differ at all; fewest whom a study's rules may take, or leave out if they "
+        "leave out anybody. How many take part becomes public, and numbers that differ by one "
+        "person tell of that person; 1 is no rule.",
     )
     most_dropouts: int = Field(
         default=2,

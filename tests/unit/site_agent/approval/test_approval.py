@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -22,9 +23,18 @@ from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
-from site_agent.approval.approval import Approval, Terms, approvals, approve
+from site_agent.approval.approval import (
+    Approval,
+    Terms,
+    approvals,
+    approve,
+    approve_papers,
+    read_papers,
+)
 from site_agent.approval.permission import Permission
+from site_agent.approval.record import forget
 from site_agent.enrolment.pinned_consortium import read_pinned
+from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import up_to
 from tests.support.membership_files import PLAIN, papers, public, publish
@@ -273,3 +283,61 @@ def test_a_mask_that_changed_is_refused(tmp_path: Path) -> None:
     assert "is not the one that was approved" in str(_refusal(approval, ledger))
     (tmp_path / "mask.nii").unlink()
     assert "can't be read" in str(_refusal(approval, ledger))
+
+
+@pytest.mark.parametrize("by", ["copy", "move"])
+@pytest.mark.parametrize("end", ["taken back", "replaced"])
+def test_a_yes_that_ended_counts_no_more_wherever_its_record_lies(
+    town: tuple[DemoFolders, Roster], by: str, end: str
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    yes(place, Terms(5))
+    if end == "replaced":
+        yes(place)
+    else:
+        forget(folder, load_identity(folder), "small")
+    (old,) = (folder / APPROVED / WITHDRAWN).glob("*.json")
+    target = folder / APPROVED / "small.json"
+    if by == "copy":
+        shutil.copy(old, target)
+    else:
+        old.replace(target)
+    with pytest.raises(ConfigurationError, match="that was taken back or replaced since"):
+        known(place)
+    target.unlink()
+    assert yes(place, Terms(2)) in known(place)
+
+
+def test_a_list_of_serial_numbers_that_was_altered_is_refused(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    yes(place)
+    path = folder / APPROVED / SERIALS
+    text = path.read_text()
+    path.write_text(text.replace('"small": 1', '"small": 2'))
+    with pytest.raises(ConfigurationError, match="serials is not signed with this site's key"):
+        known(place)
+    path.write_text("{")
+    with pytest.raises(ConfigurationError, match="serials is damaged"):
+        known(place)
+    path.unlink()
+    with pytest.raises(ConfigurationError, match="taken back or replaced"):
+        known(place)
+
+
+def test_what_was_shown_is_what_is_signed_though_the_files_change(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, members = town
+    folder, files = place.site("east"), place.files
+    identity = load_identity(folder)
+    shown = read_papers(folder, "east", identity.public, files.study, files.roster)
+    files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 40"))
+    publish(place, members)
+    approve_papers(folder, identity, shown, Terms())
+    (found,) = known(place)
+    assert found.study.privacy.epsilon == 8
+    assert found.file == shown.signed.file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -334,3 +335,28 @@ def test_whatever_happens_only_a_loss_of_signed_lines_is_refused(
     else:
         with pytest.raises(LedgerError):
             anchor.check()
+
+
+class _Store:
+    """A store of messages that has answered one run."""
+
+    def __init__(self) -> None:
+        self.open = ["small-0001"]
+
+    def answered(self) -> list[str]:
+        return self.open
+
+    def account_for(self, runs: Sequence[str]) -> None:
+        self.open = [run for run in self.open if run not in runs]
+
+
+def test_an_empty_ledger_beside_answers_is_a_lost_one(tmp_path: Path, identity: Identity) -> None:
+    """With the ledger and all heads gone its people say how to go on; a budget is not fresh."""
+    exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
+    anchor = LedgerAnchor(exchange, identity, "east", ledger, None, _Store())
+    with pytest.raises(LedgerError, match=r"has\s+one to small-0001: the ledger is lost"):
+        anchor.check()
+    anchor.accept()
+    assert anchor.check() == 0
+    spend(ledger, anchor, 1)
+    assert anchor.check() > 0
