@@ -59,9 +59,9 @@ class Tracer:
     def _write(self) -> None:
         self._written = time.monotonic()
         told: Counts = {}
-        for test, counts in list(self._counted.items()):
+        for test, counts in self._counted.copy().items():
             modules: dict[str, dict[str, int]] = defaultdict(dict)
-            for code, many in list(counts.items()):
+            for code, many in counts.copy().items():  # other threads go on counting
                 # The body of a module or class, which has no locals of its own, is no function.
                 if code.co_flags & CO_NEWLOCALS and code.co_filename.startswith(_PRODUCT):
                     module = Path(code.co_filename).relative_to(ROOT).as_posix()
