@@ -4,9 +4,9 @@
         .venv/bin/python -m pytest -n 2 -p tests.tracing.calls
 
 leaves in FOLDER how often each test file calls each function of the product. A module's guards are
-chosen one after the other: first the test file that calls most of the functions that none before
-has called, and of those that call as many the one that runs least of the product besides, so that a
-fault of the module shows there and nowhere else.
+chosen one after the other: of the test files that call nearly the most of the functions that none
+before has called, the one that runs least of the product besides, so that a fault of the module
+shows there and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tests.tracing.calls import Counts
 
 MOST = 3
 """Test files of a module."""
+ENOUGH = 0.9
+"""Part of the most that any test file calls which is as good."""
 Called = Mapping[str, Mapping[str, frozenset[str]]]
 """By test file and module, its functions that were called."""
 
@@ -48,7 +50,9 @@ def choose_guards(module: str, called: Called) -> tuple[str, ...]:
     while there and len(chosen) < MOST:
         # Where nothing is left to call, a second opinion is one that calls as much again.
         seen = seen if any(names - seen for names in there.values()) else frozenset()
-        best = max(there, key=lambda test: (len(there[test] - seen), -len(called[test]), test))
+        most = max(len(names - seen) for names in there.values())
+        enough = [t for t, names in there.items() if len(names - seen) >= ENOUGH * most]
+        best = min(enough, key=lambda test: (len(called[test]), test))
         seen |= there.pop(best)
         chosen.append(best)
     return tuple(chosen)
