@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.of_module import TABLE, modules, own_guards
+from tests.of_module import BY_HAND, TABLE, modules, own_guards
 from tests.tracing.calls import Counts
 
 MOST = 3
@@ -71,7 +71,11 @@ def main(folder: str) -> None:
     before = json.loads(TABLE.read_text(encoding="utf-8"))
     kept = {module: tests for module, tests in before.items() if module in modules()}
     table = {**kept, **make_table(read_calls(Path(folder)))}
-    told = {module: table[module] for module in sorted(table) if not own_guards(module)}
+    told = {
+        module: table[module]
+        for module in sorted(table)
+        if module not in BY_HAND and not own_guards(module)
+    }
     TABLE.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
