@@ -8,7 +8,7 @@ import numpy as np
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Argument, Array, Local, Query
-from consortium.errors import RangeError, SiteError
+from consortium.errors import RangeError, SoftwareError
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
@@ -131,7 +131,7 @@ def _refuses(local: Local, site: ArrayData, query: Query, stage: Stage) -> bool:
     try:
         with np.errstate(all="ignore"):
             values = local(site, query, _BOUND)
-    except SiteError as error:
+    except SoftwareError as error:
         stage.said.append(str(error))
         return True
     return _refused(values, _BOUND, stage)

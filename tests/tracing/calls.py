@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Generator
 from inspect import CO_NEWLOCALS
@@ -25,17 +26,20 @@ FOLDER = "TRACED_CALLS"
 """Environment variable with the folder that counts are written to."""
 _PRODUCT = tuple(f"{ROOT / place}{os.sep}" for place in ("consortium", "site_agent", "flows"))
 
+_SECONDS = 20.0  # from one writing to the next
+
 Counts = dict[str, dict[str, dict[str, int]]]
 """By test file, module and qualified name."""
 
 
 class Tracer:
-    """Counts calls until its process ends, and writes them then."""
+    """Counts calls, and writes them now and then and when its process ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._counted: dict[str, dict[CodeType, int]] = defaultdict(lambda: defaultdict(int))
         self._now = self._counted[""]
+        self._written = time.monotonic()
 
     def start(self) -> None:
         """Trace this thread and all later ones."""
@@ -46,16 +50,18 @@ class Tracer:
     def turn_to(self, test: str) -> None:
         """Count for a test file from now on."""
         self._now = self._counted[test]
+        if time.monotonic() > self._written + _SECONDS:
+            self._write()
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> None:
         self._now[frame.f_code] += 1
 
     def _write(self) -> None:
-        sys.settrace(None)
+        self._written = time.monotonic()
         told: Counts = {}
-        for test, counts in list(self._counted.items()):
+        for test, counts in self._counted.copy().items():
             modules: dict[str, dict[str, int]] = defaultdict(dict)
-            for code, many in list(counts.items()):
+            for code, many in counts.copy().items():  # other threads go on counting
                 # The body of a module or class, which has no locals of its own, is no function.
                 if code.co_flags & CO_NEWLOCALS and code.co_filename.startswith(_PRODUCT):
                     module = Path(code.co_filename).relative_to(ROOT).as_posix()
@@ -63,7 +69,9 @@ class Tracer:
             if test:
                 told[test] = modules
         path = self._folder / f"calls-{os.getpid()}.json"
-        path.write_text(json.dumps(told), encoding="utf-8")
+        aside = path.with_suffix(".part")
+        aside.write_text(json.dumps(told), encoding="utf-8")
+        aside.replace(path)
 
 
 def start_tracing() -> Tracer | None:

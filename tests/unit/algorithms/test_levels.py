@@ -91,21 +91,43 @@ def test_intervals_of_levels_hold_as_often_as_they_say_and_few_are_found_falsely
 
 
 def regressed(regression, people, noise, generator):
+    """A regression of the score on levels and age, with Gaussian noise of a deviation."""
     many, order = len(people.levels), np.argsort(people.site, kind="stable")
     table = np.vstack([people.dummies.T, people.age, people.score])[:, order]
     views = (("level", many), ("age", 1), ("score", 1))
-    sites = sites_of(table, views, np.bincount(people.site))
+    sums = ((range(many), 1.0),)
+    return fitted(regression, table, views, np.bincount(people.site), sums, noise, generator)
+
+
+def fitted(regression, table, views, counts, sums, noise=0.0, generator=None):
+    sites = sites_of(table, views, counts)
     parameters = regression.Parameters(target="score", bound=1.5)
-    shape = replace(shape_of(sites), known_sums=((range(many), 1.0),))
+    shape = replace(shape_of(sites), known_sums=sums)
     (planned,), run = regression.releases(parameters, shape), regression.run(parameters, shape)
     query, local = next(run), regression.statistics["regression_moment"]
     each = [local(s, replace(query, site=n), planned.bound) for n, s in enumerate(sites)]
-    mean = np.average(each, axis=0, weights=np.bincount(people.site))
-    try:
-        run.send(Release(mean + noise * generator.standard_normal(mean.shape), noise))
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("one release is all")
+    mean = np.average(each, axis=0, weights=counts)
+    if noise:
+        mean = mean + noise * generator.standard_normal(mean.shape)
+    with pytest.raises(StopIteration) as stop:
+        run.send(Release(mean, noise))
+    return stop.value.value
+
+
+def test_a_centred_view_has_the_coefficients_of_least_norm():
+    generator, counts = np.random.default_rng(22), (100, 150, 80, 120)
+    x = generator.uniform(-0.3, 0.3, (6, sum(counts)))
+    x -= x.mean(axis=0)
+    score = 0.5 * x[0] - 0.3 * x[3] + 0.05 * generator.standard_normal(sum(counts))
+    views = (("image", 6), ("score", 1))
+    result = fitted(
+        REGISTRY["regression"], np.vstack([x, score]), views, counts, ((range(6), 0.0),)
+    )
+    constants = np.repeat(np.eye(4), counts, axis=0)
+    expected = np.linalg.lstsq(np.column_stack([x.T, constants]), score, rcond=None)[0][:6]
+    assert [each.value for each in told(result)] == pytest.approx(expected, abs=1e-9)
+    assert all(each.high - each.low < 0.2 for each in told(result))
+    assert told(result)[0].state == told(result)[3].state == "found"
 
 
 @MANY

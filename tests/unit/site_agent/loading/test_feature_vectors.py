@@ -191,3 +191,19 @@ def test_a_column_of_letters_is_named(bids: Path) -> None:
     with pytest.raises(DataError, match=r"0 have .*column age has no number") as told:
         _ = opened(bids).lengths
     assert "old" not in str(told.value)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_sums_that_are_said_to_be_known_are_everybodys(bids: Path, normalize: bool) -> None:
+    who = {**TABLE, "columns": {"age": {"levels": ["10", "20", "30"]}}}
+    fmri = {**FMRI, "normalize": normalize}
+    eeg = {**EEG, "normalize": normalize, "center": True, "minimum_epochs": 2}
+    data = opened(bids, who, fmri, eeg)
+    sums = data.extent.known_sums
+    assert len(sums) == 1 + 1 + 1 + 71
+    table = data.table()
+    reach = np.abs(table).max()
+    for entries, value in sums:
+        assert table[entries].sum(axis=0) == pytest.approx(np.full(3, value), abs=1e-4 * reach)
+    plain = opened(bids, TABLE, {**FMRI, "center": False}, {**EEG, "reference": "as-recorded"})
+    assert plain.extent.known_sums == ()
