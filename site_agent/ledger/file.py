@@ -266,10 +266,13 @@ class LedgerFile:
         return Charge(*row) if row else None
 
     def told(self, what: Literal["persons", "query"] = "persons") -> list[Told]:
-        """Every set behind a number that was told: of persons, or of recordings, each once."""
+        """Every set behind a number that was told: of persons, or of recordings, each once.
+
+        Who was charged was told of, also before such sets were written down.
+        """
+        told = "persons != ''" if what == "persons" else "event = 'tell' AND query != ''"
         rows = self.connection.execute(
-            f"SELECT study, {what} FROM entries WHERE event = 'tell' AND {what} != '' "  # noqa: S608
-            f"GROUP BY {what} ORDER BY min(seq)"
+            f"SELECT study, {what} FROM entries WHERE {told} GROUP BY {what} ORDER BY min(seq)"  # noqa: S608
         )
         return [Told(study, self.members(digest)) for study, digest in rows.fetchall()]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.errors import LedgerError
+from consortium.errors import LedgerError, PrivacyError
 from site_agent.ledger import file as book_module
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.ledger.sizes import Sizes
@@ -229,6 +229,9 @@ def test_a_ledger_of_before_sizes_were_written_down_is_read_and_goes_on(tmp_path
     after = Ledger(path)
     assert after.entries() == before
     assert after.total("", CHARGE.unit, ["02"]) == CHARGE.mu
+    more = Sizes(("01", "02", "03"), ("01", "02", "03"))
+    with pytest.raises(PrivacyError, match="differ by 1 from those told for"):
+        after.tell(replace(CHARGE, round=0, mu=0.0), more, 10, up_to(9), "now")
     sizes = Sizes(("01", "02"), ("01", "02"))
     assert after.tell(replace(CHARGE, round=0, mu=0.0), sizes, 10, up_to(9), "now")
     assert Ledger(path).entries()[-1].event == "tell"
