@@ -1,0 +1,54 @@
+"""Whatever number a study states, it is refused in a sentence or planned with."""
+
+from __future__ import annotations
+
+import math
+import typing
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from consortium.algorithms.base import Extent
+from consortium.errors import ConsortiumError
+from consortium.study.plan import make_plan
+from consortium.study.spec import Study
+from tests.support.cases import make_study
+
+VALUES = (0, -1, 1e-300, 1e-12, 1e12, 1e100, 1e200, 1.7e308, 2**62, math.nan, math.inf)
+
+
+def _numbers(kind: Any) -> bool:
+    kinds = {kind, *typing.get_args(kind)}
+    return bool(kinds & {float, int}) and bool not in kinds
+
+
+def _fields() -> list[tuple[str, str]]:
+    """Section and name of every number of a study's sections."""
+    found = []
+    for section, field in Study.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            numbers = (n for n, each in kind.model_fields.items() if _numbers(each.annotation))
+            found += [(section, name) for name in numbers]
+    return found
+
+
+def test_numbers_are_found() -> None:
+    assert {("privacy", "boost"), ("data", "volumes"), ("timing", "answer")} <= {*_fields()}
+
+
+@pytest.mark.parametrize(("section", "name"), _fields())
+@pytest.mark.parametrize("algorithm", ["pca", "group_ica"])
+def test_a_number_of_any_size(section: str, name: str, algorithm: str) -> None:
+    plain = make_study(algorithm, {"components": 2}).model_dump(mode="json")
+    for value in VALUES:
+        try:
+            study = Study.model_validate({**plain, section: {**plain[section], name: value}})
+        except ValidationError:
+            continue
+        try:
+            plan = make_plan(study, Extent(60).shape([100] * 4, [20_000] * 4, "subject"))
+        except ConsortiumError:
+            continue
+        assert 0 <= plan.epsilon <= study.privacy.epsilon + 1e-9
