@@ -50,6 +50,12 @@ class PrivacyError(ConsortiumError):
     code = "privacy"
 
 
+class DeclinedError(PrivacyError):
+    """A site's rules, data or ledger speak against who would take part; its own log says why."""
+
+    code = "declined"
+
+
 class BudgetError(PrivacyError):
     """The privacy budget does not cover what is asked of it."""
 

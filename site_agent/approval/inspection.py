@@ -356,7 +356,7 @@ def say_yes(
     terms = Terms(runs, epsilon, until)
     check(policy, signed.study, None, Request(config.name, spent, allowed))
     ask()
-    had = len(ledger.runs(name, centres))
+    had = ledger.used(name, centres, told=True)
     terms = replace(terms, runs=runs + had)
     approval = approve_papers(folder, identity, papers, terms)
     try:

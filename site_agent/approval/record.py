@@ -53,7 +53,7 @@ class Approval:
 
 
 def approvals(folder: Path, identity: Identity) -> list[Approval]:
-    """Every study that a site has approved.
+    """Every study that a site has approved; a yes that ended is passed over, wherever it lies.
 
     Raises
     ------
@@ -70,12 +70,8 @@ def approvals(folder: Path, identity: Identity) -> list[Approval]:
                 f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
                 "the study again if you agree."
             )
-        if _is_ended(serials, name, serial):
-            raise ConfigurationError(
-                f"{path} is a yes to '{name}' that was taken back or replaced since; remove it, "
-                "and approve the study again if you agree."
-            )
-        found.append(approval)
+        if not _is_ended(serials, path, name, serial):
+            found.append(approval)
     return found
 
 
@@ -96,12 +92,15 @@ def keep(folder: Path, identity: Identity, approval: Approval) -> None:
     ConfigurationError
         If it can't be written.
     """
-    path = _path_of(folder, approval)
+    path, study = _path_of(folder, approval), approval.study.study
     try:
-        if path.exists():
-            _put_aside(path)
-        serial = _end_serial(folder, identity, approval.study.study)
+        serial = _next_serial(folder, identity, path, study)
+        before = path.read_bytes() if path.exists() else None
+        # The new one first: an agent at work finds a yes that counts at any time.
         write_bytes(path, _signed({**_content(approval), "serial": serial}, identity))
+        _end_before(folder, identity, study, serial)
+        if before is not None:
+            write_bytes(_aside(path, before), before)
     except (OSError, OutputError) as error:
         raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
 
@@ -121,20 +120,20 @@ def forget(folder: Path, identity: Identity, study: str) -> None:
         names = ", ".join(sorted(known)) or "no study"
         raise StudyError(f"'{study}' is not approved here, where {names} is; correct the name.")
     try:
-        _put_aside(known[study])
-        _end_serial(folder, identity, study)
-        known[study].unlink()
+        path = known[study]
+        write_bytes(_aside(path, path.read_bytes()), path.read_bytes())
+        _end_before(folder, identity, study, _next_serial(folder, identity, path, study))
+        path.unlink()
     except (OSError, OutputError) as error:
         raise ConfigurationError(
             f"{known[study]} can't be put aside ({error}); remove it by hand."
         ) from error
 
 
-def _put_aside(path: Path) -> None:
-    """Copy a record, so that a reader of the first place always finds one there."""
-    content = path.read_bytes()
+def _aside(path: Path, content: bytes) -> Path:
+    """Where a record is kept that no longer counts."""
     name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}.json"
-    write_bytes(path.parent / WITHDRAWN / name, content)
+    return path.parent / WITHDRAWN / name
 
 
 def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
@@ -151,17 +150,24 @@ def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
         raise ConfigurationError(f"{path} is damaged; restore it from a backup.") from error
 
 
-def _is_ended(serials: Mapping[str, int], study: str, serial: int) -> bool:
+def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -> bool:
     """Whether a yes was taken back or replaced, wherever its record was kept meanwhile."""
-    return serial != serials.get(study, 0)
+    return serial < serials.get(study, 0) or _aside(path, path.read_bytes()).exists()
 
 
-def _end_serial(folder: Path, identity: Identity, study: str) -> int:
-    """Let no yes to a study count any more; returns the serial number of the next one."""
-    serials = _read_serials(folder, identity)
-    serials[study] = serials.get(study, 0) + 1
+def _end_before(folder: Path, identity: Identity, study: str, serial: int) -> None:
+    """Let no yes to a study count whose serial number is lower."""
+    serials = {**_read_serials(folder, identity), study: serial}
     write_bytes(folder / APPROVED / SERIALS, _signed({"serials": serials}, identity))
-    return serials[study]
+
+
+def _next_serial(folder: Path, identity: Identity, path: Path, study: str) -> int:
+    """Serial number above all that a study's yeses had."""
+    try:
+        newest = _read(path, identity)[1] if path.exists() else 0
+    except ConfigurationError:  # what is replaced need not be sound
+        newest = 0
+    return 1 + max(newest, _read_serials(folder, identity).get(study, 0))
 
 
 def _signed(content: dict[str, Any], identity: Identity) -> bytes:

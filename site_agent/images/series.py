@@ -232,7 +232,7 @@ class SiteDataset:
             As `lengths`.
         """
         yield "headers"
-        subjects = self.sound.subjects
+        subjects = self.survey.subjects
         ahead = self.engine.map(attempted, map(self._one, range(len(subjects))), self.largest)
         yield f"1 of {len(subjects)}"
         for done, (subject, trouble) in enumerate(zip(subjects, ahead, strict=True), start=1):
@@ -240,8 +240,8 @@ class SiteDataset:
                 self._damaged[subject.label] = trouble
             yield f"{min(done + 1, len(subjects))} of {len(subjects)}"
         if self._damaged:
-            self.__dict__.pop("survey"), self.__dict__.pop("sound")
-            _ = self.sound
+            for counted in ("survey", "sound"):
+                self.__dict__.pop(counted, None)
 
     @property
     def largest(self) -> int:

@@ -129,12 +129,13 @@ class LedgerAnchor:
         LedgerError
             If the ledger was altered or closed, is behind one of the heads, or has another line
             in its place. Unless it is another ledger altogether, it is then closed for every
-            agent that shares it. Also if this site has answered, by the ledger or by its store of
-            messages, and none of its heads is there.
+            agent that shares it. Also if this site's store of messages has answers that it lacks,
+            or the site has answered and none of its heads is there.
         ExchangeError
             If the exchange can't be read.
         """
         agreeing = self._agreeing()
+        self._check_store()
         if not agreeing:
             self._check_new()
         return agreeing
@@ -180,12 +181,16 @@ class LedgerAnchor:
                 "signed heads of it is on the exchange, so that nothing shows whether it is the "
                 "newest; if you are sure that it is, say so with 'site-agent ledger --accept'."
             )
+
+    def _check_store(self) -> None:
+        """The store of messages knows no answer that the ledger does not."""
         answered = self._answers.answered() if self._answers is not None else []
-        if answered:
+        missing = self._ledger.lacks(answered)
+        if missing:
             raise LedgerError(
-                f"{self._ledger.path} has no answer of this site, and its store of messages has "
-                f"one to {answered[0]}: the ledger is lost or another one; put the newest copy "
-                "back. If there is none, lower the totals in policy.yaml by what such studies "
+                f"{self._ledger.path} has no line of {missing[0]}, which this site's store of "
+                "messages has answered: the ledger is lost, older or another one; put the newest "
+                "copy back. If there is none, lower the totals in policy.yaml by what such studies "
                 "cost, and say 'site-agent ledger --accept'."
             )
 

@@ -133,6 +133,15 @@ class Ledger(LedgerReader):
                 )
             return known is None
 
+    def decline(self, charge: Charge, at: str) -> None:
+        """Write down that a run is refused for who would take part; it uses a run up.
+
+        Nothing is written of a run that was told its numbers, which used one up before.
+        """
+        with self._marking() as file:
+            if file.find(charge, "tell") is None:
+                file.append(charge, "tell", at)
+
     def holds(self, charge: Charge) -> bool:
         """Whether a round is charged: reserved, and not made void since."""
         with self._using() as file:

@@ -68,13 +68,14 @@ class Sums:
         self._studies: dict[tuple[str, str, str, str], int] = defaultdict(int)
         self._runs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._begun: Counter[tuple[str, str, str]] = Counter()
-        self._told: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+        self._told: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
 
     def add(self, entry: Entry) -> None:
         """Count a line: numbers that were told, a reservation, or one that makes it void."""
         charge = entry.charge
         if entry.event == "tell":
-            self._told[charge.study, charge.centre][charge.run] = charge.persons + charge.query
+            who = charge.persons + charge.query or charge.run  # nobody was told of: a refusal
+            self._told[charge.study, charge.centre, charge.site][charge.run] = who
         if entry.event in ("spend", "tell"):
             return
         sign = 1 if entry.event == "reserve" else -1
@@ -139,17 +140,35 @@ class Sums:
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
-    def had(self, told: Charge, centres: Collection[str]) -> int:
-        """How many approved runs a study has used up once a run tells its numbers.
+    def used(self, study: str, centres: Collection[str], *, told: bool) -> int:
+        """How many runs of a study were charged, refused for who would take part, or told of.
 
-        A run counts that was charged, and a set of persons that was told for nothing else: who
-        tells the same numbers again, as after a set-up that failed, tells nothing new.
+        Without ``told`` the last are left out, since telling the same again uses nothing up.
         """
-        keys = {told.centre, *centres}
-        sets = {(key, run): who for key in keys for run, who in self._told[told.study, key].items()}
-        charged = self.runs(told.study, keys)
+        charged = {run for _, run in self.runs(study, centres)}
+        sets = {
+            run: who
+            for (name, centre, _), each in self._told.items()
+            if name == study and centre in centres
+            for run, who in each.items()
+        }
+        apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
+        return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
+
+    def had(self, charge: Charge, centres: Collection[str]) -> int:
+        """How many approved runs a study has used up at a site once it tells what a charge says.
+
+        A run counts that was charged, a set of persons that was told for nothing else, and a
+        refusal that followed from who would take part. Who tells the same numbers again, as after
+        a set-up that failed, tells nothing new.
+        """
+        keys = {charge.centre, *centres}
+        charged = {run for _, run in self.runs(charge.study, keys)}
+        told = [self._told[charge.study, key, charge.site] for key in keys]
+        sets = {run: who for each in told for run, who in each.items()}
+        sets[charge.run] = charge.persons + charge.query or charge.run
         used = {who for run, who in sets.items() if run in charged}
-        return len(charged) + len({*sets.values(), told.persons + told.query} - used)
+        return len(charged) + len({who for run, who in sets.items() if run not in charged} - used)
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""

@@ -16,7 +16,7 @@ from site_agent.ledger.exact import exact_root, exact_square
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Sums, counted
 from site_agent.ledger.person_sums import PersonSums
-from site_agent.ledger.sizes import Sizes, check_apart, check_sizes, newcomers
+from site_agent.ledger.sizes import Sizes, check_apart, check_sizes, newcomers, recordings_differ
 
 _SETTLE_EVERY = 1.0  # s between two times that the main file is brought up to date
 
@@ -178,6 +178,11 @@ class LedgerReader:
             late = newcomers(file.rows(labels), file.told(), least)
         return [label for label, is_late in zip(labels, late, strict=True) if is_late]
 
+    def used(self, study: str, centres: Collection[str], *, told: bool) -> int:
+        """How many approved runs of a study are used up, as `Sums.used` says."""
+        with self._writing() as file:
+            return file.sums.used(study, centres, told=told)
+
     def runs(self, study: str, centres: Collection[str]) -> set[tuple[str, str]]:
         """Runs of a study that something was reserved for, on any data set.
 
@@ -188,10 +193,16 @@ class LedgerReader:
             return file.sums.runs(study, centres)
 
     def has_answered(self, sites: Collection[str]) -> bool:
-        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
+        """Whether an agent with one of these public keys (hexadecimal) told anything."""
+        told = "SELECT DISTINCT site FROM entries WHERE event IN ('spend', 'tell')"
         with self._using() as file:
-            rows = file.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
-            return any(site in sites for (site,) in rows)
+            return any(site in sites for (site,) in file.connection.execute(told))
+
+    def lacks(self, runs: Collection[str]) -> list[str]:
+        """Runs of some that no line is of."""
+        with self._using() as file:
+            known = {run for (run,) in file.connection.execute("SELECT DISTINCT run FROM entries")}
+        return sorted({*runs} - known)
 
     def head(self) -> Head:
         """Return the number of lines and the last one's digest."""
@@ -263,7 +274,9 @@ def check_told(file: LedgerFile, sizes: Sizes, least: int) -> None:
     """
     check_sizes(sizes, file.rows(sizes.persons), file.told(), least)
     if sizes.recordings:
-        check_apart(file.rows(sizes.recordings), file.told("query"), least, "volumes")
+        rows, told = file.rows(sizes.recordings), file.told("query")
+        apart = [(recordings_differ(rows, each.members), each.study) for each in told]
+        check_apart(apart, least, "volumes")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ every number that it told, and compares.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Sizes:
     recordings : tuple of str
         Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
     chosen : bool
-        Whether the study takes persons or recordings by rules, whomever they fit here.
+        Whether the study leaves anybody out, or takes persons or recordings by rules.
     """
 
     persons: tuple[str, ...]
@@ -65,10 +65,9 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
     ------
     PrivacyError
     """
-    apart = check_apart(rows, told, least, "persons")
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    if apart == 0:
-        return  # it was told before
+    if check_apart([(differ(rows, each.members), each.study) for each in told], least, "persons"):
+        return
     if here < least and (left or sizes.chosen):
         raise _refused(f"{here} persons by its rules", f"no fewer than {least}")
     if 0 < left < least:
@@ -77,26 +76,34 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
         )
 
 
-def check_apart(rows: Ids, told: Iterable[Told], least: int, what: str) -> int:
-    """Refuse a set that differs by few from one that was told; returns by how many at least.
+def check_apart(apart: Sequence[tuple[int, str]], least: int, what: str) -> bool:
+    """Refuse a set that differs by few from one that was told; whether just this one was told.
+
+    Parameters
+    ----------
+    apart : sequence of (int, str)
+        By how many it differs from each, and whose study that was told for.
+    least : int
+    what : str
 
     Raises
     ------
     PrivacyError
     """
-    apart = [(differ(rows, each.members), each.study) for each in told]
-    few = next(((many, study) for many, study in apart if 0 < many < least), None)
-    if few is not None and all(many for many, _ in apart):
-        many, study = few
-        said = f"a number of {what} that differ by {many} from those told for '{study}'"
-        raise _refused(said, f"none or no fewer than {least}")
-    return min((many for many, _ in apart), default=len(rows))
+    if any(many == 0 for many, _ in apart):
+        return True
+    for many, study in apart:
+        if many < least:
+            said = f"a number of {what} that differ by {many} from those told for '{study}'"
+            raise _refused(said, f"none or no fewer than {least}")
+    return False
 
 
 def newcomers(rows: Ids, told: Iterable[Told], least: int) -> NDArray[np.bool_]:
-    """Who is left out since fewer than so many came since a number was told.
+    """Who is left out since they are fewer than so many beside a set that was told.
 
-    Then the same set is told again, which tells nothing new.
+    Then that set is told again, which tells nothing new. Where several sets lie so near nobody is:
+    one person could decide which of them takes part.
 
     Returns
     -------
@@ -104,15 +111,21 @@ def newcomers(rows: Ids, told: Iterable[Told], least: int) -> NDArray[np.bool_]:
     """
     inside = [each.members for each in told if np.isin(each.members, rows).all()]
     near = [members for members in inside if differ(rows, members) < least]
-    if not near:
+    if len(near) != 1:
         return np.zeros(len(rows), dtype=np.bool_)
-    return np.asarray(~np.isin(rows, max(near, key=len)))
+    return np.asarray(~np.isin(rows, near[0]))
 
 
 def differ(rows: Ids, members: Ids) -> int:
     """How many are in one of two sets only."""
     both = int(np.count_nonzero(np.isin(rows, members)))
     return len(rows) + len(members) - 2 * both
+
+
+def recordings_differ(rows: Ids, members: Ids) -> int:
+    """Of how many persons recordings are in one of two sets only; each has one in either."""
+    both = int(np.count_nonzero(np.isin(rows, members)))
+    return max(len(rows), len(members)) - both
 
 
 def _refused(asked: str, allowed: str) -> PrivacyError:

@@ -220,7 +220,7 @@ class FeatureDataset:
         for view in self.space.views:
             yield f"view '{view.name}', {names.index(view.name) + 1} of {len(names)}"
             self._read(view)
-        yield f"{len(self.sound.lengths)} persons"
+        yield f"{len(self.survey.lengths)} persons"
 
     def table(self) -> NDArray[np.float64]:
         """D x M_s, one column per person in the order of their labels; not to be written to."""

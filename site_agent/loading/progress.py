@@ -37,12 +37,10 @@ class Loading:
     ----------
     data : SiteDataset or FeatureDataset
         Not to be used by others until ``over``.
-    check_counted : callable
-        Refuses who would take part, where headers tell that before anything else is read.
     """
 
-    def __init__(self, data: Data, check_counted: Callable[[Data], None] = lambda _: None) -> None:
-        self._data, self._check_counted = data, check_counted
+    def __init__(self, data: Data) -> None:
+        self._data = data
         self._failure: ConsortiumError | None = None
         self._at = ""
         self.over = False
@@ -50,8 +48,6 @@ class Loading:
     def steps(self) -> Iterator[object]:
         """Load person by person; what goes wrong is kept for whoever asks for the data."""
         try:
-            if isinstance(self._data, SiteDataset):
-                self._check_counted(self._data)
             for at in self._data.load():
                 self._at = at
                 yield None

@@ -16,24 +16,25 @@ from site_agent.policy.policy import Policy
 def sizes_of(study: Study, data: Data) -> Sizes:
     """Return who is behind the numbers that a study's data would tell.
 
-    Raises
-    ------
-    DataError
-        If nobody takes part.
+    Whoever the study leaves out makes its persons chosen ones: which columns, events, recordings
+    and files somebody must have is its choice, too.
     """
-    people = data.people
+    survey = data.survey
+    people = data.people if survey.lengths else ()
+    own = ("left-out-here", "too-few-new")
+    chosen = study.data.chooses or any(each.reason not in own for each in survey.skipped)
     recordings: tuple[str, ...] = ()
     if study.privacy.unit == "timepoint":
-        pairs = zip(people, data.lengths, strict=True)
+        pairs = zip(people, survey.lengths, strict=True)
         recordings = tuple(f"{label}\0{length}" for label, length in pairs)
-    return Sizes(people, data.survey.whole, recordings, study.data.chooses)
+    return Sizes(people, survey.whole, recordings, chosen)
 
 
 def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterator[Skipped]:
     """Leave out who came since an earlier study's number, while they are few."""
     least = policy.fewest_subjects_chosen
     for label in ledger.newcomers(labels, least):
-        detail = f"sub-{label} came after an earlier study; left out until {least} persons have."
+        detail = f"sub-{label} was not in an earlier study; left out until {least} were not."
         yield Skipped(label, "too-few-new", detail)
 
 

@@ -31,7 +31,6 @@ from site_agent.loading.sizes import too_few_new
 from site_agent.policy.refusals import Request, check
 from site_agent.run.participation import Participation
 from site_agent.run.refusal import post_refusal
-from site_agent.run.setup import check_counted
 from site_agent.run.site import Site
 
 
@@ -138,8 +137,7 @@ class Admission:
         site.anchor.check()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()
-        begun = (centre, run) in site.ledger.runs(study.study, [centre])
-        if not begun:
+        if (centre, run) not in site.ledger.runs(study.study, [centre]):
             self._check_rules(approval)
         space = study_space(study, approval.folder)
         context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
@@ -149,9 +147,7 @@ class Admission:
                 f"({__version__}); install the same version and study folder."
             )
         data = self.open_data(approval, partial(self._left_out, run, study))
-        centres = self._permission(approval).centres
-        runs = 0 if begun else 1
-        loading = Loading(data, lambda found: check_counted(site, study, centres, found, runs=runs))
+        loading = Loading(data)
         self._drive(loading.steps())
         return Participation(site, context, loading, permission)
 

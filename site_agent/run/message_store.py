@@ -99,7 +99,8 @@ class MessageStore:
         """Runs that were answered here, but for those that people have accounted for."""
         with self._using() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT run FROM messages WHERE name GLOB '[0-9]*/contribution' "
+                "SELECT DISTINCT run FROM messages "
+                "WHERE (name GLOB '[0-9]*/contribution' OR name = 'advertise') "
                 "AND NOT EXISTS (SELECT 1 FROM messages AS known "
                 "WHERE known.run = ? AND known.name = ? || messages.run) ORDER BY run",
                 (_SITE, _ACCOUNTED),

@@ -9,6 +9,7 @@ from consortium.errors import (
     ConsortiumError,
     CopyError,
     DataError,
+    DeclinedError,
     DisagreementError,
     LedgerError,
     PrivacyError,
@@ -42,6 +43,8 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 
 def public_reason(error: Exception) -> str:
     """What of an error may cross the border: nothing of the data, no file, no label."""
+    if isinstance(error, DeclinedError):
+        return "its rules, its data or its ledger speak against it; the site's own log says why"
     if isinstance(error, DataError):
         return "an image or table of its data set can't be used; the site's own log names it"
     if isinstance(error, CopyError):

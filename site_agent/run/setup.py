@@ -6,7 +6,7 @@ Every step is repeatable: what was received or sent before is taken from the sit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from consortium import __version__
@@ -14,16 +14,21 @@ from consortium.algorithms.base import Shape
 from consortium.engine.names import LOADING, MOST_NOTICE, PRESENT, START, run_secret
 from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
-from consortium.errors import StudyError
+from consortium.errors import (
+    BudgetError,
+    DataError,
+    DeclinedError,
+    PrivacyError,
+    StudyError,
+)
 from consortium.secagg import CENTRE, Party, seal
 from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
-from consortium.study.spec import Study
 from site_agent.approval.permission import Permission
 from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
-from site_agent.loading.progress import Data, Loading
+from site_agent.loading.progress import Loading
 from site_agent.loading.sizes import samples_of, sizes_of
 from site_agent.policy.refusals import Request, check
 from site_agent.run.outbox import Outbox
@@ -127,21 +132,16 @@ class Setup:
                 message = seal(self._site.identity.key, run, name, LOADING, 0, b"")
                 self._outbox.send(self._names.loading(name), "loading", message)
             return False
-        data, study = self._loading.data, self._context.study
+        self._check_counted(None)
+        data, study, site = self._loading.data, self._context.study, self._site
         persons, samples = len(data.people), samples_of(study, data)
         for each in data.survey.skipped:
             if each.reason in ("unusable", "too-few-new"):
-                self._site.log.line(f"left out of {self._context.run}: {each.detail}")
+                site.log.line(f"left out of {self._context.run}: {each.detail}")
         self._note = SiteNote(persons, samples, self._context.grid, __version__)
-        self._site.log.tell(f"takes part in {self._context.run} with {persons} subjects")
-        return self._appear()
-
-    def _appear(self) -> bool:
-        """Say that the site is there, if its rules and its ledger allow all that was promised."""
-        self._check_policy(None)
-        name, run = self._site.name, self._context.run
-        message = seal(self._site.identity.key, run, name, PRESENT, 0, b"")
-        self._outbox.send(self._names.present(name), "present", message)
+        site.log.tell(f"takes part in {self._context.run} with {persons} subjects")
+        message = seal(site.identity.key, self._context.run, site.name, PRESENT, 0, b"")
+        self._outbox.send(self._names.present(site.name), "present", message)
         return True
 
     def _start(self) -> bool:
@@ -154,7 +154,7 @@ class Setup:
             self.outcome = LeftOut()
             return True
         self._context = self._context.started_with(sites)
-        self._check_policy(None)
+        self._check_counted(None)
         rounds = count_rounds(self._context.study, self._context.extent)
         roster = self._context.roster
         self._sizes = MessageLimits(len(sites), rounds, roster.holders)
@@ -171,24 +171,11 @@ class Setup:
 
     def _advertise(self) -> bool:
         """Tell the site's numbers, once they and who is behind them are written down."""
-        site, context, permission = self._site, self._context, self._permission()
-        numbers = Charge(
-            dataset=site.dataset,
-            study=context.study.study,
-            run=context.run,
-            round=0,
-            stage="setup",
-            statistic="sizes",
-            unit=context.study.privacy.unit,
-            mu=0.0,
-            site=site.identity.public.hex(),
-            centre=context.keys[CENTRE].hex(),
-            query="",
-            outsider=0.0,
-        )
-        sizes, policy = sizes_of(context.study, self._loading.data), site.policy
-        limits = permission.limits(policy, 0.0)
-        site.ledger.tell(numbers, sizes, policy.fewest_subjects_chosen, limits, site.now())
+        site, policy = self._site, self._site.policy
+        sizes = sizes_of(self._context.study, self._loading.data)
+        limits = self._permission().limits(policy, 0.0)
+        least, at = policy.fewest_subjects_chosen, site.now()
+        site.ledger.tell(self._numbers, sizes, least, limits, at)
         trouble = site.anchor.post()
         if trouble is not None:
             site.log.line_once(str(trouble))
@@ -202,7 +189,7 @@ class Setup:
             return False
         message = self._party.receive_keys(bundle, self._agree)
         plan = self._plan
-        self._check_policy(plan)
+        self._check_counted(plan)
         self._outbox.keep("keys", bundle)
         self._outbox.send(self._names.setup("share", self._site.name), "share", message)
         self._site.log.tell(
@@ -215,10 +202,49 @@ class Setup:
         self._plan = make_plan(self._context.study, self._shape(notes))
         return plan_digest(self._plan)
 
-    def _check_policy(self, plan: Plan | None) -> None:
-        """Hold the study against the site's rules; a started run has its rounds in the ledger."""
-        study, data, centres = self._context.study, self._loading.data, self._permission().centres
-        check_counted(self._site, study, centres, data, plan, 0 if self._started else 1)
+    def _check_counted(self, plan: Plan | None) -> None:
+        """Hold the study against the site's rules, now that it is known who would take part.
+
+        Whether their number may be told is asked first. Whatever speaks against it is one answer
+        to others, and uses an approved run up: it may be about one person. A run that goes on
+        has its rounds in the ledger.
+
+        Raises
+        ------
+        DeclinedError
+        """
+        site, study = self._site, self._context.study
+        centres = self._permission().centres
+        try:
+            data = self._loading.data
+            site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
+            people = data.people
+            spent = spent_in(site.ledger, site.dataset, study, centres, people)
+            runs = 0 if self._started else 1
+            check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))
+        except (BudgetError, DataError, PrivacyError) as error:
+            if not self._started:
+                site.ledger.decline(self._numbers, site.now())
+            raise DeclinedError(str(error)) from error
+
+    @property
+    def _numbers(self) -> Charge:
+        """The ledger's line of the numbers that are told, before who is behind them is known."""
+        run = self._context
+        return Charge(
+            dataset=self._site.dataset,
+            study=run.study.study,
+            run=run.run,
+            round=0,
+            stage="setup",
+            statistic="sizes",
+            unit=run.study.privacy.unit,
+            mu=0.0,
+            site=self._site.identity.public.hex(),
+            centre=run.keys[CENTRE].hex(),
+            query="",
+            outsider=0.0,
+        )
 
     def _take_shares(self) -> bool:
         place = self._names.setup("shares", self._site.name)
@@ -245,40 +271,3 @@ class Setup:
     @property
     def _started(self) -> bool:
         return self._outbox.stored("keys") is not None
-
-
-def check_counted(
-    site: Site,
-    study: Study,
-    centres: Collection[str],
-    data: Data,
-    plan: Plan | None = None,
-    runs: int = 1,
-) -> None:
-    """Hold a study against the site's rules once it is known who would take part.
-
-    Whether their number may be told is asked first, so that no other refusal tells of a few.
-
-    Parameters
-    ----------
-    site : Site
-    study : Study
-    centres : collection of str
-        Public keys that the study's consortium has or had, in hexadecimal.
-    data : SiteDataset or FeatureDataset
-    plan : Plan or None
-        None while the other sites' sizes are not known.
-    runs : int
-        Runs that are to be paid for from now on.
-
-    Raises
-    ------
-    PrivacyError, BudgetError
-        If the site takes no part.
-    DataError
-        If nobody would.
-    """
-    site.ledger.check_sizes(sizes_of(study, data), site.policy.fewest_subjects_chosen)
-    people = data.people
-    spent = spent_in(site.ledger, site.dataset, study, centres, people)
-    check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))

@@ -110,7 +110,7 @@ def _every_yes_counts(_real: object) -> Callable[..., bool]:
     "hub",
     guard="site_agent.approval.record:_is_ended",
     without="what people agreed to before they thought better of it can still be had",
-    stops="a yes to 'small' that was taken back or replaced since",
+    stops="0 yeses count",
     instead=_every_yes_counts,
 )
 def older_yes_with_more(stage: Stage) -> bool:
@@ -124,7 +124,7 @@ def older_yes_with_more(stage: Stage) -> bool:
     (old,) = (folder / APPROVED / WITHDRAWN).glob("*.json")
     shutil.copy(old, folder / APPROVED / "small.json")
     known = approvals(folder, load_identity(folder))
-    stage.said += [f"'small' is approved for ε = {a.study.privacy.epsilon:g}" for a in known]
+    stage.said.append(f"{len(known)} yeses count")
     return first in known
 
 

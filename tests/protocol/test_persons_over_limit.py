@@ -34,7 +34,7 @@ def _spend_one(root: Path) -> tuple[LocalConsortium, str]:
 
 def test_by_default_one_person_over_the_limit_refuses_the_study(tmp_path: Path) -> None:
     local, _ = _spend_one(tmp_path)
-    with pytest.raises(SiteError, match=r"east takes no further part \(budget\)"):
+    with pytest.raises(SiteError, match=r"east takes no further part \(declined\)"):
         conduct(local.centre())
     assert ledger(local.place, "north") == []
 
@@ -42,7 +42,7 @@ def test_by_default_one_person_over_the_limit_refuses_the_study(tmp_path: Path) 
 def test_so_few_are_not_left_out_that_their_number_would_tell_of_them(tmp_path: Path) -> None:
     local, _ = _spend_one(tmp_path)
     Policy(persons_over_limit="leave-out").save(local.place.site("east"))
-    with pytest.raises(SiteError, match=r"east takes no further part \(privacy\)"):
+    with pytest.raises(SiteError, match=r"east takes no further part \(declined\)"):
         conduct(local.centre())
     assert "field 'fewest_subjects_chosen'" in local.said("east")
     assert [line.charge.study for line in ledger(local.place, "east")] == ["earlier"]

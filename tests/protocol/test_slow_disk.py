@@ -135,7 +135,7 @@ def test_a_site_of_unusable_scans_refuses_the_run_before_anybody_is_asked(tmp_pa
     for scan in place.dataset("south").rglob("*_bold.nii.gz"):
         scan.write_bytes(scan.read_bytes()[:-200])
     local = LocalConsortium(place)
-    with pytest.raises(SiteError, match=r"south takes no further part \(data\)"):
+    with pytest.raises(SiteError, match=r"south takes no further part \(declined\)"):
         conduct(local.centre())
     assert not path_of(place, NAMES.start()).exists()
     assert all(ledger(place, site) == [] for site in SITES)

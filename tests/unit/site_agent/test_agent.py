@@ -13,9 +13,8 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
-from site_agent.layout import LEDGER
-from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Policy
+from tests.support.forgery import ledger
 from tests.support.local_consortium import (
     SITES,
     STUDY,
@@ -34,7 +33,7 @@ def _again(place: DemoFolders, name: str) -> LocalConsortium:
 
 
 def _runs(place: DemoFolders, site: str) -> set[str]:
-    return {entry.charge.run for entry in Ledger(place.site(site) / LEDGER).entries()}
+    return {line.charge.run for line in ledger(place, site)}
 
 
 def test_a_second_run_needs_a_second_yes(tmp_path: Path) -> None:

@@ -354,9 +354,22 @@ def test_an_empty_ledger_beside_answers_is_a_lost_one(tmp_path: Path, identity: 
     """With the ledger and all heads gone its people say how to go on; a budget is not fresh."""
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
     anchor = LedgerAnchor(exchange, identity, "east", ledger, None, _Store())
-    with pytest.raises(LedgerError, match=r"has\s+one to small-0001: the ledger is lost"):
+    with pytest.raises(LedgerError, match=r"has no line of small-0001, which this site's store"):
         anchor.check()
     anchor.accept()
     assert anchor.check() == 0
     spend(ledger, anchor, 1)
     assert anchor.check() > 0
+
+
+def test_an_older_ledger_is_found_out_by_the_store_where_an_exchange_kept_an_old_head(
+    tmp_path: Path, identity: Identity
+) -> None:
+    exchange, ledger, store = MemoryExchange(), Ledger(tmp_path / "l.sqlite"), _Store()
+    spend(ledger, LedgerAnchor(exchange, identity, "east", ledger), 1)
+    backup = copied(ledger, tmp_path / "backup.sqlite")
+    store.open = [CHARGE.run, "later-0001"]
+    with pytest.raises(LedgerError, match="has no line of later-0001"):
+        LedgerAnchor(exchange, identity, "east", backup, None, store).check()
+    store.open = [CHARGE.run]
+    assert LedgerAnchor(exchange, identity, "east", backup, None, store).check() > 0

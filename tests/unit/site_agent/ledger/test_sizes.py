@@ -125,12 +125,24 @@ def test_few_newcomers_wait_until_they_are_many(ledger: Ledger) -> None:
     assert ledger.newcomers(HUNDRED[:63], 1) == []
 
 
+def test_where_two_sets_lie_near_nobody_decides_between_them(ledger: Ledger) -> None:
+    """One person could otherwise swap eighteen others under the same number."""
+    tell(ledger, HUNDRED[:31])
+    tell(ledger, (*HUNDRED[:22], *HUNDRED[31:40]), study="second")
+    assert ledger.newcomers(HUNDRED[:40], 10) == []
+    with pytest.raises(PrivacyError, match="differ by 9"):
+        tell(ledger, HUNDRED[:40], study="third")
+
+
 def test_volumes_are_compared_where_a_volume_is_the_unit(ledger: Ledger) -> None:
     lengths = [f"{label}\0{200}" for label in HUNDRED]
     tell(ledger, HUNDRED, recordings=tuple(lengths))
     longer = (f"{HUNDRED[0]}\0{201}", *lengths[1:])
-    with pytest.raises(PrivacyError, match="a number of volumes that differ by 2 from"):
+    with pytest.raises(PrivacyError, match="a number of volumes that differ by 1 from"):
         tell(ledger, HUNDRED, study="second", recordings=longer)
+    nine = (*(f"{label}\0{201}" for label in HUNDRED[:9]), *lengths[9:])
+    with pytest.raises(PrivacyError, match="differ by 9 from"):
+        tell(ledger, HUNDRED, study="second", recordings=nine)
     all_longer = tuple(f"{label}\0{210}" for label in HUNDRED)
     assert tell(ledger, HUNDRED, study="second", recordings=all_longer)
 
@@ -165,6 +177,29 @@ def test_runs_that_were_charged_and_sets_that_were_only_told_count_together(
         ledger.reserve(replace(charge, run="first-0002"), Limits({"subject": 9.0}, runs=1), "now")
     with pytest.raises(PrivacyError, match="had as many"):
         tell(ledger, HUNDRED[20:], runs=1)
+
+
+def test_a_refusal_that_follows_from_who_would_take_part_uses_a_run_up(ledger: Ledger) -> None:
+    """So nobody asks every day whether a patient is among a study's persons."""
+    tell(ledger, HUNDRED)
+    asked = replace(TELL, study="second", run="second-0001")
+    ledger.decline(asked, "now")
+    ledger.decline(asked, "again")
+    assert [line.event for line in ledger.entries()] == ["tell", "tell"]
+    centres = {TELL.centre}
+    assert ledger.used("second", centres, told=False) == 1
+    with pytest.raises(PrivacyError, match="approved for 1 run and had as many"):
+        tell(ledger, HUNDRED, study="second", runs=1)
+    tell(ledger, HUNDRED, study="second", runs=2)
+    assert ledger.used("second", centres, told=False) == 1
+    assert ledger.used("second", centres, told=True) == 2
+
+
+def test_two_agents_with_one_ledger_tell_their_own_numbers_of_one_run(ledger: Ledger) -> None:
+    here, there = (replace(TELL, site=key * 32) for key in ("5a", "5b"))
+    limits = Limits({}, runs=1)
+    for charge, persons in ((here, HUNDRED[:40]), (there, HUNDRED[40:])):
+        assert ledger.tell(charge, Sizes(persons, persons), 10, limits, "now")
 
 
 @given(

@@ -18,7 +18,7 @@ from tests.support.cases import make_study
 
 def data(lengths: list[int]) -> Any:
     people = tuple(f"{number:02d}" for number in range(len(lengths)))
-    survey = SimpleNamespace(whole=(*people, "out"))
+    survey = SimpleNamespace(whole=(*people, "out"), lengths=tuple(lengths), skipped=())
     return SimpleNamespace(people=people, lengths=tuple(lengths), survey=survey)
 
 

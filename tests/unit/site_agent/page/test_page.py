@@ -162,7 +162,7 @@ def test_a_refusal_over_somebodys_scan_names_nobody(tmp_path: Path) -> None:
         conduct(local.centre())
     assert "sub-0" in local.said("north")
     words = _words(write_page(place.site("north"), NOW))
-    assert "small-0001 goes on without this site: an image or table of its data set" in words
+    assert "small-0001 goes on without this site: its rules, its data or its ledger speak" in words
     assert "sub-0" not in words
 
 
