@@ -41,6 +41,15 @@ _SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is
 _MOST_LOST = 0.13  # part of such an effect
 
 
+def _loss(choice: Choice) -> float:
+    """Squared error, where what clipping loses of an effect that all share is an error, too.
+
+    Of a slope those who are far from the mean count less: where it bends, it comes out another.
+    """
+    bent = max(1 - choice.left[0], 0.0)
+    return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2)
+
+
 @dataclass(frozen=True, eq=False)
 class Design(PublicNumbers):
     """A clipping bound and shares of the budget, chosen by public numbers."""
@@ -64,7 +73,7 @@ class Design(PublicNumbers):
         allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
         reaches = SLOPE_REACHES if self.groups.slope else (None,)
         tried = [self.at_height(height, reach) for height in allowed for reach in reaches]
-        return min(tried, key=lambda c: c.error**2 + (_SHARED_EFFECT * c.lost) ** 2)
+        return min(tried, key=_loss)
 
     @property
     def outcome_limit(self) -> float:

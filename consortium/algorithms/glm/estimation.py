@@ -17,6 +17,8 @@ from consortium.kernels.contrast_rows import (
 )
 from consortium.kernels.covariate_adjustment import left_of_noise
 
+_TOGETHER = 0.5  # correlation of sites' levels with means that shrinking hides, in an error
+
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     """What is expected of the last round, before its sums are read."""
@@ -30,7 +32,8 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
-    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * adjustment.offsets
+    own = adjustment.offsets + (_TOGETHER * adjustment.confounded) ** 2
+    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * own
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     squares = there.information[1]
