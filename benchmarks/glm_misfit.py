@@ -95,6 +95,7 @@ CELLS: dict[str, Misfit] = {
     "rare 15 %, SD 2": Misfit(rare=0.15, ratio=2.0),
     "rare 15 %, SD 2, ε 8": Misfit(rare=0.15, ratio=2.0, epsilon=8.0),
     "V = 1, 1 off, ratio 1.5": Misfit((800, 1, 8), off=1.0, ratio=1.5),
+    "V = 1, no effect": Misfit((800, 1, 8), off=1.0, ratio=1.5, part=0.0),
     "V = 5, 1 off, n = 400": Misfit((400, 5, 8), off=1.0),
     "two sites, 1 off": Misfit((800, 20, 2), off=1.0),
     "1,000 x 68, missing": Misfit((1000, 68, 8), missing=True, off=1.0),
@@ -128,7 +129,8 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     values = values + own * np.where(people.group, misfit.ratio - 1, 0.0)
     if misfit.ages:
         values, people = _together(values, people, misfit.ages, sites, generator)
-    chosen = generator.permutation(entries)[: max(round(misfit.part * entries), 1)]
+    many = max(round(misfit.part * entries), 1) if misfit.part else 0
+    chosen = generator.permutation(entries)[:many]
     truth[chosen] = misfit.effect * generator.choice([-1.0, 1.0], len(chosen))
     if misfit.slope:
         truth = people.slopes[:, 0].copy()
@@ -257,7 +259,7 @@ def counted(
         "stated": float(np.mean(np.square(error))),
         "forecast": float(np.mean(np.square(forecast(plan).error * unit))),
         "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
-        "slope": float(effect[~null] @ truth[~null] / (truth[~null] @ truth[~null])),
+        "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
     }
 
 
@@ -271,7 +273,8 @@ def row_of(name: str, tally: Tally) -> str:
     """A row in Markdown."""
 
     def told(key: str, digits: int = 3) -> str:
-        return f"{tally.mean(key):.{digits}f}" if key in tally.found else "–"
+        known = not np.all(np.isnan(tally.found[key]))
+        return f"{tally.mean(key):.{digits}f}" if known else "–"
 
     if "square" not in tally.found:
         return f"| {name} | stopped |"

@@ -49,6 +49,7 @@ _EXAMPLE: Mapping[str, Any] = {
 }
 _COUNTED = {**_EXAMPLE, "groups": {}, "counts": "released", "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
+_MEANS = {"z1": dict.fromkeys(("north", "east", "south", "west"), 0.1)}
 _VIEWS = (("z", 2), ("x", 4), ("group", 1))
 
 
@@ -83,6 +84,11 @@ class Glm:
         Case({**_COUNTED, "formula": "group1 + z1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1 + group1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1"}, views=_VIEWS),
+        Case(
+            {**_EXAMPLE, "formula": "group1 + z1 + z2", "norms": {}, "site_means": _MEANS},
+            views=_VIEWS,
+        ),
+        Case({**_SLOPE, "formula": "z1 + z2", "site_means": _MEANS}, views=_VIEWS),
     )
 
     def releases(self, parameters: GlmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:

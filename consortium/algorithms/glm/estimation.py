@@ -17,7 +17,7 @@ from consortium.kernels.contrast_rows import (
 )
 from consortium.kernels.covariate_adjustment import left_of_noise
 
-_TOGETHER = 0.5  # correlation of sites' levels with means that shrinking hides, in an error
+_TOGETHER = 0.35  # correlation of sites' levels with means that shrinking hides, in an error
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:

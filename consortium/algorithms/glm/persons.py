@@ -21,7 +21,10 @@ from consortium.privacy.clipping import clip_columns
 
 _MOST_SEED = 1 << 31
 _MOST_MISSING = 0.2  # of a person's outcomes
-_OF_COVARIATES = ("covariates", "means", "deviations", "covariate-reach", "slopes", "centres")
+_OF_COVARIATES = (
+    *("covariates", "means", "deviations", "declared"),
+    *("covariate-reach", "slopes", "centres"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +187,6 @@ def _covariates(data: SiteData, query: Query, table: Array) -> tuple[Array, Arra
 
 def _declared(query: Query, columns: int) -> Array:
     """Declared means of a site's columns, in public deviations; 0 for those that are released."""
-    if "declared" not in query.arguments:
-        return np.zeros(columns)
     declared = array_argument(query, "declared", 2)
     if declared.shape != (places_of(query), columns) or query.site >= len(declared):
         raise ProtocolError("The query's 'declared' doesn't fit its sites; discard it.")

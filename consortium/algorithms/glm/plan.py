@@ -291,10 +291,9 @@ class GlmPlan:
                 "covariates": np.array([float(entry.row) for entry in entries]),
                 "means": means,
                 "deviations": scales,
+                "declared": np.nan_to_num(self.declared),
                 "covariate-reach": self.design.covariate_reach,
             }
-        if self.parameters.site_means:
-            found["declared"] = np.nan_to_num(self.declared)
         return found | {
             "outcomes": columns.outcomes,
             **self._likeness_arguments,
