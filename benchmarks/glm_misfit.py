@@ -55,6 +55,8 @@ class Misfit:
         Of outcomes with an effect; an eighth of them, or ``part``.
     ages : float
         Correlation of sites' mean ages with sites' levels of all outcomes.
+    gaps : float
+        Part of the values that are missing, of the second group twice as many as of the first.
     slope : bool
         Whether the slope of age is asked for.
     declared : bool
@@ -72,6 +74,7 @@ class Misfit:
     effect: float = 0.8
     part: float = 0.25
     ages: float = 0.0
+    gaps: float = 0.0
     slope: bool = False
     declared: bool = False
     analysis: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +105,9 @@ CELLS: dict[str, Misfit] = {
     "1,000 x 68, missing, ε 1": Misfit((1000, 68, 8), missing=True, off=1.0, epsilon=1.0),
     "4,000 x 68, 33, each ±1 off, 1.3": Misfit((4000, 68, 33), off=1.0, signs=True, ratio=1.3),
     "1,000 x 400, each ±1 off, 1.3": Misfit((1000, 400, 8), off=1.0, signs=True, ratio=1.3),
+    "10 % missing": Misfit(missing=True, gaps=0.1),
+    "10 % missing, ε 8": Misfit(missing=True, gaps=0.1, epsilon=8.0),
+    "1,000 x 68, 5 % missing": Misfit((1000, 68, 8), missing=True, gaps=0.05),
     "sites with other ages": Misfit(ages=0.8),
     "sites with other ages, ε 8": Misfit(ages=0.8, epsilon=8.0),
     "sites with other ages, 2,000, ε 1": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0),
@@ -184,12 +190,12 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
         }
     trial = make_trial(people, **analysis)
     if misfit.missing:
-        trial = _without_norms(trial, people)
+        trial = _without_norms(trial, people, misfit.gaps)
     names = tuple(f"s{s}" for s in range(len(trial.shape.subjects)))
     return replace(trial, shape=replace(trial.shape, sites=names))
 
 
-def _without_norms(trial: Trial, people: People) -> Trial:
+def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
     """The same study with limits five deviations about the location, and no norms."""
     low, high = (people.location + sign * 5 * people.deviation for sign in (-1, 1))
     columns = {
@@ -199,7 +205,9 @@ def _without_norms(trial: Trial, people: People) -> Trial:
     plain = {"low": -1.0, "high": 1.0}
     levels = {"levels": ["control", "patient"]}
     views = [
-        TableView.model_validate({"name": n, "source": "table", "columns": each})
+        TableView.model_validate(
+            {"name": n, "source": "table", "columns": each, "gaps": 3 * gaps * (n == "brain")}
+        )
         for n, each in (
             ("brain", columns),
             ("dx", {"dx1": levels}),
@@ -212,6 +220,9 @@ def _without_norms(trial: Trial, people: People) -> Trial:
         table = site.table()
         count = len(low)
         table[:count] = (table[:count] - (low + high)[:, None] / 2) * 2 / (high - low)[:, None]
+        chance = np.where(table[count] > 0, 4 / 3, 2 / 3) * gaps
+        lost = np.random.default_rng(table.shape[1]).random((count, table.shape[1])) < chance
+        table[:count][lost] = np.nan
     return replace(trial, parameters=given)
 
 

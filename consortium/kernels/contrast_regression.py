@@ -79,6 +79,8 @@ class Expected:
     unevenness : float
         Σ (I_s/ΣI)²: part of the squared sum of what sites' weights are off by that stays if each
         site is off in proportion to its information.
+    unsure : float or array, length V
+        Variance of the part of the persons who have each outcome, over its square.
     """
 
     divisor: float
@@ -91,6 +93,7 @@ class Expected:
     offset_noise: float
     missed: float = 0.0
     unevenness: float = 0.0
+    unsure: Array | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +171,8 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     leak = explained * expected.adjustment_noise + sites * expected.offset_noise
     balance = squared_balance(sums, expected)
     leak += float(balance[0]) * unbalanced(sites / expected.clip**2, expected.missed, expected)
-    each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, freedom)
+    unsure = doubt + divisor**2 * expected.unsure
+    each = effects_of(sums.effects, sampling, privacy + leak, divisor, unsure, freedom)
     parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom
     return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance)
 
@@ -187,7 +191,12 @@ def unbalanced(sites: Array | float, missed: Array | float, expected: Expected) 
 
 
 def effects_of(
-    sums: Array, sampling: Array, other: Array | float, divisor: float, doubt: float, freedom: float
+    sums: Array,
+    sampling: Array,
+    other: Array | float,
+    divisor: float,
+    doubt: Array | float,
+    freedom: float,
 ) -> Estimates:
     """Estimates with errors, tests and widths, from sums and their variances.
 
@@ -218,7 +227,7 @@ def freedom_of_squares(persons: float) -> float:
 
 
 def tested(
-    effects: Array, sampling: Array, total: Array, freedom: float, doubt: float
+    effects: Array, sampling: Array, total: Array, freedom: float, doubt: Array | float
 ) -> Estimates:
     """Estimates with errors, tests and widths, from effects and their variances.
 

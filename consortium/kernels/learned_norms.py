@@ -29,6 +29,7 @@ STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
 _WITHIN = 0.75  # of an outcome's variance, within sites
 _LOST = 1.25  # of the least kept, and of the largest logarithm, from where on norms are lost
 _CLEARLY = 2.0  # deviations of noise
+_MOST_GAPS = 0.5  # of the persons
 _TINY = 1e-12
 
 
@@ -44,13 +45,16 @@ class LookSums:
         F.
     size : float
         Z.
-    noise : mapping of location, kept and size to float
+    gaps : array, length V
+        How many persons lack each outcome; 0 where nobody may.
+    noise : mapping of location, kept, size and gaps to float
         σ_j.
     """
 
     location: Array
     kept: float
     size: float
+    gaps: Array
     noise: dict[str, float]
 
 
@@ -68,6 +72,8 @@ class LearnedNorms:
         Standard deviation of ln s².
     shared, own : float
         Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside it.
+    present, unsure : array, length V
+        Part of the persons who have each outcome, and its variance by noise over its square.
     lost : bool
         Whether the start was too far off to learn anything from.
     """
@@ -77,6 +83,8 @@ class LearnedNorms:
     doubt: float
     shared: float
     own: float
+    present: Array
+    unsure: Array
     lost: bool
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
@@ -112,7 +120,8 @@ def learn_norms(
         What logarithms were cut to.
     """
     kept = float(np.clip(sums.kept, LEAST_KEPT * persons, persons))
-    shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness)
+    present, unsure = _present(sums, persons)
+    shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
     freedom = likeness.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(_WITHIN)
     found, doubt = sums.size / pairs, sums.noise["size"] / pairs
@@ -120,19 +129,29 @@ def learn_norms(
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
-    return LearnedNorms(
-        shift, float(np.exp(log / 2)), float(np.sqrt(trust) * doubt), shared, own, bool(lost)
-    )
+    scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
+    return LearnedNorms(shift, scale, unknown, shared, own, present, unsure, bool(lost))
+
+
+def _present(sums: LookSums, persons: float) -> tuple[Array, Array]:
+    """Who has an outcome, drawn to the mean over outcomes as far as it is noise."""
+    part, noise = sums.gaps / persons, (sums.noise["gaps"] / persons) ** 2
+    mean = float(part.mean())
+    around = float(np.mean(np.square(part - mean)))
+    kept = max(0.0, 1 - noise / around) if around > 0 else 0.0
+    missing = np.clip(mean + kept * (part - mean), 0.0, _MOST_GAPS)
+    variance = noise * (kept + (1 - kept) / len(part))
+    return 1 - missing, variance / np.square(1 - missing)
 
 
 def _centre(
-    sums: Array, noise: float, kept: float, likeness: OutcomeCorrelation
+    sums: Array, noise: float, kept: float, likeness: OutcomeCorrelation, present: Array
 ) -> tuple[Array, float, float]:
     """Mean outcomes, and the variances by noise of what they share and of what they do not.
 
     Both parts are shrunk by the factor of James and Stein, so that noise is not taken for a centre.
     """
-    means = likeness.decode(sums[:, None])[:, 0] / kept
+    means = likeness.decode(sums[:, None])[:, 0] / (kept * present)
     variance = (noise / kept) ** 2
     shared = variance * likeness.common
     own = max(variance * float(np.mean(likeness.roots)) - shared, 0.0)

@@ -76,6 +76,11 @@ class BaseView(FrozenModel):
         return None
 
     @property
+    def most_missing(self) -> float:
+        """Part of the entries that a person may lack."""
+        return 0.0
+
+    @property
     def single_columns(self) -> tuple[tuple[str, Column], ...]:
         """Columns of a table that the entries are, in their order, each with its limits."""
         return ()

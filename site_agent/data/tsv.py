@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, lack_of
+from site_agent.data.encoding import lack_of, vector_of
 from site_agent.data.stats import read_stats
 
 IDENTIFIER = "participant_id"
@@ -57,12 +57,12 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     lacking: dict[str, str] = {}
     columns = view.single_columns
     for label, row in read_rows(path, [name for name, _ in columns]):
-        values = [encode(row[name], column) for name, column in columns]
-        if None in values:
-            name, column = columns[values.index(None)]
+        vector = vector_of([row[name] for name, _ in columns], view)
+        if isinstance(vector, int):
+            name, column = columns[vector]
             lacking[label] = f"{path}: {lack_of(row[name], name, column)}."
         else:
-            vectors[label] = np.array([x for value in values for x in value or ()])
+            vectors[label] = vector
     return vectors, lacking
 
 

@@ -35,6 +35,8 @@ DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 
 SLOPE_DIVISOR_SHARE, COLUMN_SHARE = 0.05, 0.03
 LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
 """Of the whole budget, for centre and scale of the outcomes: with stated norms, and without."""
+GAPS_SHARE = 0.02
+"""Of the whole budget, for how often each outcome is missing, where any may be."""
 LOCATION_PART, KEPT_PART, SIZE_PART = 0.7, 0.05, 0.25
 """Of a look's budget."""
 PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from consortium.algorithms.base import PlannedRelease, Release
+from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
@@ -46,11 +48,12 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         choice.clip,
         persons,
         plan.parameters.explained,
-        plan.likeness.roots,
+        plan.likeness.roots / learned.norms.present**2,
         moments / unit**2,
         offsets / unit**2 + there.offsets,
         float(learned.norms.missed()),
         float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
+        learned.norms.unsure,
     )
 
 
@@ -58,7 +61,12 @@ class ContrastRound:
     """Sums of the last round, after R^¼ and in the units of sums over persons."""
 
     def __init__(
-        self, plan: GlmPlan, there: Centring, stage: PlannedRelease, release: Release
+        self,
+        plan: GlmPlan,
+        there: Centring,
+        present: Array,
+        stage: PlannedRelease,
+        release: Release,
     ) -> None:
         self.plan, self.there, persons = plan, there, there.groups.persons
         total = float(persons.sum())
@@ -66,8 +74,11 @@ class ContrastRound:
         pairs = max(2 * float((persons // 2).sum()), 1.0)
         scale = 2 * plan.choice.pair_reach**2 * total / pairs
         rows = sums["effects"].reshape(plan.rows, -1).T
-        self.rows = plan.likeness.decode(rows).T
-        squares = scale * sums["squares"]
+        # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
+        self.rows = plan.likeness.decode(rows).T / present
+        averages = plan.columns.averages
+        among = np.append(present, averages @ present)
+        squares = scale * sums["squares"] / among**2
         own = {
             "effects": noise["effects"],
             "divisor": noise["divisor"],
@@ -78,7 +89,7 @@ class ContrastRound:
         divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
         self.outcomes = ContrastSums(self.rows[0], divisor, single, spread, sums["balance"], own)
-        groups = len(plan.columns.averages)
+        groups = len(averages)
         products = plan.covariates, groups
         self._squares = squares[plan.outcomes :]
         self._products = sums.get("products", np.zeros(products[0] * products[1]))
@@ -91,7 +102,9 @@ class ContrastRound:
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Effects on the means of groups of outcomes."""
-        averages = self.plan.columns.averages
+        averages, present = self.plan.columns.averages, learned.norms.present
+        own = self.outcomes.noise["effects"] / float(present.mean())
+        outcomes = replace(self.outcomes, noise=self.outcomes.noise | {"effects": own})
         sums = MeanSums(
             self._squares,
             self._products.reshape(self.plan.covariates, len(averages)),
@@ -101,7 +114,7 @@ class ContrastRound:
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
-        return mean_effects(self.outcomes, sums, averages, expected, found, adjustment, correlation)
+        return mean_effects(outcomes, sums, averages, expected, found, adjustment, correlation)
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
         """All coefficients of the formula."""

@@ -98,8 +98,9 @@ def learn(plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Rel
 def _norms(
     plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
 ) -> LearnedNorms:
-    own = {name: noise[name] for name in ("location", "kept", "size")}
-    look = LookSums(sums["location"], float(sums["kept"][0]), float(sums["size"][0]), own)
+    own = {name: noise.get(name, 0.0) for name in ("location", "kept", "size", "gaps")}
+    kept, size = float(sums["kept"][0]), float(sums["size"][0])
+    look = LookSums(sums["location"], kept, size, sums.get("gaps", np.zeros(plan.outcomes)), own)
     pairs = max(float((persons // 2).sum()), 1.0)
     width = STATED_WIDTH if plan.told_in_stated else MISSING_WIDTH
     return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)

@@ -12,6 +12,7 @@ from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
+    enough,
     outcomes_of,
     pairs_of,
     persons_of,
@@ -85,8 +86,8 @@ def glm_slope_norms(data: SiteData, query: Query, bound: Bound) -> Array:
 
 def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) -> dict[str, Array]:
     """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
-    outcomes, kept = outcomes_of(data, query, _FARTHEST)
-    likeness, kept = likeness_of(data, query, len(outcomes)), kept & people.kept
+    outcomes, known = outcomes_of(data, query, _FARTHEST)
+    likeness, kept = likeness_of(data, query, len(outcomes)), enough(query, known) & people.kept
     turned = likeness.encode(outcomes) * kept
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
@@ -99,6 +100,9 @@ def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) ->
         "kept": np.clip(factors, 0.0, 1.0).sum(),
         "size": (logs * (kept[one] & kept[other])).sum(),
     }
+    if any(block.name == "gaps" for block in blocks.blocks):
+        missing = (~known & kept).astype(np.float64)
+        parts["gaps"] = clip_columns(missing, blocks.block("gaps").norm).sum(axis=1)
     return {name: np.asarray(part / len(kept)) for name, part in parts.items()}
 
 

@@ -281,6 +281,16 @@ class GlmParameters(FrozenModel):
         return (self.outcomes,) if isinstance(self.outcomes, str) else self.outcomes
 
     @property
+    def may_lack(self) -> tuple[str, ...]:
+        """Views in which a person may lack values."""
+        return () if self.smooth else self.outcome_views
+
+    @property
+    def gaps(self) -> float:
+        """Part of a person's outcomes that may be missing; 0 if none may."""
+        return max([v.most_missing for v in self._views if v.name in self.outcome_views] or [0.0])
+
+    @property
     def views(self) -> tuple[Any, ...]:
         """The study's views; none where parameters were made without a study."""
         return self._views

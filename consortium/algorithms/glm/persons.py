@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
 _MOST_SEED = 1 << 31
-_MOST_MISSING = 0.2  # of a person's outcomes
+_MOST_GAPS = 0.5
 _OF_COVARIATES = (
     *("covariates", "means", "deviations", "declared"),
     *("covariate-reach", "slopes", "centres"),
@@ -156,13 +156,19 @@ def released_columns(query: Query, columns: int) -> Array:
 
 
 def outcomes_of(data: SiteData, query: Query, limit: float) -> tuple[Array, Array]:
-    """Outcomes in standard deviations, cut to a limit, 0 where missing; and who has enough."""
+    """Outcomes in standard deviations, cut to a limit, 0 where missing; and which are there."""
     rows = _rows(data, query, "outcomes")
     location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
     if not len(location) == len(scales) == len(rows):
         raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
     values, known = _standardized(data.table()[rows], location, scales, limit)
-    return values, known.mean(axis=0) >= 1 - _MOST_MISSING
+    return values, known
+
+
+def enough(query: Query, known: Array) -> Array:
+    """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
+    most = min(number_argument(query, "gaps"), _MOST_GAPS)
+    return np.asarray(known.mean(axis=0) >= 1 - most)
 
 
 def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from consortium.algorithms.glm.choice import (
     BELOW,
     BLIND_LOOK_SHARE,
     COLUMN_SHARE,
+    GAPS_SHARE,
     KEPT_PART,
     LOCATION_PART,
     LOOK_SHARE,
@@ -32,7 +33,7 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.declared import clipped_columns, declared_means
 from consortium.algorithms.glm.design import Design
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Columns, resolve
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
@@ -143,8 +144,9 @@ class GlmPlan:
 
     @property
     def look_share(self) -> float:
-        """r_N: part of the budget that centre and scale of the outcomes are learned with."""
-        return LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
+        """r_N: part of the budget that centre, scale and gaps of the outcomes are learned with."""
+        known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
+        return known + (GAPS_SHARE if self.parameters.gaps else 0.0)
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -213,11 +215,16 @@ class GlmPlan:
     def _look(self) -> list[Block]:
         """Blocks of the first look at the outcomes."""
         reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
-        part, most = self.look_share, self.most_log
+        most, gaps = self.most_log, self.parameters.gaps
+        part, blocks = self.look_share, list[Block]()
+        if gaps:
+            part, norm = part - GAPS_SHARE, math.sqrt(gaps * self.outcomes)
+            blocks = [Block("gaps", self.outcomes, norm, math.sqrt(2) * norm, GAPS_SHARE)]
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
             Block("size", 1, most, 2 * most, SIZE_PART * part),
+            *blocks,
         ]
 
     @property
@@ -296,6 +303,7 @@ class GlmPlan:
             }
         return found | {
             "outcomes": columns.outcomes,
+            "gaps": self.parameters.gaps or MOST_MISSING,
             **self._likeness_arguments,
             "seed": self.parameters.seed,
         }

@@ -15,6 +15,7 @@ from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
+    enough,
     outcomes_of,
     pairs_of,
     persons_of,
@@ -88,11 +89,13 @@ def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
     reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
-    outcomes, kept = outcomes_of(data, query, limits)
+    outcomes, known = outcomes_of(data, query, limits)
     likeness = likeness_of(data, query, len(outcomes))
     turned = likeness.encode(outcomes)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (people.kept & kept)
+    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (
+        people.kept & enough(query, known)
+    )
     weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
     least = divisor.norm - divisor.spread

@@ -522,6 +522,15 @@ def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
         study_of(**changes)
 
 
+def test_only_outcomes_may_have_gaps():
+    values = study_of().model_dump(mode="json", exclude_none=True)
+    values["features"][1]["gaps"] = 0.1
+    assert Study.model_validate(values).analysis.gaps == 0.1
+    values["features"][0]["gaps"] = 0.1
+    with pytest.raises(ValidationError, match="view 'who' has gaps, and only outcomes of glm may"):
+        Study.model_validate(values)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -161,6 +161,25 @@ def test_effects_are_in_stated_deviations_and_the_own_unit_is_told_with_them():
     assert result.arrays["deviation"] == pytest.approx(people.deviation, rel=0.25)
 
 
+def test_outcomes_that_are_missing_make_effects_neither_smaller_nor_others():
+    found = means_of(CELLS["10 % missing, ε 8"], 16)
+    assert 0.94 < found["slope"] < 1.05
+    assert found["size"] < 0.08
+    assert found["covered real"] > 0.9
+    assert 0.93 < np.sqrt(found["stated"] / found["square"]) < 1.25
+
+
+def test_how_often_outcomes_are_missing_is_released_where_they_may_be():
+    people = people_of(Misfit(), np.random.default_rng(0))
+    trial = trial_for(CELLS["10 % missing"], people)
+    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise_of(4, 8)))
+    block = plan.releases[0].bound.block("gaps")
+    assert (block.entries, block.norm) == (20, pytest.approx(np.sqrt(0.3 * 20)))
+    assert sum(release.share for release in plan.releases) == pytest.approx(1.0)
+    whole = GlmPlan(trial_for(Misfit(missing=True), people).parameters, plan.shape)
+    assert "gaps" not in [each.name for each in whole.releases[0].bound.blocks]
+
+
 # -- declared means ------------------------------------------------------------------------
 
 

@@ -11,9 +11,11 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query
+from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import ProtocolError
 from consortium.simulation.array_data import ArrayData
+from consortium.views.table import TableView
 
 GLM = REGISTRY["glm"]
 PERSONS = 12
@@ -39,6 +41,22 @@ PLANS["blind"] = GlmPlan(make_trial(PEOPLE, norms={}).parameters, SHAPE)
 DECLARED = {name: {"s0": 0.1, "s1": -0.05, "s2": 0.0} for name in ("age1", "sex1")}
 PLANS["declared"] = GlmPlan(
     make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, site_means=DECLARED).parameters,
+    SHAPE,
+)
+LIMITS = {"low": -1.0, "high": 1.0}
+WITH_GAPS = [
+    TableView.model_validate({"name": name, "source": "table", **more})
+    for name, more in (
+        ("brain", {"gaps": 0.4, "columns": {"brain[1-6]": LIMITS}}),
+        ("dx", {"columns": {"dx1": {"levels": ["no", "yes"]}}}),
+        *((each, {"columns": {f"{each}1": LIMITS}}) for each in ("age", "icv", "sex")),
+    )
+]
+PLANS["gaps"] = GlmPlan(
+    GlmParameters.model_validate(
+        make_trial(PEOPLE, norms={}).parameters.model_dump(exclude_none=True),
+        context={"features": WITH_GAPS},
+    ),
     SHAPE,
 )
 BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
@@ -242,6 +260,16 @@ def test_some_replacement_reaches_the_bounds_of_the_first_look():
     steep = np.zeros(ROWS)
     steep[7] = 100.0
     assert 0.4 < ends("norms", (steep, np.zeros(ROWS)), "slope")["column"] <= 1 + 1e-9
+
+
+def test_who_lacks_as_much_as_may_be_reaches_the_bound_of_gaps_and_who_lacks_more_adds_nothing():
+    whole, some, many = np.zeros((3, ROWS))
+    some[:2], many[:3] = np.nan, np.nan
+    norm = PLANS["gaps"].releases[0].bound.block("gaps").norm
+    assert norm == pytest.approx(np.sqrt(0.4 * 6))
+    moved = ends("norms", (some, whole), "gaps")["gaps"]
+    assert moved == pytest.approx(np.sqrt(2) / (np.sqrt(2) * norm))
+    assert ends("norms", (many, whole), "gaps")["gaps"] == 0.0
 
 
 def test_some_replacement_reaches_the_bounds_of_squares_and_of_the_balance():

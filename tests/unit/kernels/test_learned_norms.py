@@ -1,5 +1,7 @@
 """Centre and scale of outcomes: right where they were far off, and left alone by noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,8 @@ def looked(values, reach, noise=QUIET, generator=None):
     sums = {"location": turned @ factors, "kept": factors.sum(), "size": logs.sum()}
     if generator is not None:
         sums = {n: s + noise[n] * generator.standard_normal(np.shape(s)) for n, s in sums.items()}
-    return LookSums(sums["location"], float(sums["kept"]), float(sums["size"]), dict(noise))
+    kept, size = float(sums["kept"]), float(sums["size"])
+    return LookSums(sums["location"], kept, size, np.zeros(len(values)), noise | {"gaps": 0.0})
 
 
 def values_of(centre, scale, seed=0):
@@ -76,3 +79,18 @@ def test_norms_beyond_reach_are_called_lost():
     assert learn_norms(looked(far, 5.0), LIKENESS, PERSONS, PERSONS / 2, 1.0).lost
     wide = values_of(np.zeros(20), 60.0)
     assert learn_norms(looked(wide, 5.0), LIKENESS, PERSONS, PERSONS / 2, 1.0).lost
+
+
+def test_outcomes_that_are_missing_are_taken_out_of_their_own_centres():
+    values, generator = values_of(np.full(20, 2.0), 1.0), np.random.default_rng(3)
+    lost = generator.random(values.shape) < np.linspace(0.0, 0.3, 20)[:, None]
+    look = looked(np.where(lost, 0.0, values), 50.0)
+    counted = replace(look, gaps=lost.sum(axis=1).astype(float))
+    found = learn_norms(counted, LIKENESS, PERSONS, PERSONS / 2, 1.0)
+    assert found.present == pytest.approx(1 - lost.mean(axis=1))
+    assert found.shift == pytest.approx(2.0, abs=0.1)
+    assert learn_norms(look, LIKENESS, PERSONS, PERSONS / 2, 1.0).shift[-1] < 1.6
+    noisy = replace(counted, noise=counted.noise | {"gaps": 1e6})
+    drawn = learn_norms(noisy, LIKENESS, PERSONS, PERSONS / 2, 1.0)
+    assert drawn.present == pytest.approx(1 - lost.mean())
+    assert np.all(drawn.unsure > 0)
