@@ -19,7 +19,9 @@ from consortium.kernels.contrast_rows import (
 )
 from consortium.kernels.covariate_adjustment import left_of_noise
 
-_TOGETHER = 0.35  # correlation of sites' levels with means that shrinking hides, in an error
+_TOGETHER = 0.35, 0.5
+"""Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
+and of a slope's own column."""
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
@@ -34,8 +36,8 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
-    own = adjustment.offsets + (_TOGETHER * adjustment.confounded) ** 2
-    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * own
+    beside, own = (adjustment.offsets + (part * adjustment.confounded) ** 2 for part in _TOGETHER)
+    offsets = float(slopes[hidden] @ slopes[hidden]) * beside + column * own
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     squares = there.information[1]
