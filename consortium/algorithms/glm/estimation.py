@@ -53,7 +53,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         plan.likeness.roots / learned.norms.present**2,
         moments / unit**2,
         offsets / unit**2 + there.offsets,
-        float(learned.norms.missed()),
+        float(learned.missed()),
         float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
         learned.norms.unsure,
     )
@@ -112,7 +112,7 @@ class ContrastRound:
             self._products.reshape(self.plan.covariates, len(averages)),
             self._spreads,
             self._noise,
-            np.asarray(learned.norms.missed(np.square(averages).sum(axis=1))),
+            np.asarray(learned.missed(np.square(averages).sum(axis=1))),
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment

@@ -21,6 +21,7 @@ from consortium.kernels.learned_norms import (
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 
+_LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
 _LEAST_SPREAD = 0.03  # ŝ², of a slope's column
 
 
@@ -50,6 +51,17 @@ class Learned:
     noise: dict[str, float]
     spread: float
     unit: float
+
+    def missed(self, squares: Array | float = 1.0) -> Array | float:
+        """Variance of the learned centres, in learned deviations: by noise, and of a long way.
+
+        Parameters
+        ----------
+        squares : array or float
+            Σ a², of means of outcomes with weights a.
+        """
+        way = _LEFT_OF_WAY * self.norms.shift / self.norms.factor
+        return self.norms.missed(squares) + float(np.mean(np.square(way)))
 
     def heard(self, plan: GlmPlan) -> dict[str, Argument]:
         """Arguments of the last query."""

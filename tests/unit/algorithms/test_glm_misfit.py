@@ -12,6 +12,7 @@ from benchmarks.glm_misfit import CELLS, Misfit, one_run, people_of, trial_for
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.site import _pairs
 from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
 from tests.unit.algorithms.test_glm_pooled import design_of, random_study, trial_of
@@ -26,7 +27,9 @@ def means_of(misfit, runs):
     return {name: float(np.nanmean([one[name] for one in each])) for name in names}
 
 
-@pytest.mark.parametrize("cell", ["1 off, ratio 1.5", "2 off", "missing", "deviation × 1/3"])
+@pytest.mark.parametrize(
+    "cell", ["1 off, ratio 1.5", "2 off, ratio 1.5", "missing, ratio 1.5", "deviation × 1/3"]
+)
 def test_outcomes_that_lie_elsewhere_make_no_effects_and_cost_little(cell):
     runs = 16
     found = means_of(CELLS[cell], runs)
@@ -38,6 +41,20 @@ def test_outcomes_that_lie_elsewhere_make_no_effects_and_cost_little(cell):
     assert 0.9 < np.sqrt(found["stated"] / found["square"]) < 1.2
     assert found["square"] < 1.6**2 * found["pooled"]
     assert 0.88 < np.sqrt(found["again"] / found["stated"]) < 1.12
+
+
+def test_pairs_tell_of_each_persons_own_weight_and_variance():
+    generator, persons = np.random.default_rng(0), 200_000
+    rare = generator.random(persons) < 0.15
+    weights, scale = np.where(rare, 0.85, -0.15), np.where(rare, 2.0, 1.0)
+    outcomes = (0.7 + scale * generator.standard_normal(persons))[None]
+    half = np.arange(persons // 2), np.arange(persons // 2, persons)
+    found = 2 * np.square(0.9) * _pairs(outcomes, weights, 0.9, half).mean() / 2
+    assert found == pytest.approx(np.mean(np.square(weights * scale)), rel=0.02)
+    one, other = half
+    alike = np.square(weights[one]) + np.square(weights[other])
+    before = np.mean(alike * np.square(outcomes[0, one] - outcomes[0, other])) / 4
+    assert before < 0.8 * found  # as if weights and variances had nothing to do with each other
 
 
 def test_a_rare_group_that_varies_more_has_the_error_that_it_has():
