@@ -117,7 +117,7 @@ def make_people(
     truth = np.zeros(entries)
     each = max(1, entries // 8)
     places = generator.permutation(entries)[: 2 * each]
-    signs = generator.choice([-1.0, 1.0], 2 * each)
+    signs = generator.choice([-1.0, 1.0], len(places))
     truth[places[:each]], truth[places[each:]] = EFFECTS[0], EFFECTS[1]
     truth[places] *= effect * signs
     within = _residuals(entries, site, sites, generator, unkind)

@@ -52,6 +52,13 @@ class Question:
     read: Callable[[str], Any] = str
 
 
+_LEARNED = "learned"
+
+
+def _deviation(said: str) -> float | None:
+    return None if said == _LEARNED else float(said)
+
+
 QUESTIONS: Mapping[str, Question] = {
     "name": Question("Short name, of lower-case letters, digits and hyphens"),
     "title": Question("Title, a line for people"),
@@ -63,7 +70,7 @@ QUESTIONS: Mapping[str, Question] = {
     "task": Question("BIDS task of the images", "rest"),
     "components": Question("Most networks that are looked for", "10", int),
     "outcomes": Question("Columns of participants.tsv that are compared, as region[1-20]"),
-    "deviation": Question("Their usual standard deviation among persons", read=float),
+    "deviation": Question("Their usual standard deviation, if known", _LEARNED, _deviation),
     "column": Question("Column of participants.tsv that is looked at, or has the groups"),
     "levels": Question("The two groups in it, with a comma", "control,patient", _words),
     "groups": Question("Persons of each group at a site, with a comma", read=_counts),

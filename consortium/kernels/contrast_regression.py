@@ -38,7 +38,10 @@ class ContrastSums:
         Q, scaled up from pairs to persons and by 2 W².
     spread : float
         E over the number of persons: mean squared clipped outcome.
-    noise : mapping of T, D, Q and E to float
+    balance : array, length K
+        b = Σ c w of the contrast and of every other row: 0 but for clipping, and what sites'
+        centres are off by.
+    noise : mapping of T, D, Q, E and b to float
         σ_j, scaled as the sums are; that of E over the number of persons.
     """
 
@@ -46,6 +49,7 @@ class ContrastSums:
     divisor: float
     squares: Array
     spread: float
+    balance: Array
     noise: dict[str, float]
 
 
@@ -70,8 +74,13 @@ class Expected:
         k′ σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums, k′ being what shrinking leaves of it.
     offset_noise : float
         ‖γ‖² Σ a_s² v_s; of a slope, whose own column is centred by noisy means, that and Σ v_s.
-    width : float
-        Of the divisor around what is expected, in parts.
+    missed : float
+        η²/s², what the outcomes' learned centres are off by, in their learned deviations.
+    unevenness : float
+        Σ (I_s/ΣI)²: part of the squared sum of what sites' weights are off by that stays if each
+        site is off in proportion to its information.
+    unsure : float or array, length V
+        Variance of the part of the persons who have each outcome, over its square.
     """
 
     divisor: float
@@ -82,7 +91,9 @@ class Expected:
     root: Array | float
     adjustment_noise: float
     offset_noise: float
-    width: float = PRIOR_WIDTH
+    missed: float = 0.0
+    unevenness: float = 0.0
+    unsure: Array | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +127,15 @@ class Effects:
         D̂ and its variance.
     variances : array, length V
         V̂, of T by chance alone.
-    sites : float
-        c²τ̂², of clipped outcomes.
+    sites, clip : float
+        c²τ̂², of clipped outcomes, and c.
     sampling, privacy, leak : float
         Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
         lets through.
     freedom : float
         Degrees of freedom of ``variances``.
+    balance : array, length K
+        Expected b² of every row.
     """
 
     each: Estimates
@@ -130,16 +143,23 @@ class Effects:
     doubt: float
     variances: Array
     sites: float
+    clip: float
     sampling: float
     privacy: float
     leak: float
     freedom: float
+    balance: Array
+
+    @property
+    def between(self) -> float:
+        """τ̂², of outcomes that nobody clipped."""
+        return self.sites / self.clip**2
 
 
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     """Divide, and add up every source of error."""
     divisor, doubt = posterior(
-        sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
+        sums.divisor, sums.noise["divisor"], expected.divisor, PRIOR_WIDTH * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
     sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
@@ -149,13 +169,34 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     sites = _site_variance(sums, expected)
     explained = expected.clip**2 * expected.explained
     leak = explained * expected.adjustment_noise + sites * expected.offset_noise
-    each = effects_of(sums.effects, sampling, privacy + leak, divisor, doubt, freedom)
+    balance = squared_balance(sums, expected)
+    leak += float(balance[0]) * unbalanced(sites / expected.clip**2, expected.missed, expected)
+    unsure = doubt + divisor**2 * expected.unsure
+    each = effects_of(sums.effects, sampling, privacy + leak, divisor, unsure, freedom)
     parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom
-    return Effects(each, divisor, doubt, sampling, sites, *parts)
+    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance)
+
+
+def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
+    """b̂²: what is expected of every row's squared Σ c w, given what was found with noise."""
+    width, noise = (PRIOR_WIDTH * expected.divisor) ** 2, sums.noise["balance"] ** 2
+    kept = width / (width + noise)
+    found: Array = np.square(kept * sums.balance) + width * (1 - kept)
+    return found
+
+
+def unbalanced(sites: Array | float, missed: Array | float, expected: Expected) -> Any:
+    """Variance that a sum has for each b²: by sites' own levels, and by a centre that is off."""
+    return sites * expected.unevenness + missed
 
 
 def effects_of(
-    sums: Array, sampling: Array, other: Array | float, divisor: float, doubt: float, freedom: float
+    sums: Array,
+    sampling: Array,
+    other: Array | float,
+    divisor: float,
+    doubt: Array | float,
+    freedom: float,
 ) -> Estimates:
     """Estimates with errors, tests and widths, from sums and their variances.
 
@@ -186,7 +227,7 @@ def freedom_of_squares(persons: float) -> float:
 
 
 def tested(
-    effects: Array, sampling: Array, total: Array, freedom: float, doubt: float
+    effects: Array, sampling: Array, total: Array, freedom: float, doubt: Array | float
 ) -> Estimates:
     """Estimates with errors, tests and widths, from effects and their variances.
 

@@ -20,6 +20,7 @@ from consortium.kernels.contrast_regression import (
     Expected,
     effects_of,
     freedom_of_squares,
+    unbalanced,
 )
 from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.equal_correlation import correlation_power
@@ -62,7 +63,7 @@ def solve_coefficients(
     found: Effects,
     weights: tuple[float, float, float],
     noise: dict[str, float],
-    explained: float,
+    expected: Expected,
 ) -> Coefficients:
     """Solve the normal equations of all coefficients.
 
@@ -77,8 +78,8 @@ def solve_coefficients(
         What the covariates were multiplied by, Σ a² n / Σ a n, and N_u.
     noise : mapping of float
         σ_G, σ_A and that of T.
-    explained : float
-        β².
+    expected : Expected
+        Of the contrast.
     """
     factor, ratio, squares = weights
     count = len(rows)
@@ -90,8 +91,9 @@ def solve_coefficients(
     solve[1:, 0] = -inverse @ adjustment.products / found.divisor
     chance = np.outer(solve[:, 0], solve[:, 0])
     chance[1:, 1:] += ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
-    moments = explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
+    moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
     leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
+    leak += found.balance * unbalanced(found.between, expected.missed, expected)
     leak[0] = found.leak
     return Coefficients(
         solve @ rows,
@@ -116,12 +118,15 @@ class MeanSums:
         ū² over the number of persons; zeros where nothing was released before.
     noise : mapping of these three to float
         Standard deviation of the noise in an entry of each.
+    missed : array, length G
+        As that of `Expected`, of the means.
     """
 
     squares: Array
     products: Array
     spreads: Array
     noise: dict[str, float]
+    missed: Array
 
 
 def mean_effects(
@@ -193,6 +198,7 @@ def _leak_of_means(
     between = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
     between = np.maximum(between, _LEAST_PART * found.sites)
     leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
+    leak += found.balance[0] * unbalanced(between / found.clip**2, means.missed, expected)
     return leak
 
 

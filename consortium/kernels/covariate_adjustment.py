@@ -5,7 +5,7 @@ Symbols are those of `contrast_regression`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ Array = NDArray[Any]
 LEAST_KEPT = 0.5
 """Least that slopes are shrunk to, however much noise is in them."""
 _MOST_EXPLAINED = 0.9
+_MOST_BETWEEN = 3.0  # variance of sites' means, in public deviations
+_USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
+"""Of a slope's column: its variance within sites, what that may be off by, and its least."""
 _COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
 
 
@@ -32,7 +35,11 @@ class Adjustment:
     explained : float
         R², part of the contrast that the covariates explain with these slopes.
     offsets : float
-        Σ a_s² v_s: what of the sites' means the noise hides, times their persons squared.
+        Σ a_s² v_s: what of a column's means by site the noise hides, times their persons squared.
+    hidden : array of bool, length p
+        Of which covariates the means by site were released, and not declared.
+    confounded : float
+        Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of deviation t.
     information : float
         N_a, weight of the contrast within sites.
     inverse : array, p x p
@@ -51,6 +58,8 @@ class Adjustment:
     inverse: Array
     products: Array
     kept: float = 1.0
+    hidden: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    confounded: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +73,24 @@ class CovariateSums:
     moment : array, p x p
         A.
     means : array, S x p
-        M; of a slope S x (p + 1), the contrast's own column first.
-    noise : mapping of G, A and M to float
+        M; of a slope S x (p + 1), the contrast's own column first. 0 where means are declared.
+    hidden : array of bool, of as many columns
+        Whose means were released.
+    noise : mapping of G, A, M and C to float
         σ_j.
+    column : float, optional
+        C, Σ t² of a slope.
     """
 
     contrast: Array
     moment: Array
     means: Array
+    hidden: Array
     noise: dict[str, float]
+    column: float | None = None
 
 
-def adjust(
-    sums: CovariateSums, persons: Array, weights: Array, information: float | None
-) -> Adjustment:
+def adjust(sums: CovariateSums, persons: Array, weights: Array, information: float) -> Adjustment:
     """Fit the contrast on the covariates within sites.
 
     Parameters
@@ -87,16 +100,16 @@ def adjust(
         n_s, 0 for sites that are missing.
     weights : array, length S
         a_s.
-    information : float, optional
-        N_a, Σ a n q (1 - q); of a slope it is worked out from the means of its column.
+    information : float
+        N_a, Σ a n q (1 - q); of a slope, for which Σ t² was released, it is worked out from that.
     """
-    centres, offsets = _site_means(sums.means, persons, weights, sums.noise["means"])
-    whole = float(weights @ persons)
-    own, products = centres[:, centres.shape[1] - len(sums.contrast) :], sums.contrast
-    if information is None:
-        information = whole * float(np.clip(1 - _variance(centres[:, 0], persons), 0.3, 1.0))
-        products = products - own.T @ (weights * persons * centres[:, 0])
-    within = sums.moment - (own * (weights * persons)[:, None]).T @ own
+    sites = _site_means(sums, persons)
+    whole, own = float(weights @ persons), slice(len(sums.hidden) - len(sums.contrast), None)
+    between, products = sites.between(weights * persons), sums.contrast
+    if sums.column is not None:
+        information = _within(sums, sites, persons)
+        products = products - between[own, 0]
+    within = sums.moment - between[own, own]
     doubt = sums.noise["moment"] / (0.3 * whole)
     trust = 1.0 / (1.0 + doubt**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
@@ -105,9 +118,31 @@ def adjust(
     fitted, noise = float(slopes @ products), sums.noise["contrast"] ** 2 * np.trace(inverse)
     kept = _kept(fitted, float(noise))
     explained = float(np.clip(kept * (fitted - noise) / information, 0, _MOST_EXPLAINED))
+    shrunk = weights * persons * (1 - sites.kept)
     return Adjustment(
-        kept * slopes, centres, explained, offsets, information, inverse, products, kept
+        kept * slopes,
+        sites.centres,
+        explained,
+        float(np.square(weights * persons) @ (sites.variance * (1 - sites.kept))),
+        information,
+        inverse,
+        products,
+        kept,
+        sums.hidden[own],
+        float(np.sum(shrunk)) * float(np.sqrt(sites.variance)),
     )
+
+
+def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
+    """Σ (t - x̂_t)² of a slope's column, between what was found and what is usual."""
+    assert sums.column is not None  # noqa: S101 - for the type checker
+    whole, centres, raw = float(persons.sum()), sites.centres[:, 0], sites.raw[:, 0]
+    lost = float(persons @ (centres * (2 * raw - centres)))
+    if sums.hidden[0]:
+        lost -= float(persons @ ((2 * sites.kept - sites.kept**2) * sites.noise))
+    found, noise = sums.column - lost, sums.noise["column"] ** 2
+    usual, width = _USUAL_WITHIN * whole, (_WIDTH_WITHIN * whole) ** 2
+    return max((found * width + usual * noise) / (width + noise), _LEAST_WITHIN * whole)
 
 
 def _kept(fitted: float, noise: float) -> float:
@@ -141,11 +176,6 @@ def left_of_noise(kept: float, columns: int) -> float:
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 
 
-def _variance(means: Array, persons: Array) -> float:
-    """Variance of the sites' means among persons."""
-    return float(np.average(np.square(means - np.average(means, weights=persons)), weights=persons))
-
-
 def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
     """Inverse with eigenvalues of at least what noise makes of zero; 0 where there is neither."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -155,13 +185,48 @@ def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
     return inverse
 
 
-def _site_means(means: Array, persons: Array, weights: Array, noise: float) -> tuple[Array, float]:
+@dataclass(frozen=True, eq=False)
+class _SiteMeans:
+    """Means by site, and the same shrunk by the noise that is known to be in them.
+
+    Parameters
+    ----------
+    raw, centres : array, S x columns
+    hidden : array of bool, length columns
+        Which were released with noise.
+    kept, noise : array, length S
+        k_s of these, and the variance of the noise in their means.
+    variance : float
+        t², of their means among persons.
+    """
+
+    raw: Array
+    centres: Array
+    hidden: Array
+    kept: Array
+    noise: Array
+    variance: float
+
+    def between(self, weights: Array) -> Array:
+        """Σ a n x̂ x̄ᵀ without what noise adds: what centring takes from a moment.
+
+        One factor only is shrunk, as weights are centred by x̂ and persons lie about x̄.
+        """
+        both = (self.centres * weights[:, None]).T @ self.raw
+        noise = float(weights @ (self.kept * self.noise))
+        found: Array = (both + both.T) / 2 - noise * np.diag(self.hidden.astype(np.float64))
+        return found
+
+
+def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     """Shrink the sites' means by the noise that is known to be in them."""
-    total, there = persons.sum(), persons > 0
+    total, there, hidden = persons.sum(), persons > 0, sums.hidden
     count = np.where(there, persons, 1.0)
-    raw = np.where(there[:, None], means / count[:, None], 0.0)
-    found = float(np.sum(persons[:, None] * raw**2) / (total * raw.shape[1]))
-    between = float(np.clip(found - noise**2 * np.sum(there / count) / total, 0.01, 0.3))
-    kept = np.where(there, between / (between + noise**2 / count**2), 0.0)
-    left = between * (1 - kept) * persons**2
-    return kept[:, None] * raw, float(weights**2 @ left)
+    raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
+    noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
+    columns = max(int(hidden.sum()), 1)
+    found = float(np.sum(persons[:, None] * raw[:, hidden] ** 2) / (total * columns))
+    between = float(np.clip(found - persons @ noise / total, 0.01, _MOST_BETWEEN))
+    kept = np.where(there, between / (between + noise), 0.0)
+    centres = np.where(hidden, kept[:, None] * raw, raw)
+    return _SiteMeans(raw, centres, hidden, kept, noise, between)

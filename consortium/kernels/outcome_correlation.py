@@ -43,6 +43,14 @@ class OutcomeCorrelation(Protocol):
         """Diagonal of R^½, or the one number that it consists of."""
 
     @property
+    def common(self) -> float:
+        """Mean of all entries of R^½."""
+
+    @property
+    def freedom(self) -> float:
+        """(tr R^½)² / tr R: degrees of freedom of ‖R^-¼u‖², for Gaussian u."""
+
+    @property
     def shared(self) -> float:
         """Largest part of the expected squared norm of R^-¼u that lies in one direction."""
 
@@ -97,6 +105,16 @@ class EqualCorrelation:
     def roots(self) -> float:
         """The same."""
         return self.root
+
+    @property
+    def common(self) -> float:
+        """√(1 + (V - 1) ρ) / V."""
+        return float(np.sqrt(1 + (self.entries - 1) * self.correlation) / self.entries)
+
+    @property
+    def freedom(self) -> float:
+        """V g²."""
+        return self.entries * self.root**2
 
     @property
     def shared(self) -> float:
@@ -209,6 +227,17 @@ class SmoothCorrelation:
     def roots(self) -> Array:
         """Diagonal of R^½, length V."""
         return np.asarray(np.square(self._decoder).sum(axis=1))
+
+    @cached_property
+    def common(self) -> float:
+        """Mean of all entries of R^½."""
+        return float(np.square(self._decoder.mean(axis=0)).sum())
+
+    @property
+    def freedom(self) -> float:
+        """Of as many waves as are about equally strong."""
+        values = self._spectrum[0]
+        return float(np.sqrt(values).sum() ** 2 / values.sum())
 
     @property
     def shared(self) -> float:

@@ -37,16 +37,17 @@ class PrivateGLM(PrivateEstimator):
         A slope needs neither.
     share : float, optional
         Without ``groups``: part of the persons that is publicly expected to be of the second level.
-    deviation : float
-        Public norm: standard deviation of the images' values among persons, in their unit. Effects
-        are told in it.
     epsilon : float
         ε of every fit, for a whole person, against all who see the result.
     delta : float
         δ of every fit; far below one over the number of persons.
-    location, correlation : float
-        Public norms: usual value, and usual correlation of two voxels; a wrong one costs precision
-        only.
+    deviation, location : float, optional
+        Public norms: standard deviation of the images' values among persons, and their usual value,
+        in the images' unit. Effects are told in this deviation. Both are learned by the first
+        release; without them that starts from 1 and 0, and finds deviations from about 0.05 to 5
+        and values within a few of them. Effects are then in the deviation that was learned.
+    correlation : float
+        Usual correlation of two voxels; a wrong one costs precision only.
     detect : float
         Smallest effect that a fit must be able to find, in standard deviations; one that can't is
         refused.
@@ -86,7 +87,6 @@ class PrivateGLM(PrivateEstimator):
     ...     "diagnosis",
     ...     {"diagnosis": ["control", "patient"]},
     ...     groups=(400, 400),
-    ...     deviation=1.0,
     ...     epsilon=4.0,
     ...     delta=1e-6,
     ...     mask=mask,
@@ -117,10 +117,10 @@ class PrivateGLM(PrivateEstimator):
         columns: Mapping[str, Limits],
         groups: tuple[int, int] | None = None,
         *,
-        deviation: float,
+        deviation: float | None = None,
         epsilon: float,
         delta: float,
-        location: float = 0.0,
+        location: float | None = None,
         correlation: float = 0.25,
         detect: float = 0.5,
         share: float | None = None,

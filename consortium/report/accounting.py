@@ -26,7 +26,12 @@ from consortium.report.privacy_report import (
 from consortium.study.masking import Masking
 from consortium.study.plan import Plan
 
-_GROUPS = "how many persons of each group each site has, as the study file states it"
+_DECLARED = {
+    "groups": "how many persons of each group each site has, as the study file states it",
+    "site_means": "sites' means that the study file declares: the promise holds with declared "
+    "numbers held constant",
+}
+"""What a study's analysis makes public by stating it."""
 
 
 def account(
@@ -78,7 +83,7 @@ def account(
             )
         ),
         releases=tuple(_release(plan, done) for done in rounds),
-        public=(_GROUPS,) if getattr(plan.study.analysis, "groups", None) else (),
+        public=tuple(t for name, t in _DECLARED.items() if getattr(plan.study.analysis, name, 0)),
         cross_check=CrossCheckRecord(
             library=checked.library, version=checked.version, epsilon_coalition=checked.epsilon
         ),

@@ -279,6 +279,13 @@ class Study(Section):
             raise ValueError(
                 "data.standardize: 'voxel' makes every amplitude one; set subject or none"
             )
+        may = getattr(self.analysis, "may_lack", ())
+        gaps = [v.name for v in self.features if v.most_missing and v.name not in may]
+        if gaps:
+            raise ValueError(
+                f"features: view '{gaps[0]}' has gaps, and only outcomes of glm may have them; set "
+                "gaps: 0"
+            )
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
             raise ValueError("features: two views have one name; name each differently")

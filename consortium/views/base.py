@@ -85,9 +85,25 @@ class BaseView(FrozenModel):
         return None
 
     @property
+    def most_missing(self) -> float:
+        """Part of the entries that a person may lack."""
+        return 0.0
+
+    @property
     def single_columns(self) -> tuple[tuple[str, Column], ...]:
         """Columns of a table that the entries are, in their order, each with its limits."""
         return ()
+
+    def usual(self, size: int) -> tuple[float, float]:
+        """Value and standard deviation of an entry among persons, where nobody knows better.
+
+        Parameters
+        ----------
+        size : int
+            Entries of the view, of which a normalized one's squares add up to one.
+        """
+        del size
+        return 0.0, 1.0
 
     def is_flattened(self, standardize: str, atlas: bool) -> bool:
         """Whether images that are prepared so leave nothing of it to tell."""

@@ -129,6 +129,10 @@ class EegView(BaseView):
         first, last = round(self.start * self.rate), round(self.stop * self.rate)
         return tuple(number / self.rate for number in range(first, last + 1))
 
+    def usual(self, size: int) -> tuple[float, float]:
+        """Of vectors of norm 1, or of `scale`."""
+        return (0.0, size**-0.5) if self.normalize else super().usual(size)
+
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the view's entries: channel by channel."""

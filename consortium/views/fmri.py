@@ -99,6 +99,13 @@ class FmriView(BaseView):
         """File of the component maps."""
         return self.components
 
+    def usual(self, size: int) -> tuple[float, float]:
+        """Of vectors of norm 1, which strengths share about equally; of any others."""
+        strengths, scale = self.is_series and not self.center, size**-0.5
+        if self.normalize:
+            return (scale, scale / 4) if strengths else (0.0, scale)
+        return (0.5, 0.125) if strengths else super().usual(size)
+
     def is_flattened(self, standardize: str, atlas: bool) -> bool:
         """Whether every amplitude becomes one, since each voxel's was made one."""
         return self.measure == "amplitude" and standardize == "voxel" and not atlas

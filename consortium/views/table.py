@@ -35,6 +35,15 @@ class TableView(BaseView):
         "to x63.",
     )
 
+    gaps: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="Part of the columns in which a person may have no value. Outcomes of `glm` "
+        "may have gaps: how often each is missing is then released with the rest, and effects are "
+        "of those who have it. Who lacks more is left out, as everybody who lacks any is without.",
+    )
+
     @field_validator("columns")
     @classmethod
     def _not_too_many(cls, columns: dict[str, Column]) -> dict[str, Column]:
@@ -88,6 +97,11 @@ class TableView(BaseView):
         """Entries of all columns."""
         del image_features, maps
         return len(self.labels)
+
+    @property
+    def most_missing(self) -> float:
+        """Part of the columns that a person may lack."""
+        return self.gaps
 
     @property
     def heading(self) -> str:

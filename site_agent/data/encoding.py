@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from consortium.views.column import Column
+from consortium.views.table import TableView
 
 
 def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
@@ -33,6 +38,24 @@ def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
 def is_given(text: str | None) -> bool:
     """Whether a cell holds anything."""
     return (text or "").strip() not in ("", "n/a")
+
+
+def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float64] | int:
+    """A person's vector, not a number where a value is missing that may be.
+
+    Returns
+    -------
+    array, or the place of the first column that is missing of too many
+    """
+    columns = [column for _, column in view.single_columns]
+    values = [encode(text, column) for text, column in zip(texts, columns, strict=True)]
+    if values.count(None) > view.most_missing * len(values):
+        return values.index(None)
+    found = [
+        (math.nan,) * len(column.labels("")) if value is None else value
+        for value, column in zip(values, columns, strict=True)
+    ]
+    return np.array([x for value in found for x in value])
 
 
 def lack_of(text: str | None, name: str, column: Column) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.views.table import ANYONE, TableView
-from site_agent.data.encoding import encode
+from site_agent.data.encoding import vector_of
 from site_agent.data.survey import Skipped
 
 _MOST_BYTES = 4_000_000
@@ -55,13 +55,13 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     lacking: dict[str, Skipped] = {}
     for label, path in _files(folder, view.file):
         found = _numbers(folder, path)
-        values = [encode(found.get(name), column) for name, column in view.single_columns]
-        if None in values:
-            name, _ = view.single_columns[values.index(None)]
+        vector = vector_of([found.get(name) for name, _ in view.single_columns], view)
+        if isinstance(vector, int):
+            name, _ = view.single_columns[vector]
             detail = f"{path}: no usable value of {name}."
             lacking[label] = Skipped(label, "no-view", detail)
         else:
-            vectors[label] = np.array([x for value in values for x in value or ()])
+            vectors[label] = vector
     return vectors, lacking
 
 

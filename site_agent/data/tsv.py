@@ -14,7 +14,7 @@ from consortium.errors import DataError
 from consortium.files.atomic import beside
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, is_given, lack_of
+from site_agent.data.encoding import encode, is_given, lack_of, vector_of
 from site_agent.data.stats import read_stats
 from site_agent.data.survey import Reason, Skipped
 
@@ -59,11 +59,11 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     lacking: dict[str, Skipped] = {}
     columns = view.single_columns
     for label, row in read_rows(path, [name for name, _ in columns]):
-        values = [encode(row[name], column) for name, column in columns]
-        if None in values:
+        vector = vector_of([row[name] for name, _ in columns], view)
+        if isinstance(vector, int):
             lacking[label] = _lack(label, row, columns, path)
         else:
-            vectors[label] = np.array([x for value in values for x in value or ()])
+            vectors[label] = vector
     return vectors, lacking
 
 

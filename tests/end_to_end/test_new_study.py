@@ -18,7 +18,7 @@ TABLE = {"column": "diagnosis", "limits": "1,4.5"}
 MORE = {
     "group_ica": {},
     "ica": {"epsilon": "8"},
-    "glm": {**TABLE, "groups": "60,40", "outcomes": "region[1-20]", "deviation": "0.2"},
+    "glm": {**TABLE, "groups": "60,40", "outcomes": "region[1-20]"},
     "histogram": {**TABLE, "column": "age"},
 }
 
@@ -28,6 +28,14 @@ def options(algorithm: str, **given: str) -> list[str]:
     for name, value in {"sites": SITES, **MORE[algorithm], **given}.items():
         words += [f"--{name.replace('_', '-')}", value]
     return words
+
+
+def test_norms_are_learned_unless_a_deviation_is_said(tmp_path: Path) -> None:
+    for number, more in enumerate(({}, {"deviation": "0.2"})):
+        study = tmp_path / f"s{number}.yaml"
+        assert enter("consortium", "new-study", study, *options("glm", **more)).code == 0
+        stated = load_study(study).analysis.norms.deviation
+        assert stated == (0.2 if more else None)
 
 
 @pytest.mark.parametrize("algorithm", DRAFTS)

@@ -31,13 +31,23 @@ TOUCHED = {
 WITHIN = 0.7
 """Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
 between sites, and of the rest covariates explain little."""
-DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE = 0.015, 0.03, 0.005
+DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
+SLOPE_DIVISOR_SHARE, COLUMN_SHARE = 0.05, 0.03
+LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
+"""Of the whole budget, for centre and scale of the outcomes: with stated norms, and without."""
+GAPS_SHARE = 0.02
+"""Of the whole budget, for how often each outcome is missing, where any may be."""
+LOCATION_PART, KEPT_PART, SIZE_PART = 0.7, 0.05, 0.25
+"""Of a look's budget."""
 PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01
 """Of means of outcomes: their products with the covariates, and their squares."""
 BELOW = 0.25
 """How far below zero a person's part of the divisor may go, over how far above."""
-SLOPE_REACH, SLOPE_PAIR_REACH, SLOPE_MOST = 1.3, 2.0, 3.0
-"""Of a slope: |w| that nobody is clipped for, the same in pairs, and what w is cut to."""
+SLOPE_REACHES = {1.3: (0.9, 0.82), 1.7: (0.985, 0.97), 2.2: (1.01, 1.04), 3.0: (1.02, 1.07)}
+"""Of a slope: |w| that nobody is clipped for, and what is then left of Σ c w² and Σ c² w² over what
+c and c² leave of persons of |w| = W."""
+SLOPE_PAIR_REACH, SLOPE_MOST = 2.0, 3.0
+"""Of a slope: the same in pairs, at least, and what w is cut to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +60,8 @@ class Choice:
         h.
     clip : float
         c(h).
+    left : (float, float)
+        Of a slope: what clipping by w leaves of Σ w² and of Σ c² w² beside c and c²; else ones.
     lost : float
         About the part by which an effect that all outcomes share comes out too small.
     contrast_reach : float
@@ -75,6 +87,7 @@ class Choice:
 
     height: float
     clip: float
+    left: tuple[float, float]
     lost: float
     contrast_reach: float
     reach: float

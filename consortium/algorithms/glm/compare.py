@@ -5,14 +5,21 @@ Nothing of it leaves the site, and nothing that the site sends depends on it.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from consortium.algorithms.base import SiteData
+from consortium.algorithms.base import Array, SiteData
 from consortium.algorithms.glm.entries import Columns
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.formatting import number
 
 _MANY = 0.2  # of the persons, at a limit
 _OFF = 0.03  # of a site's persons in another group than is stated
 _NAMED = 5
+_NEAR = 0.1  # of half the width between limits
+_FEW = 5  # persons, of whom no mean is told
+_FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
 
 
 def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) -> tuple[str, ...]:
@@ -52,6 +59,13 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
             f"more than a fifth of the persons here have {_some(at)} at a limit of the study's; "
             "look whether it is in the study's unit (years, not months)."
         )
+    codes = [n for n, (v, limited) in rows.items() if limited and n not in at and _has_code(v)]
+    if codes:
+        found.append(
+            f"some persons here have {_some(codes)} exactly at a limit of the study's, and nobody "
+            "is near it; look whether these are codes for a missing value, such as -9999 or 0, and "
+            "leave such cells empty."
+        )
     same = [name for name, (v, _) in rows.items() if len(v) > 1 and np.ptp(v) == 0]
     if same:
         found.append(
@@ -59,6 +73,48 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
             "whether the column holds what the study means."
         )
     return tuple(found)
+
+
+def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
+    """Say which outcomes are not as the stated norms have them, with both numbers of one."""
+    table = data.table()[columns.outcomes.astype(np.int64)]
+    if table.shape[1] < _FEW:
+        return ()
+    with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
+        means, scales = np.nanmean(table, axis=1), np.nanstd(table, axis=1)
+    norms, found = parameters.norms, list[str]()
+    far = np.abs(means - columns.location) > _FAR * columns.deviation
+    wide = (scales > _FACTOR * columns.deviation) | (scales < columns.deviation / _FACTOR)
+    if norms.location is not None and norms.deviation is not None and far.any():
+        own, stated = (columns.own(values) for values in (means, columns.location))
+        place = int(np.argmax(far))
+        found.append(
+            f"{_named(columns, far)} lie here more than two stated deviations from the location in "
+            f"analysis.norms ({number(own[place])} instead of {number(stated[place])}). Locations "
+            "are learned, and few deviations cost next to nothing; look whether the unit is the "
+            "study's."
+        )
+    if norms.deviation is not None and wide.any():
+        place = int(np.argmax(wide))
+        own, stated = (columns.units * values for values in (scales, columns.deviation))
+        found.append(
+            f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
+            f"deviation in analysis.norms ({number(own[place])} instead of "
+            f"{number(stated[place])}); look whether the unit is the study's."
+        )
+    return tuple(found)
+
+
+def _named(columns: Columns, chosen: Array) -> str:
+    return _some([label for (_, label), one in zip(columns.labels, chosen, strict=True) if one])
+
+
+def _has_code(values: Array) -> bool:
+    """Whether two persons or more lie exactly at one end of -1 to 1, and nobody else near it."""
+    return any(
+        np.sum(side == 1) > 1 and not np.any((side < 1) & (side > 1 - _NEAR))
+        for side in (values, -values)
+    )
 
 
 def _some(labels: list[str]) -> str:

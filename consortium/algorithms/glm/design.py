@@ -14,28 +14,40 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.choice import (
+    BALANCE_SHARE,
     CLIPPED,
+    COLUMN_SHARE,
     DIVISOR_SHARE,
+    SLOPE_DIVISOR_SHARE,
     SLOPE_MOST,
     SLOPE_PAIR_REACH,
-    SLOPE_REACH,
+    SLOPE_REACHES,
     SPREAD_SHARE,
     SQUARES_SHARE,
     TOUCHED,
     WITHIN,
     Choice,
 )
-from consortium.algorithms.glm.entries import OUTCOME_LIMIT
+from consortium.algorithms.glm.entries import OUTCOME_LIMIT, ROOMY_LIMIT
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 from consortium.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
 from consortium.kernels.group_counts import doubts_of
 
-_SLOPE_DIVISOR = 4.0
+_SLOPE_DIVISOR = 4.0 / min(SLOPE_REACHES)  # of a slope: B_D over W
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
 _ROOMY = 1e3  # reach that nobody is beyond
 _SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
 _MOST_LOST = 0.13  # part of such an effect
+
+
+def _loss(choice: Choice) -> float:
+    """Squared error, where what clipping loses of an effect that all share is an error, too.
+
+    Of a slope those who are far from the mean count less: where it bends, it comes out another.
+    """
+    bent = max(1 - choice.left[0], 0.0)
+    return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,40 +71,72 @@ class Design(PublicNumbers):
             return self._without_clipping
         shared = self.likeness.shared
         allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
-        tried = [self.at_height(height) for height in allowed]
-        return min(tried, key=lambda c: c.error**2 + (_SHARED_EFFECT * c.lost) ** 2)
+        reaches = SLOPE_REACHES if self.groups.slope else (None,)
+        tried = [self.at_height(height, reach) for height in allowed for reach in reaches]
+        return min(tried, key=_loss)
 
-    def at_height(self, height: float) -> Choice:
-        """All that follows from a clipping bound of so many times the usual norm."""
+    @property
+    def outcome_limit(self) -> float:
+        """Standard deviations that outcomes are cut to in the last round."""
+        return ROOMY_LIMIT if self.noise == 0 else OUTCOME_LIMIT
+
+    def at_height(self, height: float, slope_reach: float | None = None) -> Choice:
+        """All that follows from a clipping bound of so many times the usual norm.
+
+        Parameters
+        ----------
+        height : float
+        slope_reach : float, optional
+            W of a slope, by default the smallest.
+        """
         clip, noise, groups = CLIPPED[height], self.noise, self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
-        limit = SLOPE_REACH if groups.slope else self._contrast_reach(norm, clip)
+        slope_reach = slope_reach or min(SLOPE_REACHES)
+        limit = slope_reach if groups.slope else self._contrast_reach(norm, clip)
+        left = SLOPE_REACHES[slope_reach] if groups.slope else (1.0, 1.0)
         weights = groups.weights(limit)
         costs = self._costs(norm, limit, weights)
         shares = self._shares(costs)
         reach = self._reach(limit, costs, shares)
         information, squares = groups.information(weights)
+        if groups.slope:  # w is in units of ŝ
+            squares, information = float(groups.persons.sum()), self.unit * groups.persons.sum()
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = clip**2 * self._leak(costs, shares, weights)
-        parts = WITHIN * self.likeness.resolved * clip**2 * squares, privacy, leak
-        divisor = 0.97 * clip * information * (1 - self.expected_explained)
+        parts = WITHIN * self.likeness.resolved * clip**2 * left[1] * squares, privacy, leak
+        divisor = 0.97 * clip * left[0] * information
+        if not groups.slope:
+            divisor *= 1 - self.expected_explained
         # Where parts are released, nobody knows the largest beforehand.
         fair = 1.0 if self.counted else float(groups.largest[groups.spread > 0].max())
         return Choice(
             height,
             clip,
+            left,
             TOUCHED[height] * self.likeness.shared,
             limit,
             reach,
-            SLOPE_PAIR_REACH if groups.slope else reach,
+            max(SLOPE_PAIR_REACH, 1.2 * limit) if groups.slope else reach,
             SLOPE_MOST,
-            _SLOPE_DIVISOR if groups.slope else reach * fair,
+            _SLOPE_DIVISOR * limit if groups.slope else reach * fair,
             norm,
             weights,
             shares,
             math.sqrt(sum(parts)) / divisor,
             (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
         )
+
+    @property
+    def fixed_shares(self) -> dict[str, float]:
+        """Shares of the blocks that no cost decides."""
+        slope = self.groups.slope
+        found = {
+            "divisor": SLOPE_DIVISOR_SHARE if slope else DIVISOR_SHARE,
+            "squares": SQUARES_SHARE,
+            "spread": SPREAD_SHARE,
+            "balance": BALANCE_SHARE,
+        }
+        return found | ({"column": COLUMN_SHARE} if slope else {}) | self.mean_shares
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
         """What the noise of the rounds before adds to the error's square, of unclipped persons."""
@@ -107,7 +151,7 @@ class Design(PublicNumbers):
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
         """Split the budget in proportion to the roots of what the blocks cost."""
         roots = {name: math.sqrt(cost) for name, cost in costs.items()}
-        left = 1 - DIVISOR_SHARE - SQUARES_SHARE - SPREAD_SHARE - sum(self.mean_shares.values())
+        left = 1 - sum(self.fixed_shares.values())
         shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
         surplus = shares.get("means", 0.0) - _MOST_FOR_MEANS
         if self.groups.slope and surplus > 0:
@@ -126,7 +170,7 @@ class Design(PublicNumbers):
 
     def _doubt(self, costs: dict[str, float], shares: dict[str, float]) -> float:
         """Square of what noise alone makes of the slopes γ, before they are shrunk."""
-        each = costs["contrast"] / (self.explained * shares["contrast"])
+        each = costs["contrast"] * self.unit**2 / (self.explained * shares["contrast"])
         return self.covariates * each * (self.noise / float(self.groups.persons.sum())) ** 2
 
     def _kept(self, costs: dict[str, float], shares: dict[str, float]) -> float:
@@ -142,12 +186,13 @@ class Design(PublicNumbers):
 
     @property
     def _without_clipping(self) -> Choice:
-        largest = OUTCOME_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
+        largest = ROOMY_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
         usual = self.at_height(max(CLIPPED))
         parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
         return replace(
             usual,
             clip=1.0,
+            left=(1.0, 1.0),
             lost=0.0,
             contrast_reach=1.0,
             reach=_ROOMY,
@@ -179,11 +224,13 @@ class Design(PublicNumbers):
         sites = float(np.sum(weights**2))
         if self.covariates:
             product = self.slope_product_reach if self.groups.slope else limit * reach
-            costs["contrast"] = (2 * product) ** 2 * explained
-            costs["moment"] = reach**4 * gap**2 * explained
-            costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
+            costs["contrast"] = (2 * product) ** 2 * explained / self.unit**2
+            costs["moment"] = reach**4 * gap**2 * explained / self.unit**2
         if self.counted:
             costs["counts"] = SITE_VARIANCE * sites
-        if self.groups.slope:
-            costs["means"] = (2 * reach) ** 2 * (1 + gap**2) * SITE_VARIANCE * sites
+        if self.unknown and self.groups.slope:
+            each = (1 + gap**2) * SITE_VARIANCE * sites / self.unit**2
+            costs["means"] = (2 * reach) ** 2 * each
+        elif self.unknown:
+            costs["means"] = (2 * reach) ** 2 * gap**2 * SITE_VARIANCE * sites / 2
         return costs

@@ -14,9 +14,13 @@ from consortium.errors import StudyError
 from consortium.views.column import Column
 
 _SHOWN = 20  # names in a sentence
+_OF_LIMITS, _OF_LEVELS = (0.0, 0.25), (0.5, 0.25)
+"""Middle and an eighth of the width of what lies from -1 to 1; of levels from 0 to 1 a quarter."""
 
-COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 4.0
-"""Standard deviations that covariates and outcomes are cut to."""
+MOST_MISSING = 0.2
+"""Part of their outcomes that persons in memory may lack, where no view says another."""
+COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 4.0, 16.0
+"""Standard deviations that covariates and outcomes are cut to; the last, outcomes without noise."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Entry:
         Name of that level and of the first; empty without.
     limited : bool
         Whether values are cut to public limits, which are -1 and 1.
+    start : tuple of (float, float)
+        Location and deviation that are started from where none are stated, in the vector's unit.
     """
 
     row: int
@@ -45,6 +51,7 @@ class Entry:
     levels: int = 0
     compared: tuple[str, str] = ("", "")
     limited: bool = False
+    start: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +63,9 @@ class Columns:
     outcomes : array, length V
         Rows of the outcomes.
     location, deviation : array, length V
-        Public norms, in the vector's unit.
+        Norms that are started from, in the vector's unit: stated ones, or the limits'.
+    middles, units : array, length V
+        What 0 of the vector's unit is in the outcome's own, and what one is.
     covariates : array, length p
         Rows of the covariates.
     means, deviations : array, length p
@@ -76,6 +85,8 @@ class Columns:
     outcomes: Array
     location: Array
     deviation: Array
+    middles: Array
+    units: Array
     covariates: Array
     means: Array
     deviations: Array
@@ -90,6 +101,10 @@ class Columns:
     def slope(self) -> bool:
         """Whether the contrast is of a column with limits."""
         return self.group.levels == 0
+
+    def own(self, values: Array) -> Array:
+        """Values of the outcomes in their own units."""
+        return np.asarray(self.middles + self.units * values)
 
     @property
     def threshold(self) -> float:
@@ -116,14 +131,20 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     group = _group(parameters, found)
     covariates = [e for entries in found for e in entries if e.row != group.row]
     scales = [_covariate_norm(parameters, entry) for entry in covariates]
-    location = _each(parameters.norms.location, outcomes, "location")
-    deviation = _each(parameters.norms.deviation, outcomes, "deviation")
     middles = np.array([entry.middle for _, entry in outcomes])
     halves = np.array([entry.half for _, entry in outcomes])
+    starts = np.array([entry.start for _, entry in outcomes])
+    norms, (location, deviation) = parameters.norms, starts.T
+    if norms.location is not None:
+        location = (_each(norms.location, outcomes, "location") - middles) / halves
+    if norms.deviation is not None:
+        deviation = _each(norms.deviation, outcomes, "deviation") / halves
     return Columns(
         np.array([entry.row for _, entry in outcomes], dtype=np.float64),
-        (location - middles) / halves,
-        deviation / halves,
+        location,
+        deviation,
+        middles,
+        halves,
         np.array([entry.row for entry in covariates], dtype=np.float64),
         np.array([mean for mean, _ in scales]),
         np.array([spread for _, spread in scales]),
@@ -161,7 +182,8 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
         labels = view.labels if view else ()
         for number, row in enumerate(range(part.start, part.stop)):
             own = f"{name}{number + 1}" if view is None else str(number + 1)
-            yield Entry(row, labels[number] if labels else own)
+            start = view.usual(part.stop - part.start) if view else (0.0, 1.0)
+            yield Entry(row, labels[number] if labels else own, start=start)
         return
     row = int(part.start)
     for label, column in columns:
@@ -173,14 +195,16 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
 def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
     if column.low is not None and column.high is not None:
         middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
-        yield Entry(row, name, middle, half, limited=True)
+        yield Entry(row, name, middle, half, limited=True, start=_OF_LIMITS)
     elif len(column.levels) == 2:
-        yield Entry(row, name, level=1, levels=2, compared=(column.levels[1], column.levels[0]))
+        compared = column.levels[1], column.levels[0]
+        yield Entry(row, name, level=1, levels=2, compared=compared, start=_OF_LIMITS)
     else:
         first = column.levels[0]
         for number, label in enumerate(column.labels(name)):
             compared = column.levels[number], first
-            yield Entry(row + number, label, 0.0, 1.0, number, len(column.levels), compared)
+            count = len(column.levels)
+            yield Entry(row + number, label, 0.0, 1.0, number, count, compared, start=_OF_LEVELS)
 
 
 def _named(term: str, entries: list[Entry]) -> list[Entry]:

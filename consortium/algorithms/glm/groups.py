@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consortium.algorithms.base import Array
 
-_SLOPE_WITHIN = 0.8  # of a covariate's variance
+SLOPE_WITHIN = 0.8
+"""Part of a covariate's variance that is usual within sites."""
+_LEAST_WITHIN = 0.3
 
 
 def capped_weights(proportions: Array, reach: float | Array) -> Array:
@@ -38,12 +40,21 @@ class Groups:
         slope.
     slope : bool
         Whether the contrast is of a column with limits, which knows no groups: weights are 1, and
-        what q (1 - q) is to groups is the column's usual variance within sites.
+        what q (1 - q) is to groups is the column's variance within sites.
+    within : float
+        That variance: the usual one, or what declared means leave.
     """
 
     persons: Array
     proportions: Array
     slope: bool = False
+    within: float = SLOPE_WITHIN
+
+    def knowing(self, means: Array) -> Groups:
+        """The same with what a slope's declared means, in public deviations, leave within sites."""
+        middle = np.average(means, weights=self.persons)
+        between = float(np.average(np.square(means - middle), weights=self.persons))
+        return replace(self, within=min(max(1 - between, _LEAST_WITHIN), 1.0))
 
     @property
     def largest(self) -> Array:
@@ -56,7 +67,7 @@ class Groups:
     def spread(self) -> Array:
         """q_s (1 - q_s)."""
         if self.slope:
-            return np.full(len(self.persons), _SLOPE_WITHIN)
+            return np.full(len(self.persons), self.within)
         return np.asarray(self.proportions * (1 - self.proportions))
 
     def counts(self, site: int) -> tuple[int, int]:

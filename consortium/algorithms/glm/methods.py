@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consortium.algorithms.base import Array
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT
+from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.formatting import count, number
 from consortium.kernels.covariate_adjustment import Adjustment
@@ -14,23 +15,23 @@ from consortium.kernels.outcome_correlation import SmoothCorrelation
 _SHOWN = 10  # names in a sentence
 
 
-def methods_text(plan: GlmPlan, adjustment: Adjustment, persons: Array) -> str:
+def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
     """Say what was regressed on what, how it was bounded, and how it was tested.
 
     Parameters
     ----------
     plan : GlmPlan
-    adjustment : Adjustment
+    learned : Learned
     persons : array, length S
         Of the sites that answered the last round, 0 for the others.
     """
     sentences = (
         _model(plan, persons),
-        _units(plan),
+        _units(plan, learned),
         *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothCorrelation) else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
-        *((_adjustment(plan, adjustment),) if plan.covariates else ()),
+        *((_adjustment(plan, learned.adjustment),) if plan.covariates else ()),
         _errors(plan),
         _tests(plan),
     )
@@ -54,13 +55,22 @@ def _model(plan: GlmPlan, persons: Array) -> str:
     )
 
 
-def _units(plan: GlmPlan) -> str:
+def _units(plan: GlmPlan, learned: Learned) -> str:
     explaining = (plan.columns.group, *plan.columns.covariates_of)
     limited = any(not entry.levels for entry in explaining)
-    columns = f"; columns with limits likewise, at {COVARIATE_LIMIT:g} of theirs" if limited else ""
+    columns = f"; columns with limits at {COVARIATE_LIMIT:g} of theirs" if limited else ""
+    norms, start = plan.parameters.norms, "the middle and an eighth of the width of their limits"
+    if norms.complete:
+        start = "stated norms"
+    elif norms.location is not None or norms.deviation is not None:
+        start = "norms that were stated in part"
+    told = "" if plan.told_in_stated else ", in which effects are told"
+    factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
+    drawn = ", and drawn to these as far as they are noise" if noisy else ""
     return (
-        "Outcomes were expressed in standard deviations about locations, both stated beforehand, "
-        f"and cut at {OUTCOME_LIMIT:g} of them{columns}."
+        f"Outcomes' locations, and one factor of all standard deviations ({factor}), were learned "
+        f"in the first round, starting from {start}{drawn}. Outcomes were expressed in these "
+        f"deviations{told}, and cut at {plan.design.outcome_limit:g} of them{columns}."
     )
 
 
@@ -92,11 +102,13 @@ def _clipping(plan: GlmPlan) -> str:
 
 def _sites(plan: GlmPlan) -> str:
     centred = "by each site's publicly stated share of the group"
+    declared = plan.columns.slope and not plan.hidden[0]
     if plan.columns.slope:
-        centred = "by each site's mean"
+        centred = "by each site's declared mean" if declared else "by each site's mean"
     elif plan.parameters.counted:
         centred = "by each site's share of the group, from counts"
     noisy = plan.shape.noise > 0 and (plan.columns.slope or plan.parameters.counted)
+    noisy = noisy and not declared
     noise = ", which was released with noise and drawn to what is usual as far as it is noise"
     none = int(((plan.groups.spread == 0) & (plan.groups.persons > 0)).sum())
     useless = f"; {count(none, 'site')} of one group only told nothing of it" if none else ""

@@ -15,17 +15,20 @@ Location = Annotated[float, Field(ge=-1e12, le=1e12)]
 
 
 class Norms(FrozenModel):
-    """What is publicly known of the outcomes, best from a norm over several scanners."""
+    """What is publicly known of the outcomes; what is not stated, or wrongly, is learned."""
 
-    location: Location | tuple[Location, ...] = Field(
-        default=0.0,
+    location: Location | tuple[Location, ...] | None = Field(
+        default=None,
         description="Usual value of the outcomes, in the view's unit (that of the column, for a "
-        "table): one number, or one for each. It need not be exact.",
+        "table): one number, or one for each. The first round learns where they really lie, from "
+        "here; without it from the middle of each column's limits.",
     )
-    deviation: Deviation | tuple[Deviation, ...] = Field(
+    deviation: Deviation | tuple[Deviation, ...] | None = Field(
+        default=None,
         description="Total standard deviation among persons, between and within scanners: one "
-        "number, or one for each outcome. Effects are told in this unit; a wrong one costs "
-        "precision, and one that is too small draws effects to zero.",
+        "number, or one for each outcome. Effects are told in this unit. The first round learns by "
+        "what all are off together. Without it that starts from an eighth of the distance between "
+        "each column's limits, and effects are told in the deviations that were learned.",
     )
     correlation: float = Field(
         default=0.25,
@@ -34,6 +37,11 @@ class Norms(FrozenModel):
         description="Usual correlation of two outcomes. A wrong one costs precision only. "
         "Of no meaning with `basis: smooth`.",
     )
+
+    @property
+    def complete(self) -> bool:
+        """Whether location and deviation are stated."""
+        return self.location is not None and self.deviation is not None
 
 
 class CovariateNorm(FrozenModel):

@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, StringConstraints, ValidationInfo, model_validator
+from pydantic import (
+    Field,
+    FiniteFloat,
+    PrivateAttr,
+    StringConstraints,
+    ValidationInfo,
+    model_validator,
+)
 
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
@@ -67,11 +74,22 @@ class GlmParameters(FrozenModel):
         description="Groups of outcomes, such as lobes, whose mean effect is told with an error of "
         "its own: names of outcomes, `*` standing for any letters.",
     )
-    norms: Norms = Field(description="Public norms of the outcomes: see below.")
+    norms: Norms = Field(
+        default_factory=Norms,
+        description="What is publicly known of the outcomes' location and deviation, to start "
+        "from: see below.",
+    )
     covariates: dict[Term, CovariateNorm] = Field(
         default_factory=dict,
         description="Usual mean and standard deviation of columns with limits; by default the "
         "middle of the limits and a quarter of the distance between them.",
+    )
+    site_means: dict[Term, dict[Label, FiniteFloat]] = Field(
+        default_factory=dict,
+        description="Sites' own means of columns that explain, in the column's unit, by site (of "
+        "a column of two levels the part of the persons who are of the second). They become "
+        "public, as the numbers in `groups` do: the promise then holds with declared numbers held "
+        "constant. Without them noisy means are released.",
     )
     gap: float = Field(
         default=0.3,
@@ -263,6 +281,16 @@ class GlmParameters(FrozenModel):
         return (self.outcomes,) if isinstance(self.outcomes, str) else self.outcomes
 
     @property
+    def may_lack(self) -> tuple[str, ...]:
+        """Views in which a person may lack values."""
+        return () if self.smooth else self.outcome_views
+
+    @property
+    def gaps(self) -> float:
+        """Part of a person's outcomes that may be missing; 0 if none may."""
+        return max([v.most_missing for v in self._views if v.name in self.outcome_views] or [0.0])
+
+    @property
     def views(self) -> tuple[Any, ...]:
         """The study's views; none where parameters were made without a study."""
         return self._views
@@ -277,6 +305,14 @@ class GlmParameters(FrozenModel):
                 f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of persons of "
                 "every site of the study, and of no other."
             )
+
+        for column, means in self.site_means.items():
+            if set(sites) != set(means):
+                missing = sorted(set(sites) ^ set(means))
+                raise StudyError(
+                    f"field 'analysis.site_means': {', '.join(missing)}: give the mean of "
+                    f"'{column}' at every site of the study, and at no other."
+                )
 
     def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
         """Raise StudyError if a plan is asked for other persons than `groups` states."""

@@ -11,14 +11,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
-from consortium.errors import ProtocolError
+from consortium.errors import PrivacyError, ProtocolError
+from consortium.privacy.block_bounds import BlocksBound
+from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
-_MOST_MISSING = 0.2  # of a person's outcomes
-_OF_COVARIATES = ("covariates", "means", "deviations", "covariate-reach", "slopes", "centres")
+_MOST_SEED = 1 << 31
+_MOST_GAPS = 0.5
+_OF_COVARIATES = (
+    *("covariates", "means", "deviations", "declared"),
+    *("covariate-reach", "slopes", "centres"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +120,55 @@ def _parts_and_weights(query: Query) -> tuple[Array, Array]:
     return known, capped_weights(known, reach)
 
 
-def outcomes_of(data: SiteData, query: Query) -> tuple[Array, Array]:
-    """Outcomes in public standard deviations, 0 where missing, and who has enough of them."""
+def blocks_of(bound: Bound) -> BlocksBound:
+    """The bound of a release of blocks.
+
+    Raises
+    ------
+    PrivacyError
+        If it is of another kind.
+    """
+    if not isinstance(bound, BlocksBound):
+        raise PrivacyError("A release of blocks needs a bound for each; plan it anew.")
+    return bound
+
+
+def pairs_of(query: Query, persons: int) -> tuple[Array, Array]:
+    """Places of persons who were paired by lot, whoever they are; an odd one is left out.
+
+    The draw is public and knows places in the table only: replacing a person changes one pair.
+    """
+    seed = index_argument(query, "seed", _MOST_SEED), query.site
+    order = np.random.default_rng(seed).permutation(persons)
+    half = len(order) // 2
+    return order[:half], order[half : 2 * half]
+
+
+def released_columns(query: Query, columns: int) -> Array:
+    """Which columns' means by site are released, and not declared.
+
+    Raises
+    ------
+    ProtocolError
+        If they are no numbers of columns.
+    """
+    return _whole(query, "released", columns)
+
+
+def outcomes_of(data: SiteData, query: Query, limit: float) -> tuple[Array, Array]:
+    """Outcomes in standard deviations, cut to a limit, 0 where missing; and which are there."""
     rows = _rows(data, query, "outcomes")
     location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
     if not len(location) == len(scales) == len(rows):
         raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
-    values, known = _standardized(data.table()[rows], location, scales, OUTCOME_LIMIT)
-    return values, known.mean(axis=0) >= 1 - _MOST_MISSING
+    values, known = _standardized(data.table()[rows], location, scales, limit)
+    return values, known
+
+
+def enough(query: Query, known: Array) -> Array:
+    """Who has enough outcomes: lacks no larger part than the query says, and than a half."""
+    most = min(number_argument(query, "gaps"), _MOST_GAPS)
+    return np.asarray(known.mean(axis=0) >= 1 - most)
 
 
 def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Array, Array]:
@@ -139,17 +186,31 @@ def _covariates(data: SiteData, query: Query, table: Array) -> tuple[Array, Arra
     means, scales = (array_argument(query, n, 1) for n in ("means", "deviations"))
     if not len(means) == len(scales) == len(rows):
         raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
+    means = means + scales * _declared(query, len(rows))
     x, known = _standardized(table[rows], means, scales, COVARIATE_LIMIT)
     return x, np.asarray(known.all(axis=0))
 
 
+def _declared(query: Query, columns: int) -> Array:
+    """Declared means of a site's columns, in public deviations; 0 for those that are released."""
+    declared = array_argument(query, "declared", 2)
+    if declared.shape != (places_of(query), columns) or query.site >= len(declared):
+        raise ProtocolError("The query's 'declared' doesn't fit its sites; discard it.")
+    return np.asarray(declared[query.site])
+
+
 def _rows(data: SiteData, query: Query, name: str) -> Array:
     """Row numbers that a query names."""
+    return _whole(query, name, data.features)
+
+
+def _whole(query: Query, name: str, limit: int) -> Array:
+    """Whole numbers from 0 to below a limit."""
     rows = array_argument(query, name, 1)
     whole = rows.astype(np.int64) if np.isfinite(rows).all() else np.full(1, -1)
     if not np.array_equal(whole, rows) or whole.min(initial=0) < 0:
         raise ProtocolError(f"The query's '{name}' are no row numbers; discard it.")
-    if whole.max(initial=0) >= data.features:
+    if whole.max(initial=-1) >= limit:
         raise ProtocolError(f"The query's '{name}' are beyond the features; discard it.")
     return whole
 

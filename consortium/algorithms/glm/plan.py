@@ -22,27 +22,34 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.glm.choice import (
     BELOW,
-    DIVISOR_SHARE,
-    SPREAD_SHARE,
-    SQUARES_SHARE,
+    BLIND_LOOK_SHARE,
+    COLUMN_SHARE,
+    GAPS_SHARE,
+    KEPT_PART,
+    LOCATION_PART,
+    LOOK_SHARE,
+    SIZE_PART,
     Choice,
 )
+from consortium.algorithms.glm.declared import clipped_columns, declared_means
 from consortium.algorithms.glm.design import Design
-from consortium.algorithms.glm.entries import Columns, resolve
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
+from consortium.kernels.learned_norms import MOST_LOG
 from consortium.kernels.moments import packed_size
 from consortium.kernels.outcome_correlation import EqualCorrelation, OutcomeCorrelation
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E
+_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # L: over the usual norm, and what a single outcome needs
 _MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
 STAGES = {
     "counts": "counts",
-    "covariates": "covariates",
-    "slope_covariates": "covariates",
+    "norms": "norms",
+    "slope_norms": "norms",
     "contrast": "contrast",
     "slope": "contrast",
 }
@@ -50,7 +57,7 @@ STAGES = {
 
 
 class GlmPlan:
-    """A study's releases: of counts if nobody states them, of covariates, and of outcomes.
+    """A study's releases: of counts if nobody states them, of norms and covariates, and effects.
 
     Parameters
     ----------
@@ -74,7 +81,10 @@ class GlmPlan:
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
         self.covariates = len(self.columns.covariates)  # p
         _check_outcomes(parameters, self.outcomes)
+        self.declared = declared_means(parameters, shape, self.columns)
         self.groups = _groups(parameters, shape, self.columns)
+        if self.columns.slope and not np.isnan(self.declared[:, 0]).any():
+            self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
                 "field 'analysis.groups': no site has persons of both groups, so that group can't "
@@ -90,12 +100,15 @@ class GlmPlan:
     def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
         return Design(
-            *(self.outcomes, self.covariates, self.groups, self.shape.noise, likeness),
+            *(self.outcomes, self.covariates, self.groups),
+            self.shape.noise / math.sqrt(1 - self.look_share),
+            likeness,
             parameters.gap,
             parameters.explained,
             parameters.importance,
             parameters.counted,
             len(self.columns.averages),
+            int(self.hidden.sum()),
         )
 
     def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
@@ -108,6 +121,11 @@ class GlmPlan:
             tried.append((design.choice.error**2 + lost**2, cutoff, design))
         _, cutoff, design = min(tried, key=lambda each: each[:2])
         return cutoff, design
+
+    @property
+    def hidden(self) -> Array:
+        """Which columns' means by site are released, and not declared."""
+        return np.asarray(np.isnan(self.declared).any(axis=0))
 
     @property
     def likeness(self) -> OutcomeCorrelation:
@@ -125,25 +143,36 @@ class GlmPlan:
         return self.design.choice
 
     @property
+    def look_share(self) -> float:
+        """r_N: part of the budget that centre, scale and gaps of the outcomes are learned with."""
+        known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
+        return known + (GAPS_SHARE if self.parameters.gaps else 0.0)
+
+    @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The counts, if they are released, the covariates' sums, if there are any, and T."""
+        """The counts, if they are released, the look with the covariates' sums, and T."""
         shares, sites = self.choice.shares, len(self.groups.persons)
-        clipped, found = self.design.clipped_columns, list[PlannedRelease]()
+        rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
         heard: dict[str, Form] = {}
         if self.parameters.counted:
-            own, part = self.count_arguments, shares["counts"]
+            own, part = self.count_arguments, rest * shares["counts"]
             found.append(self._release("counts", self._counts, forms_of(own), own, part))
             heard["proportions"] = (sites,)
+        first, own = self._first, self.norm_arguments
+        slope = self.columns.slope
+        part = math.fsum(block.share for block in first)
+        name = "slope_norms" if slope else "norms"
+        bound = bound_blocks(first)
+        found.append(self._release(name, bound, forms_of(own) | heard, own, part))
+        heard |= {"location": (self.outcomes,), "scales": (self.outcomes,)}
         if clipped:
-            own = self.covariate_arguments
-            part = sum(shares.get(block, 0.0) for block in ("contrast", "moment", "means"))
-            name = "slope_covariates" if self.columns.slope else "covariates"
-            found.append(self._release(name, self._first, forms_of(own) | heard, own, part))
             heard["centres"] = (sites, clipped)
         if self.covariates:
             heard["slopes"] = (self.covariates,)
+        if slope:
+            heard["spread"] = float
         own, left = self.contrast_arguments, 1 - sum(release.share for release in found)
-        name = "slope" if self.columns.slope else "contrast"
+        name = "slope" if slope else "contrast"
         return *found, self._release(name, self._second, forms_of(own) | heard, own, left)
 
     def _release(
@@ -163,25 +192,58 @@ class GlmPlan:
         return bound_blocks([Block("counts", len(self.groups.persons), 0.5, 1.0, 1.0)])
 
     @property
-    def _first(self) -> BlocksBound:
+    def _first(self) -> list[Block]:
+        """Blocks of the look and of the covariates, with their parts of the whole budget."""
         p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
-        means = len(self.groups.persons) * self.design.clipped_columns
-        blocks = [Block("means", means, reach, 2 * reach, shares["means"])]
+        rest, blocks = 1 - self.look_share, self._look
         if p:
             limit, square = self.design.product_reach, reach**2
             moment, size = math.sqrt(2) * square, packed_size(p)
-            blocks = [
-                Block("contrast", p, limit, 2 * limit, shares["contrast"]),
-                Block("moment", size, square, moment, shares["moment"]),
-                *blocks,
+            blocks += [
+                Block("contrast", p, limit, 2 * limit, rest * shares["contrast"]),
+                Block("moment", size, square, moment, rest * shares["moment"]),
             ]
-        return bound_blocks(blocks)
+        if self.design.unknown:
+            means = len(self.groups.persons) * self.design.unknown
+            blocks.append(Block("means", means, reach, 2 * reach, rest * shares["means"]))
+        if self.columns.slope:
+            most = COVARIATE_LIMIT**2
+            blocks.append(Block("column", 1, most, most, rest * COLUMN_SHARE))
+        return blocks
+
+    @property
+    def _look(self) -> list[Block]:
+        """Blocks of the first look at the outcomes."""
+        reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
+        most, gaps = self.most_log, self.parameters.gaps
+        part, blocks = self.look_share, list[Block]()
+        if gaps:
+            part, norm = part - GAPS_SHARE, math.sqrt(gaps * self.outcomes)
+            blocks = [Block("gaps", self.outcomes, norm, math.sqrt(2) * norm, GAPS_SHARE)]
+        return [
+            Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
+            Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
+            Block("size", 1, most, 2 * most, SIZE_PART * part),
+            *blocks,
+        ]
+
+    @property
+    def most_log(self) -> float:
+        """What logarithms of pairs' squared distances are cut to: more where nothing is known."""
+        known = self.told_in_stated or bool(self.columns.limited.all())
+        return MOST_LOG if known else 2 * MOST_LOG
+
+    @property
+    def told_in_stated(self) -> bool:
+        """Whether effects are told in stated deviations, and not in those that are learned."""
+        return self.parameters.norms.deviation is not None
 
     @property
     def _second(self) -> BlocksBound:
         choice, groups = self.choice, len(self.columns.averages)
         effects, divisor = choice.reach * choice.norm, choice.divisor
         squares = 1.2 * math.sqrt(self.outcomes + groups) + 2
+        shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
         return bound_blocks(
             [
                 Block(
@@ -191,15 +253,16 @@ class GlmPlan:
                     2 * effects,
                     choice.shares["effects"],
                 ),
-                Block("divisor", 1, divisor, (1 + BELOW) * divisor, DIVISOR_SHARE),
+                Block("divisor", 1, divisor, (1 + below) * divisor, shares["divisor"]),
                 Block(
                     "squares",
                     self.outcomes + groups,
                     squares,
-                    math.sqrt(2) * squares,
-                    SQUARES_SHARE,
+                    2 * squares,
+                    shares["squares"],
                 ),
-                Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, SPREAD_SHARE),
+                Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, shares["spread"]),
+                Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
                 *self._of_means,
             ]
         )
@@ -230,18 +293,20 @@ class GlmPlan:
             if not columns.slope:
                 found["proportions"] = self.groups.proportions
         if self.design.clipped_columns:
-            rows, means, scales = columns.covariates, columns.means, columns.deviations
-            if columns.slope:
-                mean, scale = columns.group_norm
-                rows = np.concatenate([[float(columns.group.row)], rows])
-                means, scales = np.append(mean, means), np.append(scale, scales)
+            entries, means, scales = clipped_columns(columns)
             found |= {
-                "covariates": rows,
+                "covariates": np.array([float(entry.row) for entry in entries]),
                 "means": means,
                 "deviations": scales,
+                "declared": np.nan_to_num(self.declared),
                 "covariate-reach": self.design.covariate_reach,
             }
-        return found
+        return found | {
+            "outcomes": columns.outcomes,
+            "gaps": self.parameters.gaps or MOST_MISSING,
+            **self._likeness_arguments,
+            "seed": self.parameters.seed,
+        }
 
     @property
     def count_arguments(self) -> dict[str, Argument]:
@@ -249,9 +314,12 @@ class GlmPlan:
         return {"group": self.columns.group.row, "threshold": self.columns.threshold}
 
     @property
-    def covariate_arguments(self) -> dict[str, Argument]:
-        """Arguments of the covariates' query that no release decides."""
-        return self._common_arguments
+    def norm_arguments(self) -> dict[str, Argument]:
+        """Arguments of the first look's query that no release decides."""
+        columns, own = self.columns, self._common_arguments
+        if self.design.clipped_columns:
+            own["released"] = np.flatnonzero(self.hidden).astype(np.float64)
+        return {**own, "location": columns.location, "scales": columns.deviation}
 
     @property
     def contrast_arguments(self) -> dict[str, Argument]:
@@ -259,12 +327,8 @@ class GlmPlan:
         columns = self.columns
         found: dict[str, Argument] = {
             **self._common_arguments,
-            "outcomes": columns.outcomes,
-            "location": columns.location,
-            "scales": columns.deviation,
-            **self._likeness_arguments,
             "pair-reach": self.choice.pair_reach,
-            "seed": self.parameters.seed,
+            "limit": self.design.outcome_limit,
         }
         if columns.slope:
             found["most"] = self.choice.most

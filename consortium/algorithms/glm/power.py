@@ -10,17 +10,21 @@ from scipy.special import ndtr, ndtri
 
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.glm.centring import told_of_sizes
+from consortium.algorithms.glm.centring import Centring, told_of_sizes
 from consortium.algorithms.glm.choice import WITHIN
+from consortium.algorithms.glm.estimation import expected_of
+from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
+from consortium.kernels.contrast_regression import SITE_VARIANCE
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
 false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
-_CLOSE = 0.75
+_CLOSE, _CLEARLY = 0.75, 2.0
+_PLANNED = 0.97  # part of the divisor that is planned with
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
 _OFF = 0.12  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
@@ -56,23 +60,11 @@ class Forecast:
     kept: float
 
 
-def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None) -> Forecast:
-    """Foretell a study.
-
-    Parameters
-    ----------
-    plan : GlmPlan
-    explained : float
-        R², part of the contrast that the covariates explain.
-    counted : float, optional
-        N_a, as far as released counts tell; by default what the plan expects.
-    """
+def forecast(plan: GlmPlan) -> Forecast:
+    """Foretell a study from what is public before it."""
     choice, groups = plan.choice, plan.groups
     information, squares = groups.information(choice.weights)
-    known = information if counted is None else counted
-    left, more = 1 - explained, known / information
-    sampling, privacy, leak = (part / (left * more) ** 2 for part in choice.parts)
-    sampling *= more  # persons of both groups are what chance goes with, too
+    sampling, privacy, leak = choice.parts
     error = math.sqrt(sampling + privacy + leak)
     most = float(np.max(groups.persons * groups.spread))
     return Forecast(
@@ -85,6 +77,49 @@ def forecast(plan: GlmPlan, explained: float = 0.0, counted: float | None = None
         4 * information**2 / squares,
         min(plan.likeness.kept, 1.0),
     )
+
+
+def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
+    """The forecast made again after the first round, in learned deviations."""
+    choice, design, before = plan.choice, plan.design, forecast(plan)
+    expected = expected_of(plan, centring, learned)
+    noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
+    parts = (
+        WITHIN * plan.likeness.resolved * expected.squares,
+        noise / choice.shares["effects"] / choice.clip**2,
+        expected.explained * expected.adjustment_noise + SITE_VARIANCE * expected.offset_noise,
+    )
+    divisor = (_PLANNED * expected.divisor / choice.clip) ** 2
+    sampling, privacy, leak = (part / divisor for part in parts)
+    error = math.sqrt(sampling + privacy + leak)
+    return replace(
+        before,
+        error=error,
+        sampling=sampling,
+        privacy=privacy,
+        leak=leak,
+        detectable=DETECTABLE * error / RESIDUAL,
+    )
+
+
+def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
+    """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
+
+    Where outcomes clearly vary more than is stated, so much more must an effect be that is found.
+    """
+    if learned.norms.lost:
+        return (
+            "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
+            "could be learned; state analysis.norms in the outcomes' unit"
+        )
+    found, unit = foretold(plan, learned, centring), learned.unit
+    clearly = abs(2 * math.log(unit)) > _CLEARLY * learned.norms.doubt
+    factor = max(unit, 1.0) if clearly else 1.0
+    told = replace(found, detectable=factor * found.detectable)
+    reason = problem(plan, told)
+    if reason and factor > 1 and not problem(plan, found):
+        return f"outcomes vary {factor:.2g} times as much as is stated, so that {reason}"
+    return reason
 
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:

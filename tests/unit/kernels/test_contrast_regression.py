@@ -1,5 +1,7 @@
 """The arithmetic of a contrast: roots of correlations, false discoveries, shrinkage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +57,9 @@ def test_a_posterior_lies_where_precision_says():
     assert variance == pytest.approx(1 / 5)
 
 
+HIDDEN = np.ones(2, dtype=bool)
+
+
 def within_sites(seed=0, sites=3, covariates=2, persons=40):
     generator = np.random.default_rng(seed)
     x = generator.standard_normal((sites, covariates, persons)) + generator.standard_normal(
@@ -72,6 +77,7 @@ def test_without_noise_the_adjustment_is_least_squares_with_site_constants():
         np.einsum("n,spn->p", group, x),
         np.einsum("spn,sqn->pq", x, x),
         x.sum(axis=2),
+        HIDDEN,
         {"contrast": 0.0, "moment": 0.0, "means": 0.0},
     )
     found = adjust(sums, np.full(sites, float(persons)), np.ones(sites), sites * persons / 4)
@@ -92,7 +98,7 @@ def test_noise_draws_means_to_zero_and_a_missing_site_has_none():
     moment = np.einsum("spn,sqn->pq", x[:2], x[:2])
     contrast = np.einsum("n,spn->p", group, x[:2])
     persons = np.array([40.0, 40.0, 0.0])
-    found = adjust(CovariateSums(contrast, moment, means, noise), persons, np.ones(3), 20.0)
+    found = adjust(CovariateSums(contrast, moment, means, HIDDEN, noise), persons, np.ones(3), 20.0)
     assert not found.centres[2].any()
     assert (np.abs(found.centres[:2]) < np.abs(x.mean(axis=2)[:2])).all()
     assert found.offsets > 0
@@ -102,8 +108,8 @@ EXPECTED = Expected(25.0, 25.0, 1.0, 100.0, 0.15, 0.9, 4.0, 9.0)
 
 
 def sums_of(effects, squares, /, **noise):
-    known = {"effects": 0.0, "divisor": 0.0, "squares": 0.0, "spread": 0.0, **noise}
-    return ContrastSums(np.array(effects), 25.0, np.array(squares), 1.25, known)
+    known = dict.fromkeys(("effects", "divisor", "squares", "spread", "balance"), 0.0) | noise
+    return ContrastSums(np.array(effects), 25.0, np.array(squares), 1.25, np.zeros(1), known)
 
 
 def test_every_source_of_error_is_in_the_standard_error():
@@ -114,6 +120,40 @@ def test_every_source_of_error_is_in_the_standard_error():
     assert quiet.each.widths == pytest.approx(quiet.each.errors)
     doubtful = estimate_effects(sums_of([5.0] * 4, [25.0] * 4, divisor=5.0), EXPECTED)
     assert (doubtful.each.widths > doubtful.each.errors).all()
+
+
+def test_weights_that_do_not_cancel_let_sites_and_a_missed_centre_through():
+    sums = sums_of([5.0] * 4, [25.0] * 4, spread=1e-9)
+    uneven = replace(EXPECTED, missed=0.01, unevenness=0.2)
+    calm, moved = (
+        estimate_effects(replace(sums, balance=np.array([b])), uneven).each.errors * 25
+        for b in (0.0, 8.0)
+    )
+    assert np.square(moved) - np.square(calm) == pytest.approx(64 * (0.25 * 0.2 + 0.01))
+    # Where noise hides the balance, what is usual counts: 15 % of the divisor.
+    loud = replace(sums, noise={**sums.noise, "balance": 1e6})
+    hidden = estimate_effects(loud, uneven).each.errors * 25
+    usual = (0.15 * 25) ** 2 * (0.25 * 0.2 + 0.01)
+    assert np.square(hidden) - np.square(calm) == pytest.approx(usual, rel=1e-3)
+
+
+def test_declared_means_need_no_noise_and_leave_nothing_hidden():
+    x, group = within_sites()
+    x = x - x.mean(axis=2, keepdims=True)  # as sites take declared means off
+    noise = {"contrast": 1.0, "moment": 1.0, "means": 20.0}
+    moment, contrast = np.einsum("spn,sqn->pq", x, x), np.einsum("n,spn->p", group, x)
+    persons, means = np.full(3, 40.0), np.zeros((3, 2))
+    found = adjust(
+        CovariateSums(contrast, moment, means, np.zeros(2, dtype=bool), noise | {"means": 0.0}),
+        *(persons, np.ones(3), 30.0),
+    )
+    assert (found.offsets, found.confounded) == (0.0, 0.0)
+    assert not found.centres.any()
+    hidden = adjust(
+        CovariateSums(contrast, moment, means, HIDDEN, noise), persons, np.ones(3), 30.0
+    )
+    assert hidden.offsets > 0
+    assert hidden.confounded > 0
 
 
 @pytest.mark.parametrize("part", [0.4, 0.6, 0.9])

@@ -26,7 +26,8 @@ SUMS = ContrastSums(
     200.0,
     np.full(OUTCOMES, 200.0),
     1.0,
-    {"effects": 5.0, "divisor": 1.0, "squares": 0.0, "spread": 0.0},
+    np.zeros(1),
+    {"effects": 5.0, "divisor": 1.0, "squares": 0.0, "spread": 0.0, "balance": 0.0},
 )
 FOUND = estimate_effects(SUMS, EXPECTED)
 QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
@@ -35,7 +36,7 @@ QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
 def means_of(products, between, noise=QUIET):
     within = 0.4375 * 200.0  # a correlation of a quarter, of four outcomes
     spreads = np.full(2, within / EXPECTED.squares + between)
-    return MeanSums(np.full(2, within), PERSONS * products, spreads, noise)
+    return MeanSums(np.full(2, within), PERSONS * products, spreads, noise, np.zeros(2))
 
 
 def squares_of(means):

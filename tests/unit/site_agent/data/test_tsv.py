@@ -147,3 +147,15 @@ def test_quotes_in_a_recording_s_table_are_letters(tmp_path):
     path = tmp_path / "events.tsv"
     path.write_text('onset\tname\n1\t"a\n\n2\tb"\n')
     assert read_lines(path) == [["onset", "name"], ["1", '"a'], ["2", 'b"']]
+
+
+def test_who_lacks_no_more_than_a_view_allows_stays_with_gaps(tmp_path: Path) -> None:
+    lines = ("participant_id a b ward", "01 50 n/a a", "02 n/a n/a b", "03 50 20 n/a")
+    write(tmp_path, *lines)
+    columns = {"a": AGE, "b": AGE, "ward": SITE}
+    gappy = view(**columns).model_copy(update={"gaps": 0.34})
+    vectors, lacking = read_table(tmp_path, gappy)
+    np.testing.assert_array_equal(vectors["01"], [0, np.nan, 1, 0, 0])
+    np.testing.assert_array_equal(vectors["03"], [0, -1, np.nan, np.nan, np.nan])
+    assert set(lacking) == {"02"}
+    assert set(read_table(tmp_path, view(**columns))[1]) == {"01", "02", "03"}

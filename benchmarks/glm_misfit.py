@@ -1,0 +1,331 @@
+"""``python -m benchmarks.glm_misfit [RUNS [CELL ...]]``: what `glm` makes of norms that are off.
+
+Persons as in `glm_data`, with stated norms that are right, off in location, too small or too large,
+or left out; and what else moves effects: unequal variances of unequal groups, sites whose outcomes
+and ages go together, two sites, a single outcome. Releases have noise of the exact law (one
+colluding site, δ = 1e-5). Errors are in the outcomes' true standard deviations. *Size* is how often
+p is below .05 where there is no effect, *FDP* the part of discoveries that are false, coverage that
+of 95 % intervals where there is none and where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.glm import Tally
+from benchmarks.glm_data import Array, People, Unkind, make_people
+from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.power import forecast
+from consortium.views.table import TableView
+
+Cell = tuple[int, int, int]
+USUAL: Cell = (800, 20, 8)
+_KIND = Unkind(norms=0.0)
+_WIDE = 1.4  # deviation of ages where sites differ in them
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A row of the table.
+
+    Parameters
+    ----------
+    cell : (int, int, int)
+    epsilon : float
+    off : float
+        How far stated locations are from the outcomes' own, in deviations; each by this, up or down
+        at random, with ``signs``.
+    scale : float
+        Stated deviation over the true one.
+    missing : bool
+        Whether no norms are stated: outcomes have limits, five deviations either way.
+    ratio : float
+        Standard deviation of the second group's outcomes over the first's.
+    rare : float
+        Part of the second group, if it is the same everywhere.
+    effect : float
+        Of outcomes with an effect; an eighth of them, or ``part``.
+    ages : float
+        Correlation of sites' mean ages with sites' levels of all outcomes.
+    gaps : float
+        Part of the values that are missing, of the second group twice as many as of the first.
+    slope : bool
+        Whether the slope of age is asked for.
+    declared : bool
+        Whether sites' means of the covariates are declared.
+    """
+
+    cell: Cell = USUAL
+    epsilon: float = 4.0
+    off: float = 0.0
+    signs: bool = False
+    scale: float = 1.0
+    missing: bool = False
+    ratio: float = 1.0
+    rare: float | None = None
+    effect: float = 0.8
+    part: float = 0.25
+    ages: float = 0.0
+    gaps: float = 0.0
+    slope: bool = False
+    declared: bool = False
+    analysis: dict[str, Any] = field(default_factory=dict)
+
+
+CELLS: dict[str, Misfit] = {
+    "right norms": Misfit(),
+    "right norms, ε 1": Misfit(epsilon=1.0),
+    "right norms, ε 8": Misfit(epsilon=8.0),
+    ".5 off, ratio 1.5": Misfit(off=0.5, ratio=1.5),
+    "1 off, ratio 1.5": Misfit(off=1.0, ratio=1.5),
+    "2 off, ratio 1.5": Misfit(off=2.0, ratio=1.5),
+    "2 off, ratio 1.5, ε 8": Misfit(off=2.0, ratio=1.5, epsilon=8.0),
+    "11 off, ratio 1.5": Misfit(off=11.0, ratio=1.5),
+    "1 off, 1.2 in half": Misfit(off=1.0, effect=1.2, part=0.5),
+    "deviation × 3": Misfit(scale=3.0),
+    "deviation × 1/3": Misfit(scale=1 / 3),
+    "missing, ratio 1.5": Misfit(missing=True, off=1.0, ratio=1.5),
+    "missing, ratio 1.5, ε 1": Misfit(missing=True, off=1.0, ratio=1.5, epsilon=1.0),
+    "missing, ratio 1.5, ε 8": Misfit(missing=True, off=1.0, ratio=1.5, epsilon=8.0),
+    "rare 15 %, SD 2": Misfit(rare=0.15, ratio=2.0),
+    "rare 15 %, SD 2, ε 8": Misfit(rare=0.15, ratio=2.0, epsilon=8.0),
+    "V = 1, 1 off, ratio 1.5": Misfit((800, 1, 8), off=1.0, ratio=1.5),
+    "V = 1, no effect": Misfit((800, 1, 8), off=1.0, ratio=1.5, part=0.0),
+    "V = 5, 1 off, n = 400": Misfit((400, 5, 8), off=1.0),
+    "two sites, 1 off": Misfit((800, 20, 2), off=1.0),
+    "1,000 x 68, missing, ratio 1.5": Misfit((1000, 68, 8), missing=True, off=1.0, ratio=1.5),
+    "1,000 x 68, missing, ratio 1.5, ε 1": Misfit(
+        (1000, 68, 8), missing=True, off=1.0, ratio=1.5, epsilon=1.0
+    ),
+    "4,000 x 68, 33, each ±1 off, 1.3": Misfit((4000, 68, 33), off=1.0, signs=True, ratio=1.3),
+    "1,000 x 400, each ±1 off, 1.3": Misfit((1000, 400, 8), off=1.0, signs=True, ratio=1.3),
+    "10 % missing": Misfit(missing=True, gaps=0.1),
+    "10 % missing, ε 8": Misfit(missing=True, gaps=0.1, epsilon=8.0),
+    "1,000 x 68, 5 % missing": Misfit((1000, 68, 8), missing=True, gaps=0.05),
+    "sites with other ages": Misfit(ages=0.8),
+    "sites with other ages, ε 8": Misfit(ages=0.8, epsilon=8.0),
+    "sites with other ages, 2,000, ε 1": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0),
+    "the same, declared": Misfit((2000, 20, 8), ages=0.8, epsilon=1.0, declared=True),
+    "other ages, ε 4, declared": Misfit(ages=0.8, declared=True),
+    "slope of age": Misfit(slope=True),
+    "slope of age, 1 off, missing": Misfit(slope=True, missing=True, off=1.0),
+    "slope, sites with other ages": Misfit(slope=True, ages=0.8),
+    "slope, other ages, declared": Misfit(slope=True, ages=0.8, declared=True),
+    "slope, other ages, declared, ε 8": Misfit(slope=True, ages=0.8, declared=True, epsilon=8.0),
+}
+
+
+def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
+    """Persons of a row, in units in which a true deviation is one."""
+    persons, entries, sites = misfit.cell
+    kind = _KIND
+    if misfit.rare is not None:
+        kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
+    people = make_people(persons, entries, sites, generator, effect=0.0, unkind=kind)
+    values, truth = people.outcomes, np.zeros(entries)
+    residual = values - people.slopes @ people.covariates
+    centre = np.stack([residual[:, people.site == s].mean(axis=1) for s in range(sites)], axis=1)
+    own = residual - centre[:, people.site]
+    values = values + own * np.where(people.group, misfit.ratio - 1, 0.0)
+    if misfit.ages:
+        values, people = _together(values, people, misfit.ages, sites, generator)
+    many = max(round(misfit.part * entries), 1) if misfit.part else 0
+    chosen = generator.permutation(entries)[:many]
+    truth[chosen] = misfit.effect * generator.choice([-1.0, 1.0], len(chosen))
+    if misfit.slope:
+        truth = people.slopes[:, 0].copy()
+        truth[generator.permutation(entries)[: entries // 2]] = 0.0
+        values = values + np.outer(truth - people.slopes[:, 0], people.covariates[0])
+    else:
+        values = values + np.outer(truth, people.group)
+    deviation = values.std(axis=1)
+    signs = generator.choice([-1.0, 1.0], entries) if misfit.signs else np.ones(entries)
+    location = values.mean(axis=1) - misfit.off * deviation * signs
+    return replace(
+        people, outcomes=values, truth=truth, deviation=misfit.scale * deviation, location=location
+    )
+
+
+def _together(
+    values: Array, people: People, part: float, sites: int, generator: np.random.Generator
+) -> tuple[Array, People]:
+    """Sites whose mean ages differ by a deviation, with which their outcomes' levels go."""
+    ages = generator.standard_normal(sites)
+    levels = 0.6 * np.outer(generator.choice([-1.0, 1.0], len(values)), part * ages)
+    covariates = people.covariates.copy()
+    covariates[0] += ages[people.site] + 0.8 * (people.group - 0.5)
+    moved = (
+        values
+        + levels[:, people.site]
+        + people.slopes[:, :1] * (covariates[:1] - people.covariates[:1])
+    )
+    return moved, replace(people, covariates=covariates)
+
+
+def trial_for(misfit: Misfit, people: People) -> Trial:
+    """The study of a row."""
+    analysis: dict[str, Any] = {"anyway": True, **misfit.analysis}
+    if misfit.slope:
+        analysis |= {"contrasts": {"age": "age1"}, "groups": {}}
+    if misfit.declared:
+        sites = range(int(people.site.max()) + 1)
+        means = [people.covariates[:, people.site == s].mean(axis=1) for s in sites]
+        each = {"age1": 0, "icv1": 1, "sex1": 2}
+        analysis["site_means"] = {
+            name: {f"s{s}": float(means[s][k] / (8.0 if k < 2 else 1.0)) for s in sites}
+            for name, k in each.items()
+        }
+    if misfit.ages:
+        scale = {"mean": 0, "deviation": 1 / 8}
+        analysis["covariates"] = {
+            "age1": {"mean": 0, "deviation": _WIDE / 8},
+            "icv1": scale,
+            "sex1": {"mean": 0, "deviation": 1},
+        }
+    trial = make_trial(people, **analysis)
+    if misfit.missing:
+        trial = _without_norms(trial, people, misfit.gaps)
+    names = tuple(f"s{s}" for s in range(len(trial.shape.subjects)))
+    return replace(trial, shape=replace(trial.shape, sites=names))
+
+
+def _without_norms(trial: Trial, people: People, gaps: float) -> Trial:
+    """The same study with limits five deviations about the location, and no norms."""
+    low, high = (people.location + sign * 5 * people.deviation for sign in (-1, 1))
+    columns = {
+        f"brain{v + 1}": {"low": float(low[v]), "high": float(high[v])} for v in range(len(low))
+    }
+    names = [name for name, _ in trial.shape.views]
+    plain = {"low": -1.0, "high": 1.0}
+    levels = {"levels": ["control", "patient"]}
+    views = [
+        TableView.model_validate(
+            {"name": n, "source": "table", "columns": each, "gaps": 3 * gaps * (n == "brain")}
+        )
+        for n, each in (
+            ("brain", columns),
+            ("dx", {"dx1": levels}),
+            *((n, {f"{n}1": plain}) for n in names[2:]),
+        )
+    ]
+    said = trial.parameters.model_dump(exclude={"norms"}, exclude_none=True)
+    given = GlmParameters.model_validate(said, context={"features": views})
+    for site in trial.sites:
+        table = site.table()
+        count = len(low)
+        table[:count] = (table[:count] - (low + high)[:, None] / 2) * 2 / (high - low)[:, None]
+        chance = np.where(table[count] > 0, 4 / 3, 2 / 3) * gaps
+        lost = np.random.default_rng(table.shape[1]).random((count, table.shape[1])) < chance
+        table[:count][lost] = np.nan
+    return replace(trial, parameters=given)
+
+
+def one_run(misfit: Misfit, number: int) -> dict[str, float]:
+    """What is counted of a run."""
+    generator = np.random.default_rng((number, 31, *misfit.cell))
+    people = people_of(misfit, generator)
+    design = people.design()
+    if misfit.slope:
+        order = [1, 0, *range(2, len(design))]
+        design = design[order]
+    pooled = least_squares(design, people.outcomes)[0]
+    trial, noise = trial_for(misfit, people), noise_of(misfit.epsilon, misfit.cell[2])
+    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+    result = run_trial(trial, noise, generator, plan=plan)
+    unit = _WIDE if misfit.slope and misfit.ages else 1.0
+    deviation = people.deviation / misfit.scale
+    return counted(result, unit * people.truth, unit * pooled, deviation, plan)
+
+
+def counted(
+    result: Any, truth: Array, pooled: Array, deviation: Array, plan: GlmPlan
+) -> dict[str, float]:
+    """A run's errors and decisions, in the outcomes' true deviations."""
+    if "effect" not in result.arrays:
+        return {"stopped": 1.0}
+    unit = result.arrays["deviation"] / deviation
+    truth, pooled = truth / deviation, pooled / deviation
+    effect, error, low, high = (result.arrays[n] * unit for n in ("effect", "error", "low", "high"))
+    null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
+    covered, p = (low <= truth) & (truth <= high), result.arrays["p"]
+    told = found & ~result.arrays["withheld"]
+    some, real = null.any(), (~null).any()
+    return {
+        "stopped": 0.0,
+        "withheld": float(result.arrays["withheld"].mean()),
+        "size": float(np.mean(p[null] < 0.05)) if some else np.nan,
+        "false": float((found & null).sum() / max(1, found.sum())),
+        "told false": float((told & null).sum() / max(1, told.sum())),
+        "power": float(found[~null].mean()) if real else np.nan,
+        "covered null": float(covered[null].mean()) if some else np.nan,
+        "covered real": float(covered[~null].mean()) if real else np.nan,
+        "square": float(np.mean(np.square(effect - truth))),
+        "pooled": float(np.mean(np.square(pooled - truth))),
+        "stated": float(np.mean(np.square(error))),
+        "forecast": float(np.mean(np.square(forecast(plan).error * unit))),
+        "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
+        "slope": float(effect[~null] @ truth[~null] / (truth @ truth)) if real else np.nan,
+    }
+
+
+_COLUMNS = (
+    *("cell", "size", "FDP", "told FDP", "withheld", "coverage null", "real", "power"),
+    *("RMSE", "SE/RMSE", "RMSE/pooled", "slope", "forecast/SE", "again/SE", "stopped"),
+)
+
+
+def row_of(name: str, tally: Tally) -> str:
+    """A row in Markdown."""
+
+    def told(key: str, digits: int = 3) -> str:
+        known = not np.all(np.isnan(tally.found[key]))
+        return f"{tally.mean(key):.{digits}f}" if known else "–"
+
+    if "square" not in tally.found:
+        return f"| {name} | stopped |"
+    error = tally.root("square")
+    cells = [
+        name,
+        *(told(k) for k in ("size", "false", "told false", "withheld")),
+        *(told(k) for k in ("covered null", "covered real", "power")),
+        f"{error:.3f}",
+        f"{tally.root('stated') / error:.2f}",
+        f"{error / tally.root('pooled'):.2f}",
+        told("slope", 2),
+        f"{tally.root('forecast') / tally.root('stated'):.2f}",
+        f"{tally.root('again') / tally.root('stated'):.2f}",
+        told("stopped", 2),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _part(job: tuple[str, range]) -> list[dict[str, float]]:
+    return [one_run(CELLS[job[0]], number) for number in job[1]]
+
+
+def main(runs: int, names: list[str]) -> None:
+    """Print the table, a row as soon as it is known."""
+    print(f"{runs} runs a row\n\n| {' | '.join(_COLUMNS)} |")
+    print(f"|{' --- |' * len(_COLUMNS)}", flush=True)
+    workers = len(os.sched_getaffinity(0))
+    parts = [range(part, runs, workers) for part in range(workers)]
+    with ProcessPoolExecutor(workers) as pool:
+        for name in names:
+            tally = Tally()
+            for numbers in pool.map(_part, [(name, part) for part in parts]):
+                for each in numbers:
+                    tally.add(**each)
+            print(row_of(name, tally), flush=True)
+
+
+if __name__ == "__main__":
+    asked = sys.argv[2:]
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, asked or list(CELLS))

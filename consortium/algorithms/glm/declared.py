@@ -1,0 +1,107 @@
+"""Sites' means of columns that a study declares, so that they need no release.
+
+A declared mean is a constant that everybody knows, as declared numbers of persons are: a site takes
+its own off before anything is clipped, and the promise holds with these numbers held constant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.base import Array, Shape, SiteData
+from consortium.algorithms.glm.entries import Columns, Entry
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.errors import StudyError
+from consortium.formatting import number
+
+_OFF = 0.1  # of a public standard deviation: a mean that is further off is told at home
+
+
+def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) -> Array:
+    """Means by site of the columns that persons are clipped by, in their public deviations.
+
+    Returns
+    -------
+    array, S x columns
+        Not a number where a column's means are not declared.
+
+    Raises
+    ------
+    StudyError
+        If a column has no part in the adjustment, or a mean is beyond its limits.
+    """
+    entries, means, scales = clipped_columns(columns)
+    found = np.full((len(shape.subjects), len(entries)), np.nan)
+    for name, by_site in parameters.site_means.items():
+        places = [n for n, entry in enumerate(entries) if entry.label == name]
+        if not places:
+            known = ", ".join(entry.label for entry in entries) or "none"
+            raise StudyError(
+                f"field 'analysis.site_means': '{name}' is no column that effects are adjusted "
+                f"for; there are {known}."
+            )
+        (place,) = places
+        own = [_value(entries[place], by_site[site]) for site in shape.sites or tuple(by_site)]
+        found[:, place] = (np.array(own) - means[place]) / scales[place]
+    return found
+
+
+def clipped_columns(columns: Columns) -> tuple[tuple[Entry, ...], Array, Array]:
+    """Columns that persons are clipped by, a slope's own first, with means and deviations."""
+    if not columns.slope:
+        return columns.covariates_of, columns.means, columns.deviations
+    mean, scale = columns.group_norm
+    entries = (columns.group, *columns.covariates_of)
+    return entries, np.append(mean, columns.means), np.append(scale, columns.deviations)
+
+
+def told_of_declared(parameters: GlmParameters) -> tuple[str, ...]:
+    """Say what declared means do to the promise, if any are declared."""
+    if not parameters.site_means:
+        return ()
+    names = ", ".join(f"'{name}'" for name in parameters.site_means)
+    told = (
+        f"The sites' means of {names} are public: they stand in the study, and the promise holds "
+        "with declared numbers held constant."
+    )
+    return (told,)
+
+
+def compare_declared(
+    parameters: GlmParameters, site: str, columns: Columns, data: SiteData
+) -> tuple[str, ...]:
+    """Say each declared mean of a site beside its own, for its own people alone."""
+    entries, _, scales = clipped_columns(columns)
+    table, notes = data.table(), []
+    for entry, scale in zip(entries, scales.tolist(), strict=True):
+        if entry.label not in parameters.site_means:
+            continue
+        stated = parameters.site_means[entry.label][site]
+        own = float(np.nanmean(table[entry.row]))
+        off = abs(own - _value(entry, stated)) > _OFF * scale
+        harm = "; have it corrected before you say yes" if off else ""
+        notes.append(
+            f"the study declares a mean of {number(stated)} of '{entry.label}' here, and this data "
+            f"set's is {number(_own(entry, own))}{harm}."
+        )
+    return tuple(notes)
+
+
+def _value(entry: Entry, stated: float) -> float:
+    """A stated mean in the vector's unit: of levels the part of the persons."""
+    least, most = entry.middle - entry.half, entry.middle + entry.half
+    if entry.levels:
+        least, most = 0.0, 1.0
+    if (entry.levels or entry.limited) and not least <= stated <= most:
+        raise StudyError(
+            f"field 'analysis.site_means': {number(stated)} is no mean of '{entry.label}', "
+            f"which lies from {number(least)} to {number(most)}; correct it."
+        )
+    if entry.levels == 2:
+        return 2 * stated - 1
+    return (stated - entry.middle) / entry.half
+
+
+def _own(entry: Entry, mean: float) -> float:
+    """A mean in the vector's unit, as a study would state it."""
+    return (mean + 1) / 2 if entry.levels == 2 else entry.middle + entry.half * mean

@@ -1,0 +1,124 @@
+"""What could move an effect further than its error says: the first thing that a report tells.
+
+Each doubt is a bound on what released numbers leave possible, set against half an effect's stated
+error. Where one is larger, the outcome is withheld from what is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms.base import Array
+from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.learned import Learned
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.contrast_regression import Effects
+
+_HALF = 0.5  # of an effect's stated error
+_LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
+_TOGETHER = 0.65  # correlation of sites' means and levels that is taken for possible
+_MOST_CLIPPED = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """A cause, and how far it could move each effect.
+
+    Parameters
+    ----------
+    cause : str
+        Completes "because".
+    concerned : array of bool, length V
+        Effects that it could move by more than half their error.
+    """
+
+    cause: str
+    concerned: Array
+
+
+def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) -> list[Doubt]:
+    """Every cause that concerns an outcome."""
+    if plan.shape.noise == 0:
+        return []
+    moves: dict[str, Array | float] = {
+        _told_of_centre(plan, learned): _centre(found, learned),
+        "groups may be off by as much as sites' numbers of persons are": _groups(
+            plan, found, there
+        ),
+        "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
+        "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
+        f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
+    }
+    doubts = [
+        Doubt(cause, np.broadcast_to(move, found.each.errors.shape) > _HALF * found.each.errors)
+        for cause, move in moves.items()
+    ]
+    return [doubt for doubt in doubts if doubt.concerned.any()]
+
+
+def clipped_of(found: Effects, learned: Learned) -> float:
+    """Part of the contrast that clipping took."""
+    adjustment = learned.adjustment
+    whole = adjustment.information * (1 - adjustment.explained) / learned.spread
+    return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
+
+
+def told_of_doubts(doubts: list[Doubt], outcomes: int) -> tuple[str, ...]:
+    """The sentence that a headline starts with, if anything is in doubt."""
+    if not doubts:
+        return ()
+    many = int(withheld_by(doubts, outcomes).sum())
+    causes = "; and because ".join(doubt.cause for doubt in doubts)
+    told = (
+        f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
+        "effect by more than half its stated error, so that 'found' is withheld for them."
+    )
+    return (told,)
+
+
+def withheld_by(doubts: list[Doubt], outcomes: int) -> Array:
+    """Outcomes that any doubt concerns."""
+    found = np.zeros(outcomes, dtype=bool)
+    for doubt in doubts:
+        found |= doubt.concerned
+    return found
+
+
+def _told_of_centre(plan: GlmPlan, learned: Learned) -> str:
+    norms = learned.norms
+    far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
+    where = "stated" if plan.parameters.norms.location is not None else "looked for"
+    return f"they lie about {far:.2g} of their deviations from where they were {where}"
+
+
+def _centre(found: Effects, learned: Learned) -> Array:
+    """By what may be left of a centre that is far off, times what weights do not cancel by."""
+    if learned.norms.lost:
+        return np.full(found.each.errors.shape, np.inf)
+    unbalanced = float(np.sqrt(found.balance[0])) / found.divisor
+    return np.asarray(_LEFT * unbalanced * np.abs(learned.norms.shift) / learned.norms.factor)
+
+
+def _groups(plan: GlmPlan, found: Effects, there: Centring) -> float:
+    """By sites' own levels, where as many persons as a site's size is off are in a wrong group."""
+    if plan.columns.slope or plan.parameters.counted:
+        return 0.0
+    off = np.abs(plan.groups.persons - np.array(plan.shape.subjects))
+    sums = np.square(there.weights * off)[there.groups.persons > 0].sum()
+    return float(np.sqrt(found.between * sums) / found.divisor)
+
+
+def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:
+    """By sites' levels that go closely with their covariates, of which shrinking hides a part."""
+    adjustment = learned.adjustment
+    slopes = adjustment.slopes[adjustment.hidden]
+    own = float(plan.columns.slope and plan.hidden[0])
+    size = np.sqrt(float(slopes @ slopes) + own) / learned.spread
+    levels = _TOGETHER * float(np.sqrt(found.between))
+    return float(size) * levels * adjustment.confounded / found.divisor
+
+
+def _clipping(found: Effects, learned: Learned) -> float:
+    return np.inf if clipped_of(found, learned) > _MOST_CLIPPED else 0.0

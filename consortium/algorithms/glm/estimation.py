@@ -1,0 +1,128 @@
+"""The last round's sums, and what is expected of them, for the kernels that divide them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.learned import Learned, sums_in
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.contrast_regression import ContrastSums, Effects, Estimates, Expected
+from consortium.kernels.contrast_rows import (
+    Coefficients,
+    MeanSums,
+    mean_effects,
+    solve_coefficients,
+)
+from consortium.kernels.covariate_adjustment import left_of_noise
+
+_TOGETHER = 0.35, 0.5
+"""Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
+and of a slope's own column."""
+
+
+def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
+    """What is expected of the last round, before its sums are read."""
+    adjustment, noise, choice = learned.adjustment, learned.noise, plan.choice
+    hidden, slopes = adjustment.hidden, adjustment.slopes
+    column = float(plan.columns.slope and plan.hidden[0])
+    left = left_of_noise(adjustment.kept, plan.covariates)
+    moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * float(slopes @ slopes) / 2
+    if plan.covariates and not plan.columns.slope:
+        # What a count is off by, a site's own covariates are taken for: they are no part of G.
+        moments += float(
+            there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
+        )
+    beside, own = (adjustment.offsets + (part * adjustment.confounded) ** 2 for part in _TOGETHER)
+    offsets = float(slopes[hidden] @ slopes[hidden]) * beside + column * own
+    persons, unit = float(there.groups.persons.sum()), learned.spread
+    divisor = adjustment.information * (1 - adjustment.explained)
+    squares = there.information[1]
+    if plan.columns.slope:
+        divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
+    parts = there.weights * there.groups.persons * there.groups.spread
+    return Expected(
+        choice.clip * divisor,
+        squares,
+        choice.clip,
+        persons,
+        plan.parameters.explained,
+        plan.likeness.roots / learned.norms.present**2,
+        moments / unit**2,
+        offsets / unit**2 + there.offsets,
+        float(learned.missed()),
+        float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
+        learned.norms.unsure,
+    )
+
+
+class ContrastRound:
+    """Sums of the last round, after R^¼ and in the units of sums over persons."""
+
+    def __init__(
+        self,
+        plan: GlmPlan,
+        there: Centring,
+        present: Array,
+        stage: PlannedRelease,
+        release: Release,
+    ) -> None:
+        self.plan, self.there, persons = plan, there, there.groups.persons
+        total = float(persons.sum())
+        sums, noise = sums_in(stage, release, total)
+        pairs = max(2 * float((persons // 2).sum()), 1.0)
+        scale = 2 * plan.choice.pair_reach**2 * total / pairs
+        rows = sums["effects"].reshape(plan.rows, -1).T
+        # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
+        self.rows = plan.likeness.decode(rows).T / present
+        averages = plan.columns.averages
+        among = np.append(present, averages @ present)
+        squares = scale * sums["squares"] / among**2
+        own = {
+            "effects": noise["effects"],
+            "divisor": noise["divisor"],
+            "squares": scale * noise["squares"],
+            "spread": noise["spread"] / total,
+            "balance": noise["balance"],
+        }
+        divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
+        single = squares[: plan.outcomes]
+        self.outcomes = ContrastSums(self.rows[0], divisor, single, spread, sums["balance"], own)
+        groups = len(averages)
+        products = plan.covariates, groups
+        self._squares = squares[plan.outcomes :]
+        self._products = sums.get("products", np.zeros(products[0] * products[1]))
+        self._spreads = sums.get("spreads", np.zeros(groups)) / total
+        self._noise = {
+            "squares": own["squares"],
+            "products": noise.get("products", 0.0),
+            "spreads": noise.get("spreads", 0.0) / total,
+        }
+
+    def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
+        """Effects on the means of groups of outcomes."""
+        averages, present = self.plan.columns.averages, learned.norms.present
+        own = self.outcomes.noise["effects"] / float(present.mean())
+        outcomes = replace(self.outcomes, noise=self.outcomes.noise | {"effects": own})
+        sums = MeanSums(
+            self._squares,
+            self._products.reshape(self.plan.covariates, len(averages)),
+            self._spreads,
+            self._noise,
+            np.asarray(learned.missed(np.square(averages).sum(axis=1))),
+        )
+        correlation = self.plan.parameters.norms.correlation
+        adjustment = learned.adjustment
+        return mean_effects(outcomes, sums, averages, expected, found, adjustment, correlation)
+
+    def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
+        """All coefficients of the formula."""
+        weights, present = self.there.weights, self.there.groups.persons
+        ratio = float(weights**2 @ present) / float(weights @ present)
+        factors = self.plan.importance, ratio, self.there.information[1]
+        return solve_coefficients(
+            self.rows, learned.adjustment, found, factors, learned.noise, expected
+        )

@@ -1,0 +1,137 @@
+"""What the first round tells: where the outcomes lie, and how covariates go with the contrast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consortium.algorithms.base import Argument, Array, PlannedRelease, Release
+from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
+from consortium.kernels.learned_norms import (
+    MISSING_WIDTH,
+    STATED_WIDTH,
+    LearnedNorms,
+    LookSums,
+    learn_norms,
+)
+from consortium.kernels.moments import unpack_symmetric
+from consortium.privacy.block_bounds import BlocksBound
+
+_LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
+_LEAST_SPREAD = 0.03  # ŝ², of a slope's column
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What later rounds go by.
+
+    Parameters
+    ----------
+    norms : LearnedNorms
+    location, scales : array, length V
+        Norms for the last round, in the vector's unit.
+    adjustment : Adjustment
+    noise : mapping of contrast and moment to float
+        In sums over persons; 0 without covariates.
+    spread : float
+        ŝ, deviation of a slope's column within sites and beside the covariates; else 1.
+    unit : float
+        What one learned deviation is in the unit that effects are told in: s where deviations are
+        stated, 1 where the learned ones are the unit.
+    """
+
+    norms: LearnedNorms
+    location: Array
+    scales: Array
+    adjustment: Adjustment
+    noise: dict[str, float]
+    spread: float
+    unit: float
+
+    def missed(self, squares: Array | float = 1.0) -> Array | float:
+        """Variance of the learned centres, in learned deviations: by noise, and of a long way.
+
+        Parameters
+        ----------
+        squares : array or float
+            Σ a², of means of outcomes with weights a.
+        """
+        way = _LEFT_OF_WAY * self.norms.shift / self.norms.factor
+        return self.norms.missed(squares) + float(np.mean(np.square(way)))
+
+    def heard(self, plan: GlmPlan) -> dict[str, Argument]:
+        """Arguments of the last query."""
+        found: dict[str, Argument] = {"location": self.location, "scales": self.scales}
+        if plan.design.clipped_columns:
+            found["centres"] = self.adjustment.centres
+        if plan.covariates:
+            found["slopes"] = self.adjustment.slopes
+        return found | ({"spread": self.spread} if plan.columns.slope else {})
+
+
+def persons_in(plan: GlmPlan, release: Release) -> Array:
+    """n_s of the sites in a release, 0 for the others."""
+    counts = np.array(plan.shape.subjects, dtype=np.float64)
+    there = np.isin(np.arange(len(counts)), release.sites)
+    return np.where(there, counts, 0.0)
+
+
+def sums_in(
+    stage: PlannedRelease, release: Release, persons: float
+) -> tuple[dict[str, Array], dict[str, float]]:
+    """Sums over all persons, and the noise in them, by block."""
+    bound = stage.bound
+    assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
+    sums = bound.split(release.values * persons)
+    return sums, bound.deviations(release.deviation * persons)
+
+
+def learn(plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Release) -> Learned:
+    """Read the first round."""
+    there = centring.among(persons_in(plan, release))
+    persons = there.groups.persons
+    sums, noise = sums_in(stage, release, float(persons.sum()))
+    norms = _norms(plan, persons, sums, noise)
+    start, columns = plan.columns.deviation, plan.columns
+    adjustment, own = _adjust(plan, there, sums, noise)
+    spread = 1.0
+    if columns.slope:
+        left = adjustment.information * (1 - adjustment.explained) / float(persons.sum())
+        spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
+    unit = norms.factor if plan.told_in_stated else 1.0
+    location, scales = columns.location + start * norms.shift, start * norms.factor
+    return Learned(norms, location, scales, adjustment, own, spread, unit)
+
+
+def _norms(
+    plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
+) -> LearnedNorms:
+    own = {name: noise.get(name, 0.0) for name in ("location", "kept", "size", "gaps")}
+    kept, size = float(sums["kept"][0]), float(sums["size"][0])
+    look = LookSums(sums["location"], kept, size, sums.get("gaps", np.zeros(plan.outcomes)), own)
+    pairs = max(float((persons // 2).sum()), 1.0)
+    width = STATED_WIDTH if plan.told_in_stated else MISSING_WIDTH
+    return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
+
+
+def _adjust(
+    plan: GlmPlan, there: Centring, sums: dict[str, Array], noise: dict[str, float]
+) -> tuple[Adjustment, dict[str, float]]:
+    """The covariates' part; of a group without covariates, nothing is adjusted."""
+    persons, hidden, p = there.groups.persons, plan.hidden, plan.covariates
+    means = np.zeros((len(persons), len(hidden)))
+    means[:, hidden] = sums.get("means", np.zeros(0)).reshape(len(persons), int(hidden.sum()))
+    own: dict[str, Any] = {n: noise.get(n, 0.0) for n in ("contrast", "moment", "means", "column")}
+    covariates = CovariateSums(
+        sums.get("contrast", np.zeros(0)),
+        unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
+        means,
+        hidden,
+        own,
+        float(sums["column"][0]) if plan.columns.slope else None,
+    )
+    return adjust(covariates, persons, there.weights, there.information[0]), own
