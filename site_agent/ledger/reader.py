@@ -193,10 +193,10 @@ class LedgerReader:
             return file.sums.runs(study, centres)
 
     def has_answered(self, sites: Collection[str]) -> bool:
-        """Whether an agent with one of these public keys (hexadecimal) told anything."""
-        told = "SELECT DISTINCT site FROM entries WHERE event IN ('spend', 'tell')"
+        """Whether a round was answered by an agent with one of these public keys (hexadecimal)."""
         with self._using() as file:
-            return any(site in sites for (site,) in file.connection.execute(told))
+            rows = file.connection.execute("SELECT DISTINCT site FROM entries WHERE event='spend'")
+            return any(site in sites for (site,) in rows)
 
     def lacks(self, runs: Collection[str]) -> list[str]:
         """Runs of some that no line is of."""
