@@ -44,6 +44,7 @@ from consortium.errors import (
     StudyError,
 )
 from consortium.exchange.base import Exchange
+from consortium.kernels.one_thread import one_thread
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
 from consortium.study.agreed import plan_digest
@@ -75,6 +76,7 @@ class Centre:
         clock: Clock,
         log: Callable[[str], None],
     ) -> None:
+        one_thread()  # whoever computes it again does so, too
         self.context = context
         self.session: Session | None = None
         self._identity = identity

@@ -25,13 +25,18 @@ def one_thread() -> str:
         Versions of the software, and the instructions that BLAS and NumPy were chosen for.
     """
     threadpool_limits(1, user_api="blas")
+    known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
+    others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
+    software = f"Python {python_version()}, {known}, {others}"
+    return ", ".join([software, libraries()])
+
+
+def libraries() -> str:
+    """Which BLAS are loaded, and the instructions that they and NumPy were chosen for."""
     blas = {
         f"{each['internal_api']} {each.get('version')} for {each.get('architecture')}"
         for each in threadpool_info()
         if each["user_api"] == "blas"
     }
-    known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
     vectors = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
-    others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
-    software = f"Python {python_version()}, {known}, {others}"
-    return ", ".join([software, *sorted(blas), f"NumPy for {' '.join(vectors) or 'no vectors'}"])
+    return ", ".join([*sorted(blas), f"NumPy for {' '.join(vectors) or 'no vectors'}"])
