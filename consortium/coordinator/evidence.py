@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from consortium.engine.closing import Published, encode, most_closing
 from consortium.engine.mailbox import Mailbox
 from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
@@ -55,7 +57,7 @@ def keep_evidence(
     """
     keep_papers(folder, plan.study, study_file)
     keep_messages(folder, releases, plan, rounds)
-    sign_files(folder, releases.mail)
+    sign_files(folder, releases.mail.identity, releases.mail.context.run)
 
 
 def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
@@ -156,10 +158,10 @@ def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
             mail.log_once(f"attestation of {site}: {error}")
 
 
-def sign_files(folder: Path, mail: Mailbox) -> None:
+def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
     """Sign for every file of the output folder, once all of them are written."""
     body = encode(Published(dict(digests_of(folder))))
-    message = seal(mail.identity, mail.context.run, CENTRE, PUBLISHED, 0, body)
+    message = seal(identity, run, CENTRE, PUBLISHED, 0, body)
     write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
 
 

@@ -7,8 +7,9 @@ and versions, is taken from the folder.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -111,17 +112,19 @@ class Remake:
         for name, parts in found.items():
             beyond = spread.beyond(name, (TURNED,))
             if beyond:
-                far, most = max(beyond.values())
+                most = max(moved for _, moved in beyond.values())
+                how = _how({part: far for part, (far, _) in beyond.items()})
                 yield _says(
                     name,
-                    f"does not follow from what was released: {_few(beyond)} by {far:.1g} of the "
-                    f"largest value, where rounding makes {most:.1g}",
+                    f"does not follow from what was released: it differs in {how}, where rounding "
+                    f"makes {most:.1g}",
                 )
             else:
+                where = self.elsewhere or _HERE
                 self.verdict.leave_open(
                     name,
-                    f"differs from what comes out {self.elsewhere or _HERE}, by as much as rounding "
-                    f"can make ({_few(parts)}: {max(parts.values()):.1g} of the largest value).",
+                    f"is not what comes out {where}: it differs in {_how(parts)}, by no more than "
+                    "rounding can make.",
                 )
 
     def _try(self, seed: int, spread: Spread, made: Path, folder: Path) -> None:
@@ -132,7 +135,7 @@ class Remake:
             self._publish(folder, other, pages=False)
         except ConsortiumError:  # rounding decides whether there is a result at all
             for name in spread.found:
-                spread.see(name, dict.fromkeys(spread.found[name], float("inf")))
+                spread.see(name, dict.fromkeys(spread.found[name], math.inf))
             return
         asked = zip(self.rounds, self.again.queries, other.queries, strict=True)
         for done, first, second in asked:
@@ -142,7 +145,7 @@ class Remake:
         for name in spread.found:
             if is_numeric(name):
                 there = (folder / name).is_file()
-                parts = apart(folder / name, made / name) if there else {"the whole": float("inf")}
+                parts = apart(folder / name, made / name) if there else {"the whole": math.inf}
                 spread.see(name, parts)
 
     # -- pages ------------------------------------------------------------------------------
@@ -203,9 +206,11 @@ def _says(name: str, what: str) -> ContradictionError:
     return ContradictionError(name, f"{what}.")
 
 
-def _few(parts: Iterable[str]) -> str:
-    told = list(parts)
-    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+def _how(parts: Mapping[str, float]) -> str:
+    """Say which parts differ, and how far."""
+    told, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
+    names = ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+    return f"{names} (by up to {max(sizes):.1g} of the largest value)" if sizes else names
 
 
 def _sized(crate: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of, named_files
 from consortium.coordinator.provenance import Provenance, read_provenance, told
 from consortium.coordinator.remake import Remake
-from consortium.coordinator.run_folder import RECORD
+from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.closing import Closing, Published, decode, own_platform
 from consortium.engine.kept_round import Kept
 from consortium.engine.names import PUBLISHED, QUERY
-from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.transcript import TRANSCRIPT, Transcript, described
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,
@@ -177,11 +177,17 @@ class Checkup:
         own += [f"{names.ATTESTED}/{site}" for site in study.sites]
         papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named_files(study))
         own += [f"{STUDY_FOLDER}/{name}" for name in papers]
-        files = {RECORD, *map(place, own)}
+        files = set(map(place, own))
+        record = read_run(self.folder)
+        if record is not None and (self.folder / RECORD).read_bytes() == record.data:
+            files.add(RECORD)
         for done in rounds:
             kinds = [QUERY, RELEASE, *([UNMASK] if done.stage.mechanism.masked_entries else [])]
             files |= {place(round_file(done.number, kind)) for kind in kinds}
-            files |= {transcript_file(done.number, suffix) for suffix in ("json", "npy")}
+            files.add(transcript_file(done.number, "npy"))
+            about = transcript_file(done.number, "json")
+            if (self.folder / about).read_bytes() == described(done.kept):
+                files.add(about)
         return files
 
     def _unmade(self, known: set[str]) -> None:
@@ -189,8 +195,8 @@ class Checkup:
         for name in sorted(digests_of(self.folder).keys() - known):
             self.verdict.leave_open(
                 name,
-                "follows from nothing that was released, whatever it says: the centre added it, "
-                "or whoever had this copy.",
+                "is nothing that study and releases lead to, whatever it says: it rests on the "
+                "word of the centre, or of whoever had this copy.",
             )
 
     # -- what stays open ------------------------------------------------------------------
