@@ -250,9 +250,7 @@ class Centre:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
-        ring = mechanism.combine(
-            total.sum, [total.opened[n] for n in total.survivors if n in total.opened]
-        )
+        ring = mechanism.combine(total.sum, total.opened)
         # Only what has passed the promise is told: no seed of another round is ever shown.
         done = session.accept(mechanism.lattice.decode(ring), survivors)
         self._records.append(self.releases.post(total, digest, ring, stage))
