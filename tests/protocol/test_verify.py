@@ -141,6 +141,20 @@ def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:
     assert not list(found.exchange.glob("runs/*/attestation"))
 
 
+def test_the_report_says_whether_anybody_can_check_it(good: Finished) -> None:
+    told = {
+        name: (folder / "README.md").read_text()
+        for name, folder in (
+            ("secure-sum", good.out),
+            ("cape", finished("cape").out),
+            ("open", finished("cape", 1, text=OPEN).out),
+        )
+    }
+    shown = [name for name, text in told.items() if "Anybody can check the result" in text]
+    assert shown == ["secure-sum", "open"]
+    assert "rests on the coordinator's word" in told["cape"]
+
+
 @pytest.mark.parametrize("absent", ["", "east"])
 def test_a_cape_study_with_open_vectors_is_shown(absent: str) -> None:
     found = finished("cape", 1, absent=absent, text=OPEN)

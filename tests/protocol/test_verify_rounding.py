@@ -49,13 +49,13 @@ def test_an_honest_result_is_shown_wherever_it_is_checked(
 
 
 def _signed(folder: Path, tmp_path: Path) -> Path:
-    sign_files(folder, create_identity(tmp_path / "keys", entropy("centre")).key, "small-0001")
+    keys = Path(mkdtemp(dir=tmp_path))
+    sign_files(folder, create_identity(keys, entropy("centre")).key, "small-0001")
     return folder
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    (tmp_path / "keys").mkdir()
     return Path(shutil.copytree(of("group_ica"), tmp_path / "out"))
 
 
