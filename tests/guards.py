@@ -77,7 +77,14 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "tests/unit/flows/test_hostile_prefect.py",
     ),
     "consortium/coordinator/run_folder.py": ("tests/protocol/test_wrong_input.py",),
-    "consortium/coordinator/same_files.py": ("tests/protocol/test_verify.py",),
+    "consortium/coordinator/remake.py": (
+        "tests/protocol/test_verify_rounding.py",
+        "tests/protocol/test_verify.py",
+    ),
+    "consortium/coordinator/same_files.py": (
+        "tests/protocol/test_verify_rounding.py",
+        "tests/protocol/test_verify.py",
+    ),
     "consortium/coordinator/simulate.py": ("tests/end_to_end/test_template_study.py",),
     "consortium/coordinator/verify.py": ("tests/protocol/test_verify.py",),
     "consortium/engine/absence.py": ("tests/protocol/test_slow_disk.py",),
@@ -264,6 +271,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     ),
     "consortium/verification/record.py": ("tests/protocol/test_verify.py",),
     "consortium/verification/replay.py": ("tests/protocol/test_verify.py",),
+    "consortium/verification/rounding.py": ("tests/protocol/test_verify_rounding.py",),
     "consortium/verification/rounds.py": ("tests/protocol/test_verify.py",),
     "consortium/verification/sums.py": ("tests/protocol/test_verify.py",),
     "consortium/verification/verdict.py": ("tests/protocol/test_verify.py",),
