@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from benchmarks import ica, loading, moment, pooled, power, secagg
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
-from site_agent.engines.base import one_thread
+from consortium.kernels.one_thread import one_thread
 
 ROWS: Mapping[str, RowMaker] = {
     "moment": moment.second_moment,

@@ -26,10 +26,11 @@ from benchmarks.secagg import Meeting
 from benchmarks.timing import best, processor, show
 from consortium.algorithms.over_persons import CHUNK
 from consortium.kernels.moments import add_person_moment, add_volume_moments, packed_size
+from consortium.kernels.one_thread import one_thread
 from consortium.kernels.projectors import leading_directions, reduce_series
 from consortium.privacy.noise import GaussianSampler
 from site_agent.data.cache import _digest
-from site_agent.engines.base import Engine, one_thread
+from site_agent.engines.base import Engine
 from site_agent.engines.processes import Processes
 from site_agent.engines.remote import RemoteEngine
 from site_agent.engines.threads import Threads

@@ -18,7 +18,7 @@ from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
 from consortium.report.cells import cell_text
 from consortium.study.plan import Plan
-from consortium.study.spec import open_vectors
+from consortium.study.spec import how_checked, open_vectors
 
 
 def plan_numbers(made: Plan) -> dict[str, object]:
@@ -31,6 +31,7 @@ def plan_numbers(made: Plan) -> dict[str, object]:
         "coalition": {"mu": made.mu, "epsilon": made.epsilon},
         "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
         "open_vectors": made.study.verification.open,
+        "checked": _checked(made),
         "masks": asdict(made.masking),
         "stages": [
             {
@@ -48,6 +49,12 @@ def plan_numbers(made: Plan) -> dict[str, object]:
         "forecast": _forecast(made),
         "remarks": list(remarks_of(made)),
     }
+
+
+def _checked(made: Plan) -> str:
+    each = all(stage.mechanism.each for stage in made.stages)
+    privacy, public = made.study.privacy, made.study.verification.open
+    return how_checked(privacy.scheme, public=public, each=each)
 
 
 def _forecast(made: Plan) -> list[dict[str, object]]:
@@ -78,6 +85,7 @@ def show_plan(made: Plan, out: Console) -> None:
     )
     if made.study.verification.open:
         out.print(open_vectors(made.study), soft_wrap=True)
+    out.print(_checked(made), soft_wrap=True)
     masking = made.masking
     if masking.holders:
         out.print(

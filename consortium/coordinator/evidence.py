@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from consortium.engine.closing import Published, encode, most_closing
 from consortium.engine.mailbox import Mailbox
 from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
@@ -20,6 +22,7 @@ from consortium.errors import ExchangeError, OutputError, ProtocolError
 from consortium.files.atomic import write_bytes, write_json
 from consortium.membership.signed_study import signature_path
 from consortium.secagg import CENTRE, OVERHEAD, messages, seal
+from consortium.space.anatomy import table_of
 from consortium.study.plan import Plan
 from consortium.study.spec import Study
 from consortium.verification import record as kept
@@ -54,7 +57,7 @@ def keep_evidence(
     """
     keep_papers(folder, plan.study, study_file)
     keep_messages(folder, releases, plan, rounds)
-    sign_files(folder, releases.mail)
+    sign_files(folder, releases.mail.identity, releases.mail.context.run)
 
 
 def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
@@ -68,17 +71,22 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
     OutputError
         If a file can't be read or written.
     """
-    place = folder / kept.EVIDENCE
+    place = folder / kept.EVIDENCE / STUDY_FOLDER
     copies = {
-        place / STUDY_FOLDER / STUDY_FILE: study_file,
-        signature_path(place / STUDY_FOLDER / STUDY_FILE): signature_path(study_file),
+        place / STUDY_FILE: study_file,
+        signature_path(place / STUDY_FILE): signature_path(study_file),
     }
-    named = (study.data.mask, study.data.atlas, *study.map_files)
-    for name in named:
-        if name and name != "template":
-            copies[place / STUDY_FOLDER / name] = study_file.parent / name
+    copies |= {place / name: study_file.parent / name for name in named_files(study)}
     for target, source in copies.items():
         write_bytes(target, _read(source))
+
+
+def named_files(study: Study) -> tuple[str, ...]:
+    """Files beside a study file that it names, with the tables of those that have one."""
+    told = [Path(name) for name in (study.report.atlas, study.report.networks) if name]
+    told += [table_of(path) for path in told]
+    known = (study.data.mask, study.data.atlas, *study.map_files, *map(Path.as_posix, told))
+    return tuple(dict.fromkeys(name for name in known if name and name != "template"))
 
 
 def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> None:
@@ -129,7 +137,7 @@ def _keep_arrays(place: Path, mail: Mailbox, query: bytes) -> None:
         data = mail.get(names.array(digest), size)
         if data is None:
             raise ExchangeError(f"{names.array(digest)} is gone; have the owner put it back.")
-        path = place / "public" / digest
+        path = place / kept.PUBLIC / digest
         if not path.exists():
             write_bytes(path, data)
         return data
@@ -150,10 +158,10 @@ def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
             mail.log_once(f"attestation of {site}: {error}")
 
 
-def sign_files(folder: Path, mail: Mailbox) -> None:
+def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
     """Sign for every file of the output folder, once all of them are written."""
     body = encode(Published(dict(digests_of(folder))))
-    message = seal(mail.identity, mail.context.run, CENTRE, PUBLISHED, 0, body)
+    message = seal(identity, run, CENTRE, PUBLISHED, 0, body)
     write_bytes(folder / kept.EVIDENCE / kept.PUBLISHED, message)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from consortium.algorithms.base import Result
@@ -23,6 +23,27 @@ from consortium.study.spec import Study
 
 
 @dataclass(frozen=True)
+class Told:
+    """What a finished folder says of day and machine, which nothing else leads to.
+
+    Parameters
+    ----------
+    day : date
+    report : PrivacyReport
+    """
+
+    day: date
+    report: PrivacyReport
+
+    def put_into(self, report: PrivacyReport) -> PrivacyReport:
+        """The report as that machine would write it."""
+        known = self.report.cross_check  # comparable only within one version of the library
+        own = report.cross_check
+        checked = own if own.version == known.version else known
+        return report.model_copy(update={"versions": self.report.versions, "cross_check": checked})
+
+
+@dataclass(frozen=True)
 class Publisher:
     """Writes the output folder.
 
@@ -38,6 +59,10 @@ class Publisher:
     pages : bool
         Whether the page with its pictures is written, too; without it the numbers alone are, to be
         compared.
+    told : Told, optional
+        Of a folder that is made again.
+    seconds : float, optional
+        How long the run took, if its folder doesn't tell.
     """
 
     folder: Path
@@ -46,11 +71,15 @@ class Publisher:
     sampler: str | None = None
     legend: Legend | None = None
     pages: bool = True
+    told: Told | None = None
+    seconds: float | None = None
 
     def publish(self, plan: Plan, rounds: Sequence[Round], result: Result) -> PrivacyReport:
         """Write maps, privacy report and page; the same inputs give the same maps."""
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
+        if self.told is not None:
+            report, day = self.told.put_into(report), self.told.day
         done = finish(self.study, self.space, result, report, day, self.legend)
         done = replace(done, course=course(self.study, plan, report, self._seconds()))
         write_outputs(self.folder, done, pages=self.pages)
@@ -61,7 +90,7 @@ class Publisher:
         record = self.folder / RECORD
         released = [path.stat().st_mtime for path in (self.folder / TRANSCRIPT).glob("*.json")]
         if not (record.exists() and released):
-            return None
+            return self.seconds
         return max(0.0, max(released) - record.stat().st_mtime)
 
 

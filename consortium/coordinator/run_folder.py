@@ -33,6 +33,11 @@ class RunRecord:
     run: str
     study: str
 
+    @property
+    def data(self) -> bytes:
+        """The file's bytes."""
+        return json.dumps({"run": self.run, "study": self.study}).encode()
+
 
 def claim_run(
     folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
@@ -58,8 +63,7 @@ def claim_run(
         if archive.exists():
             _put_aside(archive, work_folder(folder) / f"transcript-{known.run}")
     record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
-    content = json.dumps({"run": record.run, "study": record.study})
-    write_bytes(folder / RECORD, content.encode())
+    write_bytes(folder / RECORD, record.data)
     return record
 
 

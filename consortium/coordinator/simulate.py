@@ -14,6 +14,7 @@ from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
 from consortium.files.atomic import make_folder
 from consortium.files.work import work_folder
+from consortium.kernels.one_thread import one_thread
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
@@ -32,6 +33,7 @@ def simulate_study(
     ConsortiumError
         As a run would.
     """
+    one_thread()  # as a run would
     study = load_study(study_path)
     missing = [site for site in study.sites if site not in folders]
     if missing:

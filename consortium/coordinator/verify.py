@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from consortium.algorithms.base import Result
-from consortium.coordinator.evidence import digests_of
-from consortium.coordinator.outputs import Publisher
-from consortium.coordinator.provenance import read_provenance, told
-from consortium.coordinator.same_files import difference
-from consortium.engine.closing import Closing, Published, decode
+from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER, digests_of, named_files
+from consortium.coordinator.provenance import Provenance, read_provenance, told
+from consortium.coordinator.remake import Remake
+from consortium.coordinator.run_folder import RECORD, read_run
+from consortium.engine.closing import Closing, Published, decode, own_platform
 from consortium.engine.kept_round import Kept
-from consortium.engine.names import PUBLISHED
-from consortium.engine.session import Session
-from consortium.engine.transcript import TRANSCRIPT, Transcript
+from consortium.engine.names import PUBLISHED, QUERY
+from consortium.engine.transcript import TRANSCRIPT, Transcript, described
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,
@@ -25,14 +22,19 @@ from consortium.errors import (
     ExchangeError,
 )
 from consortium.exchange import Exchange
-from consortium.space.study_space import Space
+from consortium.kernels.one_thread import one_thread
+from consortium.membership.signed_study import signature_path
+from consortium.report.legend import read_legend
+from consortium.secagg.messages import RELEASE, UNMASK
+from consortium.study.spec import Study
 from consortium.verification import record as names
 from consortium.verification.agreement import Agreement, read_agreement
 from consortium.verification.attestations import hear_attestations, read_closing
 from consortium.verification.equivocation import check_equivocation
-from consortium.verification.record import Record, place
-from consortium.verification.replay import differs, replay
-from consortium.verification.rounds import Released, read_round
+from consortium.verification.record import Record, place, round_file
+from consortium.verification.replay import Replayed, other_queries, replay
+from consortium.verification.rounding import Apart
+from consortium.verification.rounds import Released, read_round, transcript_file
 from consortium.verification.sums import add_rounds_again
 from consortium.verification.verdict import Verdict
 
@@ -65,15 +67,16 @@ class Checkup:
 
     def run(self) -> Verdict:
         """Check everything that can be checked; never raises for what it finds."""
+        one_thread()  # as the centre did
         with self._noted():
             provenance = read_provenance(self.folder, self.sites, self.verdict)
-            record, space = provenance.record, provenance.space
+            record = provenance.record
             self._files(record, provenance.context.study.sites)
             agreement = read_agreement(record, provenance.context)
             rounds = self._rounds(record, agreement)
             closing = read_closing(record, agreement, rounds)
             if not self.verdict.contradicted:
-                self._result(record, agreement, space, rounds, closing)
+                self._result(provenance, agreement, rounds, closing)
             check_equivocation(agreement, rounds, self.verdict)
             hear_attestations(record, agreement, rounds, self.verdict)
             if self.exchange is not None and not self.verdict.contradicted:
@@ -119,38 +122,82 @@ class Checkup:
 
     def _result(
         self,
-        record: Record,
+        provenance: Provenance,
         agreement: Agreement,
-        space: Space,
         rounds: Sequence[Released],
         closing: Closing,
     ) -> None:
         """Compute the result once more from what was released, and compare the files."""
+        asked: set[str] = set()
 
         def fetch(digest: str, size: int) -> bytes:
             del size
-            return record.file(f"public/{digest}")
+            asked.add(place(f"{names.PUBLIC}/{digest}"))
+            return provenance.record.file(f"{names.PUBLIC}/{digest}")
 
         with self._noted():
-            session, result = replay(agreement, rounds, fetch, closing.platform, self.verdict)
-            if result is None:
+            again = replay(agreement, rounds)
+            if again.result is None:
                 raise ContradictionError(place(names.CLOSED), "the run ends before its analysis.")
-            self._compare_files(agreement, space, session, result, closing)
+            queries = other_queries(again, rounds, fetch, self.verdict)
+            made = self._compare_files(provenance, agreement, rounds, again, queries, closing)
+            self._unmade(made | asked | self._read_files(provenance.context.study, rounds))
 
     def _compare_files(
-        self, agreement: Agreement, space: Space, session: Session, result: Result, closing: Closing
-    ) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            again = Path(name)
-            study = agreement.context.study
-            Publisher(again, study, space, pages=False).publish(
-                agreement.plan, session.rounds, result
+        self,
+        provenance: Provenance,
+        agreement: Agreement,
+        rounds: Sequence[Released],
+        again: Replayed,
+        queries: Apart,
+        closing: Closing,
+    ) -> set[str]:
+        study, papers = provenance.context.study, self.folder / names.EVIDENCE / STUDY_FOLDER
+        legend = told(lambda: read_legend(study, papers), place(STUDY_FOLDER))
+        where = elsewhere(closing.platform)
+        remake = Remake(
+            self.folder,
+            study,
+            agreement,
+            provenance.space,
+            legend,
+            rounds,
+            again,
+            where,
+            self.verdict,
+        )
+        made, wrong = remake.check(queries)
+        for error in wrong:
+            self.verdict.contradict(error, self._blame(error.where))
+        return made
+
+    def _read_files(self, study: Study, rounds: Sequence[Released]) -> set[str]:
+        """Files that are checked by signatures and digests."""
+        own = [names.ANNOUNCED, names.STARTED, names.KEYS, names.PLAN, names.CLOSED]
+        own += [f"{names.ATTESTED}/{site}" for site in study.sites]
+        papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named_files(study))
+        own += [f"{STUDY_FOLDER}/{name}" for name in papers]
+        files = set(map(place, own))
+        record = read_run(self.folder)
+        if record is not None and (self.folder / RECORD).read_bytes() == record.data:
+            files.add(RECORD)
+        for done in rounds:
+            kinds = [QUERY, RELEASE, *([UNMASK] if done.stage.mechanism.masked_entries else [])]
+            files |= {place(round_file(done.number, kind)) for kind in kinds}
+            files.add(transcript_file(done.number, "npy"))
+            about = transcript_file(done.number, "json")
+            if (self.folder / about).read_bytes() == described(done.kept):
+                files.add(about)
+        return files
+
+    def _unmade(self, known: set[str]) -> None:
+        """Name what the centre published and nothing leads to."""
+        for name in sorted(digests_of(self.folder).keys() - known):
+            self.verdict.leave_open(
+                name,
+                "is nothing that study and releases lead to, whatever it says: it rests on the "
+                "word of the centre, or of whoever had this copy.",
             )
-            for file in sorted(digests_of(again)):
-                what = difference(self.folder / file, again / file)
-                if what is not None:
-                    with self._noted():
-                        differs(file, what, closing.platform, self.verdict)
 
     # -- what stays open ------------------------------------------------------------------
 
@@ -189,6 +236,14 @@ class Checkup:
         if where not in self._authentic:
             return _UNKNOWN
         return _CENTRE if self._authentic[where] else _COPY
+
+
+def elsewhere(platform: Mapping[str, str]) -> str:
+    """Where the centre computed, if not on a machine that says the same of itself as this one."""
+    if dict(platform) == dict(own_platform()):
+        return ""
+    at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)
+    return f"on this machine; check it where it was computed ({at})"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

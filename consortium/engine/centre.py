@@ -44,6 +44,7 @@ from consortium.errors import (
     StudyError,
 )
 from consortium.exchange.base import Exchange
+from consortium.kernels.one_thread import one_thread
 from consortium.secagg import OVERHEAD, Hub
 from consortium.secagg.messages import Limits
 from consortium.study.agreed import plan_digest
@@ -75,6 +76,7 @@ class Centre:
         clock: Clock,
         log: Callable[[str], None],
     ) -> None:
+        one_thread()  # whoever computes it again does so, too
         self.context = context
         self.session: Session | None = None
         self._identity = identity
@@ -248,9 +250,7 @@ class Centre:
             self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
         sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
-        ring = mechanism.combine(
-            total.sum, [total.opened[n] for n in total.survivors if n in total.opened]
-        )
+        ring = mechanism.combine(total.sum, total.opened)
         # Only what has passed the promise is told: no seed of another round is ever shown.
         done = session.accept(mechanism.lattice.decode(ring), survivors)
         self._records.append(self.releases.post(total, digest, ring, stage))

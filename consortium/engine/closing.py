@@ -15,6 +15,7 @@ import msgspec
 
 from consortium import __version__
 from consortium.errors import ProtocolError
+from consortium.kernels.one_thread import libraries
 from consortium.secagg.messages import Bytes32
 
 DIGEST = 64  # bytes that one digest takes in a message, at most
@@ -120,9 +121,10 @@ def checkers_of(sites: Sequence[str], count: int, number: int) -> tuple[str, ...
 
 
 def own_platform() -> Mapping[str, str]:
-    """Where an analysis is computed: what decides its last digits."""
+    """Where an analysis is computed, by `one_thread`: what decides its last digits."""
     return {
         "cape-consortium": __version__,
+        "libraries": libraries(),
         "machine": platform.machine(),
         "numpy": version("numpy"),
         "processor": platform.processor(),

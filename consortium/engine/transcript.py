@@ -41,15 +41,7 @@ class Transcript:
         np.save(buffer, done.ring, allow_pickle=False)
         name = f"round-{done.number:05d}"
         write_bytes(self._folder / f"{name}.npy", buffer.getvalue())
-        record = {
-            "round": done.number,
-            "stage": done.stage,
-            "statistic": done.statistic,
-            "survivors": list(done.survivors),
-            "query": done.query.hex(),
-        }
-        text = json.dumps(record, indent=1)
-        write_bytes(self._folder / f"{name}.json", text.encode())
+        write_bytes(self._folder / f"{name}.json", described(done))
 
     def rounds(self) -> Iterator[Kept]:
         """Yield the stored rounds in order.
@@ -78,3 +70,15 @@ class Transcript:
                 ) from error
             yield done
             number += 1
+
+
+def described(done: Kept) -> bytes:
+    """What is stored of a round beside its numbers."""
+    record = {
+        "round": done.number,
+        "stage": done.stage,
+        "statistic": done.statistic,
+        "survivors": list(done.survivors),
+        "query": done.query.hex(),
+    }
+    return json.dumps(record, indent=1).encode()

@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.spatial_ica import separate
+from consortium.kernels.spatial_ica import one_sign, separate
 
 Array = NDArray[Any]
 Paint = Callable[[Array], Array]
@@ -72,7 +72,7 @@ class Directions:
         truth = (self.vectors * self.strengths) @ self.vectors.T
         noisy = truth + self.law.draw(generator)
         _, vectors = eigh(noisy, subset_by_index=(size - self.count, size - 1))
-        return np.asarray(vectors)
+        return one_sign(vectors)
 
     def of_chance(self, generator: np.random.Generator) -> Array:
         """R directions without any network: Gaussian, as smooth as persons' own structure."""
@@ -168,7 +168,7 @@ def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float =
     """
     size = len(matrix)
     values, vectors = eigh(matrix)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = values[::-1], one_sign(vectors[:, ::-1])
     bulk = float(np.median(values))
     width = max(law.edge, bulk - float(values[-1]))
     # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).

@@ -66,6 +66,8 @@ def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
     many = int(np.count_nonzero(values > _FLAT)) if keep is None else keep
     kept = slice(len(values) - many, None)
     whitening = vectors[:, kept] / np.sqrt(np.maximum(values[kept], 1e-12))
+    # All but one of the values are 1, so that rounding would choose their axes: turn to the maps'.
+    whitening = whitening @ decorrelated(whitening.T[:, : whitening.shape[1]])
     return (maps - mean) @ whitening, whitening
 
 
@@ -146,6 +148,11 @@ def contrasts(maps: Array) -> Array:
     sizes = np.abs(maps)
     means = np.mean(sizes + np.log1p(np.exp(-2.0 * sizes)), axis=0)  # log cosh x + log 2
     return np.asarray(np.abs(means - np.log(2.0) - GAUSSIAN))
+
+
+def one_sign(vectors: Array) -> Array:
+    """Columns with a positive sum of cubes: which sign a library gives them is left to rounding."""
+    return np.asarray(vectors * np.where(np.sum(vectors**3, axis=0) < 0, -1.0, 1.0))
 
 
 def decorrelated(axes: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from consortium.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
+from consortium.study.spec import how_checked
 
 LEAST_SHOWN = 1e-20
 """Probabilities below are shown as this one."""
@@ -56,6 +57,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         _second_opinion(report),
         _supposed(report),
         _not_protected(report),
+        *([] if report.sampler.startswith(SEEDED) else [_checked(report)]),
     ]
 
 
@@ -206,4 +208,12 @@ def _not_protected(report: PrivacyReport) -> Clause:
         "general, which may concern persons who were never scanned. A site sees its own data. "
         "Other studies of the same data add to the loss: each site's ledger keeps the sum and "
         "refuses to exceed it.",
+    )
+
+
+def _checked(report: PrivacyReport) -> Clause:
+    each = bool(report.releases) and all(release.each for release in report.releases)
+    return Clause(
+        "How it can be checked",
+        how_checked(report.scheme, public=report.open_vectors, each=each),
     )

@@ -157,7 +157,7 @@ class Hub:
         tally = self._tally(number)
         after = tally.after("restore")
         body = read_request(self.session, number, tally.context, request)
-        if tally.opened:
+        if tally.contributed:
             raise ProtocolError(
                 f"Round {number} has contributions already; restore its request before them."
             )
@@ -190,7 +190,7 @@ class Hub:
     def contributed(self, number: int) -> tuple[str, ...]:
         """Sites whose contribution to an open round has arrived, in roster order."""
         tally = self._tally(number)
-        return tally.roster.ordered(tally.opened)
+        return tally.roster.ordered(tally.contributed)
 
     def request(self, number: int) -> bytes:
         """Close a round's contributions, and ask the survivors to unmask their sum.

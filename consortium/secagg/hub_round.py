@@ -31,7 +31,7 @@ class Tally:
     entries, opened_entries : int
         Lengths of the two vectors that each site sends; either may be 0 for none.
     released : bool
-        Whether the open vectors become public as they are.
+        Whether the open vectors become public as they are; else their sum alone is kept.
     heard : int
         Most neighbours' answers that a manifest lists.
     clear : bool
@@ -50,7 +50,9 @@ class Tally:
     heard: int = 0
     clear: bool = False
     state: HubRound = HubRound.GATHERING
-    opened: dict[str, Ring | None] = field(default_factory=dict)
+    contributed: set[str] = field(default_factory=set)
+    opened: dict[str, Ring] = field(default_factory=dict)
+    """Single open vectors, where they are released."""
     survivors: tuple[str, ...] | None = None
     """Sites of the request that was posted, once it is known."""
     manifests: dict[str, bytes] = field(default_factory=dict)
@@ -62,6 +64,8 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.total: Ring = np.zeros(self.entries, ring_type(self.bits))
+        kept = 0 if self.released else self.opened_entries
+        self.open_total: Ring = np.zeros(kept, ring_type(self.bits))
 
     @property
     def nbytes(self) -> int:
@@ -74,7 +78,7 @@ class Tally:
 
     def lost(self) -> tuple[str, ...]:
         """Sites that have contributed nothing."""
-        return self.roster.ordered(set(self.roster.sites) - set(self.opened))
+        return self.roster.ordered(set(self.roster.sites) - self.contributed)
 
     def add(self, sender: str, body: Vectors, manifest: bytes) -> None:
         """Count a contribution.
@@ -92,7 +96,7 @@ class Tally:
             If the sender is counted already or was posted as lost, or the vectors are not those
             of this round.
         """
-        if sender in self.opened:
+        if sender in self.contributed:
             raise ProtocolError(
                 f"The contribution of {sender} to round {self.number} has arrived before; "
                 "discard this one."
@@ -108,7 +112,11 @@ class Tally:
             )
         masked, opened = self._vectors(sender, body)
         self.total += masked
-        self.opened[sender] = opened
+        if opened is not None and self.released:
+            self.opened[sender] = opened
+        elif opened is not None:
+            self.open_total += opened
+        self.contributed.add(sender)
         self.manifests[sender] = manifest
 
     def _vectors(self, sender: str, body: Vectors) -> tuple[Ring, Ring | None]:
@@ -136,7 +144,7 @@ class Tally:
             If they are fewer than the minimum, or than those posted before a crash.
         """
         after = self.after(event)
-        survivors = self.roster.ordered(self.opened)
+        survivors = self.roster.ordered(self.contributed)
         due = self.survivors or ()
         if len(survivors) < self.roster.minimum or not set(due) <= set(survivors):
             raise ThresholdError(

@@ -28,8 +28,9 @@ class RoundSum:
         Sum of the survivors' masked vectors modulo 2^bits.
     survivors : tuple of str
         In roster order.
-    opened : mapping of str to array, each of shape (opened entries,)
-        What each survivor sent openly, read-only; empty if the round has none.
+    opened : tuple of array, each of shape (opened entries,)
+        What survivors sent openly: each one's in roster order where that is released, else their
+        sum modulo 2^(the type's bits) alone; empty if the round has none.
     wrong : tuple of (str, str)
         (holder, owner) for each share that was found wrong and left out: the holder changed it,
         or the owner gave it a false one. A reason to ask, not a proof (see `shamir.recover`).
@@ -48,7 +49,7 @@ class RoundSum:
     number: int
     sum: Ring
     survivors: tuple[str, ...]
-    opened: Mapping[str, Ring]
+    opened: tuple[Ring, ...]
     wrong: tuple[tuple[str, str], ...] = ()
     lost: tuple[str, ...] = ()
     seeds: tuple[bytes, ...] = ()
@@ -154,7 +155,8 @@ class Opener:
         return found.secret
 
 
-def opened_vectors(tally: Tally) -> dict[str, Ring]:
-    """Collect what each survivor sent openly, in roster order."""
-    ordered = ((site, tally.opened[site]) for site in tally.roster.ordered(tally.opened))
-    return {site: vector for site, vector in ordered if vector is not None}
+def opened_vectors(tally: Tally) -> tuple[Ring, ...]:
+    """What survivors sent openly, as `RoundSum` has it."""
+    if tally.released:
+        return tuple(tally.opened[site] for site in tally.roster.ordered(tally.opened))
+    return (tally.open_total,) if tally.opened_entries else ()

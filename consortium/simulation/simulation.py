@@ -58,7 +58,8 @@ class Simulation:
         body, _ = encode_query(query)
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        self._hub.open(number, context, masked, mechanism.lattice.bits, opened)
+        bits, each = mechanism.lattice.bits, mechanism.each
+        self._hub.open(number, context, masked, bits, opened, released=each)
         told = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
             query = replace(query, site=index)
@@ -73,7 +74,8 @@ class Simulation:
                     context,
                     share.masked,
                     share.opened if opened else None,
-                    bits=mechanism.lattice.bits,
+                    bits=bits,
+                    released=each,
                 )
             )
         if masked:
@@ -81,7 +83,7 @@ class Simulation:
             for party in self._parties:
                 self._hub.receive_unmasking(party.unmask(number, request))
         total = self._hub.sum(number)
-        values = mechanism.release(total.sum, list(total.opened.values()))
+        values = mechanism.release(total.sum, total.opened)
         return session.accept(values, range(len(self._parties)))
 
     def _told(self) -> list[Mapping[int, Array]]:

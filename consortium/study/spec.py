@@ -123,6 +123,29 @@ def open_vectors(study: Study) -> str:
     )
 
 
+def how_checked(scheme: str, *, public: bool, each: bool = False) -> str:
+    """Whether anybody can check a result, and how to make it so: told before and after a run.
+
+    Parameters
+    ----------
+    scheme : str
+    public : bool
+        Whether open vectors are.
+    each : bool
+        Whether each site's own answers are released in every round.
+    """
+    if public or each or scheme == "secure-sum":
+        return (
+            "Anybody can check the result: 'consortium verify' shows that what was released is "
+            "what the sites signed for, and that everything else follows from it."
+        )
+    return (
+        f"That sums of scheme {scheme} are what the sites sent rests on the coordinator's word: "
+        "'consortium verify' checks everything else, and says that this is not shown. To have it "
+        "shown, choose scheme secure-sum, or scheme cape with verification: {open: true}."
+    )
+
+
 class Study(Section):
     """A study file as a value.
 

@@ -10,7 +10,7 @@ from consortium.secagg import CENTRE, unseal
 
 EVIDENCE = "evidence"
 ANNOUNCED, STARTED, KEYS, PLAN = "announcement", "start", "keys", "plan.json"
-CLOSED, ATTESTED, PUBLISHED = "closing", "attestation", "published"
+CLOSED, ATTESTED, PUBLISHED, PUBLIC = "closing", "attestation", "published", "public"
 
 
 def round_file(number: int, kind: str) -> str:

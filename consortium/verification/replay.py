@@ -2,109 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from consortium.algorithms.base import Query, Result
-from consortium.engine.closing import own_platform
 from consortium.engine.names import QUERY
 from consortium.engine.queries import decode_query, encode_query
-from consortium.engine.session import Session
+from consortium.engine.session import Round, Session
 from consortium.errors import ConsortiumError, ContradictionError
 from consortium.verification.agreement import Agreement
 from consortium.verification.record import place, round_file
+from consortium.verification.rounding import SLACK, Apart, shaken
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict
 
-SLACK = 1e-6
-"""Of the norm: what libraries and processors may differ by."""
+
+@dataclass(frozen=True)
+class Replayed:
+    """An analysis that was fed its releases.
+
+    Parameters
+    ----------
+    queries : tuple of Query
+        What it asked.
+    rounds : tuple of Round
+    result : Result or None
+        None if the analysis asks for more rounds.
+    """
+
+    queries: tuple[Query, ...]
+    rounds: tuple[Round, ...]
+    result: Result | None
 
 
-def replay(
-    agreement: Agreement,
-    rounds: Sequence[Released],
-    fetch: Callable[[str, int], bytes],
-    platform: Mapping[str, str],
-    verdict: Verdict,
-) -> tuple[Session, Result | None]:
+def replay(agreement: Agreement, rounds: Sequence[Released], seed: int | None = None) -> Replayed:
     """Feed the releases to the analysis.
 
     Parameters
     ----------
     agreement : Agreement
     rounds : sequence of Released
-    fetch : callable
-        Returns a public array, given its digest and size.
-    platform : mapping of str to str
-        Where the centre computed.
-    verdict : Verdict
-        Is told of deviations.
-
-    Returns
-    -------
-    Session, Result or None
-        None if the analysis asks for more rounds.
+    seed : int, optional
+        Of a step of the size of rounding in every release; without it there is none.
 
     Raises
     ------
     ContradictionError
-        If a query is not the one that the analysis asks, or a release breaks the promise.
+        If there are more rounds than the analysis asks for, or a release breaks the promise.
     """
-    session = Session(agreement.plan)
+    session, queries = Session(agreement.plan), []
+    generator = None if seed is None else np.random.default_rng(seed)
     for done in rounds:
         where = place(round_file(done.number, QUERY))
         if session.pending is None:
             raise ContradictionError(where, "the analysis was finished before this round.")
+        queries.append(session.pending)
+        values = done.stage.mechanism.lattice.decode(done.kept.ring)
+        if generator is not None:
+            values = shaken(values, agreement.plan.shape.features, generator)
         try:
-            _compare(where, session.pending, done.query, fetch, platform, verdict)
-            values = done.stage.mechanism.lattice.decode(done.kept.ring)
             session.accept(values, done.kept.survivors)
-        except ContradictionError:
-            raise
         except ConsortiumError as error:
             raise ContradictionError(where, str(error)) from error
-    return session, session.result
+    return Replayed(tuple(queries), tuple(session.rounds), session.result)
 
 
-def _compare(
-    where: str,
-    due: Query,
-    stored: bytes,
+def other_queries(
+    again: Replayed,
+    rounds: Sequence[Released],
     fetch: Callable[[str, int], bytes],
-    platform: Mapping[str, str],
     verdict: Verdict,
-) -> None:
-    if encode_query(due)[0] == stored:
-        return
-    asked = decode_query(stored, fetch)
-    off = _distance(due, asked)
-    if off > SLACK:
-        differs(
-            where,
-            "it doesn't follow from what was released before",
-            platform,
-            verdict,
-        )
-    else:
-        verdict.tell(where, f"deviates by {off:.1g} of the norm from what this machine computes.")
+) -> Apart:
+    """Questions that differ from what the analysis asks here: by file, how far; rounding is told.
 
-
-def differs(where: str, what: str, platform: Mapping[str, str], verdict: Verdict) -> None:
-    """Tell of a number that can't be had again: it is false, or another machine's.
+    Parameters
+    ----------
+    again : Replayed
+    rounds : sequence of Released
+    fetch : callable
+        Returns a public array, given its digest and size.
+    verdict : Verdict
+        Is told of small deviations.
 
     Raises
     ------
     ContradictionError
-        On the platform where it was computed.
+        If a question can't be read.
     """
-    if dict(platform) == dict(own_platform()):
-        raise ContradictionError(where, f"{what}.")
-    at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)
-    verdict.leave_open(where, f"{what} on this machine; check it where it was computed ({at}).")
+    found: dict[str, dict[str, float]] = {}
+    for due, done in zip(again.queries, rounds, strict=True):
+        where = place(round_file(done.number, QUERY))
+        try:
+            # Also where it is the same: the arrays that it names are looked at.
+            off = distance(due, decode_query(done.query, fetch))
+        except ContradictionError:
+            raise
+        except ConsortiumError as error:
+            raise ContradictionError(where, str(error)) from error
+        if off > SLACK:
+            found[where] = {QUERY: off}
+        elif encode_query(due)[0] != done.query:
+            verdict.tell(where, f"deviates by {off:.1g} of the norm from what this machine asks.")
+    return found
 
 
-def _distance(due: Query, asked: Query) -> float:
+def distance(due: Query, asked: Query) -> float:
     """Largest relative difference of two queries' arguments; infinite if they differ otherwise."""
     same = (due.stage, due.statistic) == (asked.stage, asked.statistic)
     if not same or due.arguments.keys() != asked.arguments.keys():
@@ -116,13 +120,14 @@ def _apart(one: object, other: object) -> float:
     if isinstance(one, str) or isinstance(other, str):
         return 0.0 if one == other else np.inf
     first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    return relative(first, second)
+    return _relative(first, second)
 
 
-def relative(first: np.ndarray, second: np.ndarray) -> float:
+def _relative(first: np.ndarray, second: np.ndarray) -> float:
     """Norm of a difference over the larger norm; infinite for other shapes."""
     if first.shape != second.shape:
         return np.inf
     size = max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))
     gap = float(np.linalg.norm(first - second))
-    return gap / size if size else 0.0
+    off = gap / size if size else 0.0
+    return off if np.isfinite(off) else np.inf

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from importlib.metadata import version
-from platform import python_version
 from typing import Protocol, TypeVar
-
-import numpy as np
-import scipy
-import scipy.linalg.blas
-from threadpoolctl import threadpool_info, threadpool_limits
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -57,28 +49,3 @@ def most_at_once(many: int, memory: int | None, each: int) -> int:
     if memory is None or each <= 0:
         return many
     return max(1, min(many, memory // each))
-
-
-@cache
-def one_thread() -> str:
-    """Have BLAS use one thread from now on, and return what its results' last bits depend on.
-
-    How a product is split between threads decides how it is rounded, and the noise of a site's
-    message is bound to its bytes. Workers do the work of threads.
-
-    Returns
-    -------
-    str
-        Versions of the software, and the instructions that BLAS and NumPy were chosen for.
-    """
-    threadpool_limits(1, user_api="blas")
-    blas = {
-        f"{each['internal_api']} {each.get('version')} for {each.get('architecture')}"
-        for each in threadpool_info()
-        if each["user_api"] == "blas"
-    }
-    known = f"NumPy {np.__version__}, SciPy {scipy.__version__}"  # whose BLAS are loaded by now
-    vectors = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
-    others = ", ".join(f"{name} {version(name)}" for name in ("cape-consortium", "nibabel"))
-    software = f"Python {python_version()}, {known}, {others}"
-    return ", ".join([software, *sorted(blas), f"NumPy for {' '.join(vectors) or 'no vectors'}"])

@@ -6,8 +6,9 @@ from functools import partial
 from importlib.util import find_spec
 
 from consortium.errors import ConfigurationError
+from consortium.kernels.one_thread import one_thread
 from site_agent.config import SiteConfig
-from site_agent.engines.base import Engine, one_thread
+from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from consortium.errors import EngineError, SoftwareError
-from site_agent.engines.base import Item, Made, most_at_once, one_thread
+from consortium.kernels.one_thread import one_thread
+from site_agent.engines.base import Item, Made, most_at_once
 
 _TRIES = 3
 _HELD = 2  # calls for each worker, so that none waits for the next

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from consortium.coordinator.evidence import sign_files
 from consortium.coordinator.late_evidence import fetch_late
 from consortium.coordinator.verify import Checkup
 from consortium.engine.centre import Centre
 from consortium.errors import ConsortiumError
 from consortium.exchange import DirectoryExchange
+from consortium.files.atomic import write_text
+from consortium.membership.keys import load_identity
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages
 from consortium.secagg.release import release_of
@@ -161,15 +165,56 @@ def attestation_forged_after_the_end(stage: Stage) -> bool:
 @attack(
     "file giver",
     guard="consortium.coordinator.verify:Checkup._files",
-    without="a reader believes a page that the centre never published",
+    without="a reader believes of the run what the centre never said, as how long it took",
     stops="report.html: is not the file that the centre published",
     instead=nothing,
 )
 def file_exchanged(stage: Stage) -> bool:
-    """Hands on a copy of the result in which the page says something else."""
+    """Hands on a copy of the result in which the run is said to have lasted otherwise."""
+
+    def change(folder: Path) -> None:
+        page = folder / "report.html"
+        lasted = re.compile(r"(?<=</td><td>)[^<]*(?=</td></tr>\s*</tbody>)")
+        other = str.maketrans("0123456789", "1234567890")  # as long, as the catalogue has sizes
+        text = page.read_text(encoding="utf-8")
+        page.write_text(lasted.sub(lambda found: found[0].translate(other), text))
+
+    return _edited(stage, change)
+
+
+def _signed(stage: Stage, change: Callable[[Path], None]) -> bool:
+    """Let the centre change its folder, and sign for the files as they are then."""
+    place = build(stage.root, scheme="secure-sum", text=STUDY)
+    found = play(place)
+    change(found.out)
+    sign_files(found.out, load_identity(place.files.keys).key, "small-0001")
+    return _shown(stage, found.out)
+
+
+@attack(
+    "hub",
+    guard="consortium.coordinator.remake:Remake._told",
+    without="a reader believes a page that says what nobody found",
+    stops="report.html: tells other things than what was released leads to",
+    instead=lambda _: lambda *_: (),
+)
+def page_that_says_more(stage: Stage) -> bool:
+    """Writes a finding of its own into the page before it signs for it."""
 
     def change(folder: Path) -> None:
         page = folder / "report.html"
         page.write_bytes(page.read_bytes().replace(b"</body>", b"p < 0.001</body>"))
 
-    return _edited(stage, change)
+    return _signed(stage, change)
+
+
+@attack(
+    "hub",
+    guard="consortium.coordinator.verify:Checkup._unmade",
+    without="a reader takes a table that was made up for a part of the result",
+    stops="findings.tsv: is nothing that study and releases lead to",
+    instead=nothing,
+)
+def table_of_its_own(stage: Stage) -> bool:
+    """Publishes, beside the result, a table that follows from nothing, and signs for it."""
+    return _signed(stage, lambda folder: write_text(folder / "findings.tsv", "p\n0.001\n"))

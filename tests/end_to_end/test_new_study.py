@@ -51,6 +51,18 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     assert "against the centre and 1 colluding site" in said.out
 
 
+def test_it_is_said_before_a_run_whether_anybody_can_check_it(tmp_path: Path) -> None:
+    study = tmp_path / "rest.yaml"
+    said = enter("consortium", "new-study", study, *options("group_ica")).out
+    hidden, shown = "scheme cape with verification: {open: true}", "Anybody can check the result"
+    assert hidden in " ".join(said.split())
+    assert hidden in enter("consortium", "plan", study, "--subjects", "100").out
+    study.write_text(study.read_text() + "verification: {open: true}\n")
+    told = enter("consortium", "plan", study, "--subjects", "100").out
+    assert shown in told
+    assert hidden not in told
+
+
 def test_what_was_written_before_is_left(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text("mine")

@@ -234,7 +234,7 @@ def _encrypted_targets(run: Run, bodies: dict[type[messages.Body], Make]) -> lis
     def unmasking(data: bytes) -> None:
         opened = hub.session.unseal(messages.UNMASKING, data, 1 << 16)
         tally = Tally(run.context.roster, 1, CONTEXT, ENTRIES, 32, ENTRIES, HubRound.UNMASKING)
-        tally.opened = dict.fromkeys(SITES[:3])
+        tally.contributed = set(SITES[:3])
         tally.survivors, tally.request = SITES[:3], run.request
         tally.answer(site, hub._setup.known.decrypt(messages.Unmasking, opened))
 

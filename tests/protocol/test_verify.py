@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
 
-from consortium.coordinator.evidence import digests_of, keep_evidence
+from consortium.coordinator.evidence import digests_of, keep_evidence, sign_files
 from consortium.coordinator.provenance import announced_members
 from consortium.coordinator.verify import Checkup
 from consortium.exchange import DirectoryExchange
+from consortium.membership.keys import create_identity
 from consortium.membership.roster import fingerprint
 from consortium.privacy.mechanism import Mechanism
 from consortium.report import accounting as accounting_module
@@ -22,7 +24,7 @@ from consortium.report.privacy_report import read_privacy_report
 from consortium.verification.verdict import Verdict
 from tests.support.finished_run import OPEN, Finished, finished
 from tests.support.gossip_algorithm import TEXT, register
-from tests.support.local_consortium import LocalConsortium, build, conduct
+from tests.support.local_consortium import LocalConsortium, build, conduct, entropy
 
 ROUND = "transcript/round-00002"
 
@@ -109,7 +111,7 @@ def _each(root: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     assert centre.session is not None
     files, plan = local.place.files, centre.session.plan
     keep_evidence(files.out, centre.releases, files.study, plan, len(centre.session.rounds))
-    monkeypatch.setattr(Checkup, "_compare_files", lambda *_: None)
+    monkeypatch.setattr(Checkup, "_compare_files", lambda *_: set())
     return checked(files.out)
 
 
@@ -137,6 +139,20 @@ def test_of_a_cape_study_nothing_is_claimed_of_sums() -> None:
     assert verdict.shown == set()
     assert "rests on the centre's word" in "\n".join(verdict.lines())
     assert not list(found.exchange.glob("runs/*/attestation"))
+
+
+def test_the_report_says_whether_anybody_can_check_it(good: Finished) -> None:
+    told = {
+        name: (folder / "README.md").read_text()
+        for name, folder in (
+            ("secure-sum", good.out),
+            ("cape", finished("cape").out),
+            ("open", finished("cape", 1, text=OPEN).out),
+        )
+    }
+    shown = [name for name, text in told.items() if "Anybody can check the result" in text]
+    assert shown == ["secure-sum", "open"]
+    assert "rests on the coordinator's word" in told["cape"]
 
 
 @pytest.mark.parametrize("absent", ["", "east"])
@@ -236,8 +252,6 @@ def _as_floats(folder: Path) -> None:
 
 
 def _map(folder: Path) -> None:
-    import nibabel
-
     (path,) = folder.glob("tpl-*/func/*_components.nii.gz")
     image = nibabel.load(path)
     values = np.asarray(image.dataobj) * 1.01
@@ -330,7 +344,7 @@ TAMPERING: dict[str, Callable[[Path], None]] = {
 }
 
 
-UNSIGNED = {"page-edited", "file-added", "list-of-files-removed", "list-of-files-changed"}
+UNSIGNED = {"file-added", "list-of-files-removed", "list-of-files-changed"}
 """What nobody signed but the centre when it published."""
 
 
@@ -361,3 +375,72 @@ def test_who_can_have_changed_a_file_is_told(good: Finished, tmp_path: Path) -> 
 
 def test_there_are_thirty_kinds_of_tampering() -> None:
     assert len(TAMPERING) >= 30
+
+
+# -- what the centre signed for -------------------------------------------------------------
+
+
+def _words(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    def act(data: bytes) -> bytes:
+        assert old in data
+        return data.replace(old, new)
+
+    return act
+
+
+def _scaled(factor: float) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        (path,) = folder.glob("tpl-*/func/*_components.nii.gz")
+        image = nibabel.load(path)
+        values = np.asarray(image.dataobj)
+        values[..., 0] *= factor
+        nibabel.save(nibabel.Nifti1Image(values, image.affine, image.header), path)
+
+    return act
+
+
+def _write(name: str) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("effect\n0.8\n")
+
+    return act
+
+
+def _more_about_the_run(folder: Path) -> None:
+    _json("run.json", lambda c: c.update(finding="p < 0.001"))(folder)
+
+
+SIGNED: dict[str, tuple[Callable[[Path], None], str, int]] = {
+    "table-invented": (_write("findings.tsv"), "findings.tsv", 2),
+    "second-statement": (_write("privacy_statement.md"), "privacy_statement.md", 2),
+    "map-invented": (_write("tpl-MNI/func/tpl-MNI_statmap.nii.gz"), "tpl-MNI", 2),
+    "message-invented": (_write("evidence/00001/note"), "evidence/00001/note", 2),
+    "note-in-the-transcript": (_write("transcript/notes.txt"), "transcript/notes.txt", 2),
+    "array-invented": (_write("evidence/public/" + 64 * "0"), "evidence/public", 2),
+    "record-of-the-run": (_more_about_the_run, "run.json", 2),
+    "more-about-a-round": (_json(f"{ROUND}.json", lambda c: c.update(p=0.001)), ROUND, 2),
+    "page": (_bytes("report.html", _words(b"</body>", b"p < 0.001</body>")), "report.html", 1),
+    "readme": (_bytes("README.md", _words(b"Privacy", b"No privacy")), "README.md", 1),
+    "methods": (_bytes("methods.md", _words(b"6.73", b"3.73")), "methods.md", 1),
+    "claim": (_bytes("dp_deployment.yaml", _words(b"epsilon: ", b"epsilon: 1")), "dp_dep", 1),
+    "catalogue": (_bytes("ro-crate-metadata.json", _words(b'"File"', b'"Fail"')), "ro-crate", 1),
+    "map-scaled": (_scaled(1.01), "_components.nii.gz", 1),
+    "map-scaled-a-little": (_scaled(1 + 1e-5), "_components.nii.gz", 1),
+    "map-turned": (_scaled(-1.0), "_components.nii.gz", 2),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_what_the_centre_changes_or_adds_is_named_though_it_signed_for_it(
+    name: str, good: Finished, tmp_path: Path
+) -> None:
+    copy = tmp_path / "out"
+    shutil.copytree(good.out, copy)
+    change, where, code = SIGNED[name]
+    change(copy)
+    sign_files(copy, create_identity(tmp_path, entropy("centre")).key, "small-0001")
+    verdict = checked(copy)
+    found = [each for each in verdict.findings if where in each.where]
+    assert verdict.code == code, verdict.lines()
+    assert {each.weight for each in found} == {"contradiction" if code == 1 else "open"}

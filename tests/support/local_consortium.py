@@ -78,6 +78,7 @@ def build(
     text: str = STUDY,
     subjects: int = 3,
     make: Callable[[Path, int], None] = make_scans,
+    most: float | None = None,
 ) -> DemoFolders:
     """Make data, keys, roster and approvals; `tests` may change anything before the run."""
     root.mkdir(parents=True, exist_ok=True)
@@ -88,12 +89,14 @@ def build(
     make(root / "hospitals", subjects)
     (root / EXCHANGE).mkdir()
     files.keys.mkdir()
-    members = found_roster(create_identity(files.keys, _entropy("centre")).public)
+    members = found_roster(create_identity(files.keys, entropy("centre")).public)
     for name in SITES:
         folder = place.site(name)
         folder.mkdir(parents=True)
         SiteConfig.create(name, place.dataset(name), str(root / EXCHANGE)).save(folder)
-        members = members.with_site(name, create_identity(folder, _entropy(name)).public)
+        members = members.with_site(name, create_identity(folder, entropy(name)).public)
+        if most is not None:
+            limit(place, name, most)
     agree(place, members)
     return place
 
@@ -116,7 +119,8 @@ def say_yes(place: DemoFolders, name: str, *, runs: int = 1) -> None:
     approve(folder, name, identity, files.study, files.roster, Terms(runs))
 
 
-def _entropy(name: str) -> bytes:
+def entropy(name: str) -> bytes:
+    """What a party's keys are made of."""
     return (name.encode() * 64)[:64]
 
 

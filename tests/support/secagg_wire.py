@@ -185,6 +185,8 @@ def snapshot(value: Any) -> Any:
         return value.private_bytes_raw()
     if isinstance(value, dict):
         return {key: snapshot(item) for key, item in value.items()}
+    if isinstance(value, set):
+        return frozenset(value)
     if isinstance(value, enum.Enum | str | bytes | int | tuple | None):
         return value
     if hasattr(value, "__dict__"):

@@ -88,6 +88,7 @@ def new_study_command(
     from consortium.membership.keys import load_identity
     from consortium.membership.roster_file import read_roster
     from consortium.membership.signed_study import sign_study
+    from consortium.study.spec import how_checked
 
     given = {
         "name": name or study.stem,
@@ -112,10 +113,12 @@ def new_study_command(
     identity = None if keys is None else load_identity(keys)
     if members is not None and sites is None:
         given["sites"] = ",".join(members.sites)
-    new_study(study, algorithm, given, out.ask)
+    made = new_study(study, algorithm, given, out.ask)
     out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
     if subjects is not None:
         show_plan(_plan(study, subjects, volumes), out.console)
+    else:
+        out.print(how_checked(made.privacy.scheme, public=made.verification.open))
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")

@@ -28,7 +28,10 @@ from consortium.coordinator.demo.score import (
 )
 from consortium.coordinator.demo.volunteers import Volunteers, measure_volunteers
 from consortium.coordinator.run import RunFiles, run_study
+from consortium.coordinator.verify import Checkup
 from consortium.engine.clock import Clock
+from consortium.membership.roster import fingerprint
+from consortium.membership.roster_file import read_roster
 from consortium.report.statement import summary
 from consortium.study.reader import load_study
 from consortium.synthetic.bids import Patients, Recipe, Scanner
@@ -80,6 +83,7 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
     with agents_at_work(place, SITES):
         console.print("Four hospital agents work; each has its own folder, keys and ledger.")
         maps = _find_networks(place, "networks", console)
+        _check(place.study("networks"), console)
         _find_networks(place, "rounds", console)
         if maps.count:
             _compare_patients(place, recipe, maps, console)
@@ -108,6 +112,19 @@ def _find_networks(place: DemoFolders, name: str, console: Console) -> FoundMaps
     maps = found_maps(files)
     console.print("\n".join(score_lines(place, maps)))
     return maps
+
+
+def _check(files: RunFiles, console: Console) -> None:
+    """Show that the result is the sum of what the hospitals signed."""
+    fingerprints = files.study.parent / "fingerprints.yaml"
+    keys = read_roster(files.roster)
+    own = {"centre": keys.centre, **{site: keys.keys[site] for site in SITES}}
+    lines = "".join(f"{name}: {fingerprint(key)}\n" for name, key in own.items())
+    fingerprints.write_text(lines, encoding="utf-8")
+    command = f"consortium verify {files.out} --sites {fingerprints} --exchange {files.exchange}"
+    console.print(command, soft_wrap=True)
+    for line in Checkup(files.out, fingerprints, files.open_exchange()).run().lines():
+        console.print(line, soft_wrap=True)
 
 
 def _carry_out(place: DemoFolders, files: RunFiles, console: Console) -> None:

@@ -57,3 +57,14 @@ def test_the_nearest_rotation_is_a_rotation():
     found = decorrelated(axes)
     assert found @ found.T == pytest.approx(np.eye(5), abs=1e-12)
     assert decorrelated(found) == pytest.approx(found, abs=1e-12)
+
+
+def test_rounding_moves_components_by_no_more_than_rounding() -> None:
+    """Centring leaves eigenvalues of 1, whose axes are rounding's own; starts rest on the axes."""
+    generator = np.random.default_rng(3)
+    maps = generator.standard_normal((200, 5)) ** 3 + 0.1
+    once = separate(maps, 2, np.random.default_rng(0)).maps
+    for seed in range(5):
+        noise = np.random.default_rng(seed).standard_normal(maps.shape)
+        again = separate(maps + 1e-15 * noise, 2, np.random.default_rng(0)).maps
+        np.testing.assert_allclose(again, once, atol=1e-11)

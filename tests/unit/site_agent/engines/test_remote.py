@@ -16,12 +16,12 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.algorithms.over_persons import CHUNK, sum_over_persons
 from consortium.errors import ConfigurationError, DataError, EngineError, SoftwareError
+from consortium.kernels.one_thread import one_thread
 from consortium.privacy.bounds import Bound
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from site_agent.config import SiteConfig
 from site_agent.engines import remote
-from site_agent.engines.base import one_thread
 from site_agent.engines.open import open_engine
 from site_agent.engines.processes import Processes
 from site_agent.engines.remote import LostError, RemoteEngine

@@ -12,11 +12,12 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import ConfigurationError
+from consortium.kernels.one_thread import one_thread
 from consortium.privacy.bounds import Bound
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
-from site_agent.engines.base import most_at_once, one_thread
+from site_agent.engines.base import most_at_once
 from site_agent.engines.processes import Processes
 from site_agent.engines.remote import RemoteEngine
 from site_agent.engines.threads import Threads

@@ -1,0 +1,140 @@
+"""Threads, BLAS and processors make no honest centre a liar, and no changed map a good one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import nibabel
+import numpy as np
+import pytest
+
+from consortium.coordinator.evidence import sign_files
+from consortium.coordinator.remake import Remake
+from consortium.coordinator.verify import Checkup
+from consortium.kernels import spatial_ica
+from consortium.membership.keys import create_identity
+from consortium.verification import replay as replay_module
+from consortium.verification.replay import replay
+from tests.support.local_consortium import entropy
+from tests.support.made_elsewhere import made, verified
+
+ONE = {"OMP_NUM_THREADS": "1"}
+TWO = {"OMP_NUM_THREADS": "2"}
+OTHER = {"OMP_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Prescott"}
+"""A kernel without fused multiplication and addition, which rounds otherwise."""
+
+
+@cache
+def run(kind: str, here: tuple[tuple[str, str], ...]) -> Path:
+    return made(kind, Path(mkdtemp()) / "run", dict(here))
+
+
+def of(kind: str, here: Mapping[str, str] = TWO) -> Path:
+    return run(kind, tuple(here.items()))
+
+
+@pytest.mark.parametrize("kind", ["group_ica", "ica"])
+@pytest.mark.parametrize(
+    ("here", "there"), [(TWO, ONE), (TWO, OTHER), (OTHER, TWO)], ids=["threads", "kernel", "back"]
+)
+def test_an_honest_result_is_shown_wherever_it_is_checked(
+    kind: str, here: dict[str, str], there: dict[str, str]
+) -> None:
+    code, said = verified(of(kind, here), there)
+    assert code == 0, said
+
+
+def _signed(folder: Path, tmp_path: Path) -> Path:
+    keys = Path(mkdtemp(dir=tmp_path))
+    sign_files(folder, create_identity(keys, entropy("centre")).key, "small-0001")
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(of("group_ica"), tmp_path / "out"))
+
+
+def _change(folder: Path, act: Callable[[np.ndarray], None]) -> None:
+    (path,) = folder.glob("tpl-*/func/*_components.nii.gz")
+    image = nibabel.load(path)
+    values = np.asarray(image.dataobj).copy()
+    act(values)
+    nibabel.save(nibabel.Nifti1Image(values, image.affine, image.header), path)
+
+
+@pytest.mark.parametrize("there", [ONE, OTHER], ids=["threads", "kernel"])
+def test_a_changed_voxel_contradicts_on_every_machine(
+    copy: Path, tmp_path: Path, there: dict[str, str]
+) -> None:
+    def one_voxel(values: np.ndarray) -> None:
+        values[tuple(np.argwhere(values)[7])] += 1e-3
+
+    _change(copy, one_voxel)
+    code, said = verified(_signed(copy, tmp_path), there)
+    assert code == 1, said
+    assert "_components.nii.gz: does not follow from what was released: it differs in map" in said
+
+
+def test_maps_in_another_order_are_left_open(copy: Path, tmp_path: Path) -> None:
+    def turned(values: np.ndarray) -> None:
+        values[:] = values[..., ::-1].copy()
+
+    _change(copy, turned)
+    verdict = Checkup(_signed(copy, tmp_path)).run()
+    assert verdict.code == 2, verdict.lines()
+    assert "it differs in sign or order of maps" in "\n".join(verdict.lines())
+
+
+def test_a_picture_that_was_exchanged_is_named(copy: Path, tmp_path: Path) -> None:
+    data = (copy / "report.html").read_bytes()
+    place = data.index(b"base64,") + 3000
+    changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    (copy / "report.html").write_bytes(changed)
+    verdict = Checkup(_signed(copy, tmp_path)).run()
+    assert verdict.code == 2, verdict.lines()
+    assert "report.html: has pictures" in "\n".join(verdict.lines())
+
+
+def _unstable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rounding choose axes again, as it does in an analysis that is ill conditioned."""
+    true = spatial_ica.whiten
+
+    def whiten(maps: np.ndarray, keep: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        white, whitening = true(maps, keep)
+        seed = int(abs(float(white[0, 0])) * 1e17) % 2**31
+        noise = np.random.default_rng(seed).standard_normal((white.shape[1],) * 2)
+        turn = spatial_ica.decorrelated(noise)
+        return white @ turn, whitening @ turn
+
+    monkeypatch.setattr(spatial_ica, "whiten", whiten)
+
+
+def test_what_rounding_makes_of_an_ill_conditioned_analysis_is_no_fraud(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _unstable(monkeypatch)
+    true = Remake._publish
+    remakes: list[Remake] = []
+
+    def publish(self: Remake, folder: Path, done: replay_module.Replayed, *, pages: bool) -> None:
+        remakes.append(self)
+        true(self, folder, done, pages=pages)
+
+    monkeypatch.setattr(Remake, "_publish", publish)
+    Checkup(copy).run()
+    first = remakes[0]
+    true(first, copy, replay(first.agreement, first.rounds, 77), pages=True)
+    verdict = Checkup(_signed(copy, tmp_path)).run()
+    assert verdict.code == 2, verdict.lines()
+    assert "by no more than rounding can make" in "\n".join(verdict.lines())
+
+    def one_map(values: np.ndarray) -> None:
+        values[..., 0] = np.roll(values[..., 0], 1, axis=0)
+
+    _change(copy, one_map)
+    assert Checkup(_signed(copy, tmp_path)).run().code == 1
