@@ -25,7 +25,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from prefect.context import FlowRunContext
+from prefect.context import FlowRunContext, TagsContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY
 from prefect.states import Cancelled, Failed
 
@@ -158,7 +158,8 @@ class StudyFlow:
             ended = ""
             try:
                 join_runs(above, here := _this_run(), context.study.study, context.run)
-                with self._watched(here + above):
+                # Tasks without tags: Prefect asks for a slot for each, in vain in a cancelled run.
+                with self._watched(here + above), TagsContext(current_tags=set()):
                     self.conduct()
             except _StoppedError as stopped:
                 ended = str(stopped)

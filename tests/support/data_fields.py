@@ -130,7 +130,7 @@ def make_site(root: Path) -> Path:
         for number, name in enumerate(RUNS):
             tape = tiny_tape(20 + 10 * person + number, trials=12)
             write_tape(bids / stem / "eeg", f"{stem}_{name}", tape, ".vhdr")
-    ages = "participant_id\tage\nsub-01\t30\nsub-02\t50\n"
+    ages = "participant_id\tage\tiq\nsub-01\t30\t100\nsub-02\t50\tn/a\n"
     (bids / "participants.tsv").write_text(ages)
     (bids / "others.tsv").write_text(ages.replace("30", "40"))
     mask = tiny_grid().mask.astype(np.float32)
