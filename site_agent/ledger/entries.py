@@ -76,7 +76,8 @@ class Entry:
 
     'tell' stands for the numbers of persons and volumes that a site told before a run's rounds;
     it costs nothing, ``persons`` names who is behind them, and ``query`` their recordings where a
-    volume is the unit of privacy.
+    volume is the unit of privacy. One that names nobody is a refusal that followed from who would
+    take part.
     """
 
     seq: int
