@@ -32,7 +32,8 @@ GROUPS = {
 """Tests that share a server which takes long to start: one worker has them all."""
 WHOLE = re.compile(
     r"(tests/(end_to_end/test_(atlas|feature|fusion)_study|unit/report/test_(page|features)"
-    r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica)\.py)"
+    r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica|protocol/test_verify_rounding"
+    r"|unit/site_agent/loading/test_one_unit)\.py)"
 )
 """Files whose tests share what takes long to make: one worker has each."""
 
@@ -65,7 +66,14 @@ ONLY_LONG = re.compile(
     r"|unit/algorithms/test_forecasts\.py::test_(?:the_chance_of_a_link|a_classifier_tells)"
     r"|unit/algorithms/test_network\.py::test_(?:the_accuracy|what_no_line_can_tell.*\[cape-1\])"
     r"|unit/algorithms/test_cca\.py::test_(?:an_invertible_map|intervals_hold)"
-    # Further draws of the same.
+    # Further draws, processors and processes of the same.
+    r"|protocol/test_verify_rounding\.py::.*\[(?:kernel-group_ica|back-(?:group_)?ica|threads-ica|threads)\]"
+    r"|unit/flows/test_no_telemetry\.py::.*\[(?:run|deploy)\]"
+    r"|unit/flows/test_hostile_prefect\.py::test_the_run_of_an_agent.*\[15\]"
+    r"|unit/algorithms/test_levels\.py::test_a_classifier.*\[5\]"
+    r"|unit/kernels/test_template_shrinkage\.py::test_intervals_hold_where.*\[0\.0(?:4|5)\]"
+    r"|unit/site_agent/engines/test_remote\.py::test_sums_are_equal.*\[timepoint\]"
+    r"|protocol/test_faults\.py::test_a_scheme_without_masks\[vanished\]"
     r"|unit/algorithms/test_glm_pooled\.py::.*nilearns_second_level\[[2-9]\]"
     r"|unit/coordinator/test_design\.py::test_every_analysis_can_be_designed\[cca-[2-9]\]"
     r")"

@@ -25,7 +25,7 @@ privacy:
 timing: {join: 4, answer: 4, late: 1}
 """
 _ANALYSES = {
-    "group_ica": "algorithm: group_ica\nanalysis: {components: 6, anyway: true, replays: 20}\n",
+    "group_ica": "algorithm: group_ica\nanalysis: {components: 6, anyway: true, replays: 10}\n",
     "ica": "algorithm: ica\nanalysis: {components: 5, rounds: 4}\n",
 }
 _LEVELS = Levels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)

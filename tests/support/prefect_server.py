@@ -9,13 +9,18 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from flows.embedded import settings
 from flows.prefect_database import DATABASE, keep_database, take_database
+
+Found = TypeVar("Found")
+PATIENCE = 600
+"""Seconds until what does not come is a failure: a machine may have other things to do."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +51,31 @@ class Server:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=10) as connection:
             return list(connection.execute(query))
 
-    def events(self, *awaited: str) -> dict[str, str]:
-        """The consortium's events by name, the last of each, once those awaited are there."""
-        query = "SELECT event, payload FROM events WHERE event LIKE 'consortium.%'"
-        deadline = time.monotonic() + 20
-        while True:
-            found = {str(event): str(payload) for event, payload in self.rows(query)}
-            if found.keys() >= set(awaited) or time.monotonic() > deadline:
-                return found
+    def now(self) -> str:
+        """The moment, as the database writes it."""
+        ((now,),) = self.rows("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')")
+        return str(now)
+
+    def once_there(self, query: str) -> list[tuple[object, ...]]:
+        """Read the database as soon as it has such rows: much is written down by and by."""
+        return self._once(lambda: self.rows(query), bool)
+
+    def events(self, *awaited: str, since: str) -> dict[str, str]:
+        """The consortium's events since a moment by name, the last of each, once all are there."""
+        query = (
+            "SELECT event, payload FROM events WHERE event LIKE 'consortium.%'"
+            f" AND occurred > '{since}' ORDER BY occurred"
+        )
+        return self._once(
+            lambda: {str(event): str(payload) for event, payload in self.rows(query)},
+            lambda found: found.keys() >= set(awaited),
+        )
+
+    def _once(self, read: Callable[[], Found], enough: Callable[[Found], bool]) -> Found:
+        deadline = time.monotonic() + PATIENCE
+        while not enough(found := read()) and time.monotonic() < deadline:
             time.sleep(0.2)
+        return found
 
     def written_since(self, moment: str) -> str:
         """All rows of all tables that were made since a moment, as text."""
@@ -100,7 +121,7 @@ def prefect_server(home: Path) -> Iterator[Server]:
 
 
 def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:

@@ -23,7 +23,8 @@ DETECTABLE = 3.34
 false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
-_CLOSE, _CLEARLY = 0.75, 2.0
+_CLOSE = 0.75
+_GUESSED = 0.3  # of ln s²: how much of it lies within sites, and how outcomes go together
 _PLANNED = 0.97  # part of the divisor that is planned with
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "how far forecasts were off where it was measured"
@@ -105,7 +106,8 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
 def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
-    Where outcomes clearly vary more than is stated, so much more must an effect be that is found.
+    Where outcomes vary more than is stated, so much more must an effect be that is found. It counts
+    as far as it is sure, two standard errors below what was learned: who is stopped has lost a run.
     """
     if learned.norms.lost:
         return (
@@ -113,12 +115,11 @@ def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
             "could be learned; state analysis.norms in the outcomes' unit"
         )
     found, unit = foretold(plan, learned, centring), learned.unit
-    clearly = abs(2 * math.log(unit)) > _CLEARLY * learned.norms.doubt
-    factor = max(unit, 1.0) if clearly else 1.0
+    factor = max(unit * math.exp(-math.hypot(learned.norms.doubt, _GUESSED)), 1.0)
     told = replace(found, detectable=factor * found.detectable)
     reason = problem(plan, told)
     if reason and factor > 1 and not problem(plan, found):
-        return f"outcomes vary {factor:.2g} times as much as is stated, so that {reason}"
+        return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
 
 

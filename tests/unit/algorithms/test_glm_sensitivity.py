@@ -141,7 +141,7 @@ def hostile(query, generator):
 
 
 @pytest.mark.parametrize(("kind", "stage"), STAGES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), asked=st.sampled_from(["honest", "slopes", "anything"]))
 def test_no_replacement_moves_a_block_further_than_planned(kind, stage, seed, asked):
     generator, plan = np.random.default_rng(seed), PLANS[kind]

@@ -73,7 +73,7 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert json.loads(str(tags)) == ["consortium", "ica"]
     assert status == "READY"
     awaited = [f"consortium.{name}" for name in ("round.opened", "study.finished", "budget.low")]
-    events = server.events(*awaited)
+    events = server.events(*awaited, since=office.began)
     assert set(awaited) <= events.keys()
     assert json.loads(events[awaited[0]])["round"] == 3
     assert json.loads(events[awaited[1]])["complete"] is True

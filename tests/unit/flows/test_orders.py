@@ -111,7 +111,7 @@ def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office:
             running: State[None] = Running()
             (run,) = [run for run, known in _of_flow(office, flow) if known == "CRASHED"]
             client.set_flow_run_state(UUID(run), running, force=True)
-        ((task,),) = office.server.rows(_tasks(office, "CRASHED"))
+        ((task,),) = office.server.once_there(_tasks(office, "CRASHED"))
         client.set_task_run_state(UUID(str(task)), Running(), force=True)
     _cancel(office, "scheduled-study")
     office.desk = whole

@@ -41,11 +41,11 @@ def own_prefect(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 def _kept(server: Server, act: Callable[[], None], ends: type[Exception]) -> str:
     """Everything that the server wrote down while something failed."""
-    ((began,),) = server.rows("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')")
+    began = server.now()
     with pytest.raises(ends):
         act()
     APILogHandler().flush()
-    return server.written_since(str(began))
+    return server.written_since(began)
 
 
 def _no_disk(_done: int, _all: int) -> None:
@@ -78,10 +78,11 @@ def _fails(root: Path, *, absent: bool) -> None:
 def test_a_failing_study_is_told_by_its_kind_alone(
     absent: bool, ends: type[Exception], said: str, tmp_path: Path, server: Server
 ) -> None:
+    began = server.now()
     kept = _kept(server, partial(_fails, tmp_path, absent=absent), ends)
     assert f"The study ended before its time: {said}" in kept
     if absent:
-        events = server.events("consortium.site.awaited")
+        events = server.events("consortium.site.awaited", since=began)
         assert json.loads(events["consortium.site.awaited"])["sites"] == list(SITES)
         assert str(tmp_path) not in str(events)
     for secret in (*TOLD, str(tmp_path)):
