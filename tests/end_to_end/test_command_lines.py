@@ -16,6 +16,7 @@ from consortium.membership.roster_file import Roster, read_roster
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import PROGRAMS, enter, refused
 from tests.support.membership_files import PLAIN, give_scans, papers, public, publish
+from tests.support.patience import PATIENCE
 
 Town = tuple[DemoFolders, Roster]
 
@@ -247,7 +248,7 @@ def test_a_ledger_that_is_none(town: Town) -> None:
 
 def test_a_real_process_prints_no_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "site_agent", "status", "--folder", str(tmp_path)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert process.returncode == 1
     assert process.stdout == ""
     expected = f"{tmp_path / 'site.yaml'} can't be read; make it with 'site-agent init'."
@@ -281,7 +282,7 @@ def test_what_is_asked_first_imports_nothing_heavy(module: str, option: str) -> 
         "print(*sorted(sys.modules), sep='\\n', file=sys.stderr)"
     )
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     imported = {name.split(".")[0] for name in told.stderr.split()}
     assert not imported & set(_HEAVY)

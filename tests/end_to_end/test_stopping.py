@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.forgery import settle
+from tests.support.patience import PATIENCE
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
@@ -31,7 +32,7 @@ def _ended(module: str, *words: object, by: signal.Signals, once: str) -> tuple[
     time.sleep(0.3)
     start = time.monotonic()
     process.send_signal(by)
-    rest = process.communicate(timeout=60)[0]
+    rest = process.communicate(timeout=PATIENCE)[0]
     return process.returncode, rest, time.monotonic() - start
 
 

@@ -42,6 +42,7 @@ from site_agent.policy.policy import Policy
 from tests.support.charges import up_to
 from tests.support.forgery import NAMES, RUN, alter_reads, ledger, path_of, pump, refusal, settle
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, agree, conduct, limit
+from tests.support.patience import PATIENCE
 
 
 def _image(place: DemoFolders) -> Path:
@@ -368,7 +369,7 @@ def test_command_prints_one_sentence_and_fails(row: str, tmp_path: Path) -> None
         [*call, *more, *folder],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 1

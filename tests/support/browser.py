@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 
 from websockets.sync.client import connect
 
+from tests.support.patience import PATIENCE
+
 NAMES = "chromium", "chromium-browser", "google-chrome", "chrome"
 FLAGS = (
     "--headless=new",
@@ -85,7 +87,7 @@ class Tab:
         self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         return time.perf_counter() - start
 
-    def wait(self, condition, seconds=60):
+    def wait(self, condition, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while not self.run(condition):
             assert time.monotonic() < end, condition

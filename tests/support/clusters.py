@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.patience import PATIENCE
+
 _QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -71,7 +73,7 @@ def _running(words: list[str]) -> Iterator[None]:
 
 
 def _await_port(port: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -86,8 +88,8 @@ def _await_port(port: int) -> None:
 def _await_dask(address: str) -> None:
     from distributed import Client
 
-    until = time.monotonic() + 60
-    with Client(address, timeout=60, set_as_default=False) as client:
+    until = time.monotonic() + PATIENCE
+    with Client(address, timeout=PATIENCE, set_as_default=False) as client:
         while len(client.nthreads()) < 2:
             if time.monotonic() > until:
                 raise TimeoutError(address)

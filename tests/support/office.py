@@ -16,12 +16,12 @@ from consortium.coordinator.schedule import ScheduledStudy, new_schedule
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity
 from tests.support.local_consortium import LocalConsortium
+from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server
 
 TODAY = date(2026, 5, 1)
 YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
 """Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""
-SECONDS = 60.0
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Office:
         foreign: str = "",
     ) -> None:
         """Let the service work until so many runs of the schedule are over, and one has told it."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + PATIENCE
         orders = [order]
 
         def stop() -> bool:

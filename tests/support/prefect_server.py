@@ -17,10 +17,9 @@ from typing import TypeVar
 
 from flows.embedded import settings
 from flows.prefect_database import DATABASE, keep_database, take_database
+from tests.support.patience import PATIENCE
 
 Found = TypeVar("Found")
-PATIENCE = 600
-"""Seconds until what does not come is a failure: a machine may have other things to do."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from consortium.files.work import work_folder
 from consortium.report.privacy_report import read_privacy_report
 from flows.prefect_database import DATABASE
 from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct
+from tests.support.patience import PATIENCE
 
 
 def _start(place: DemoFolders) -> subprocess.Popen[str]:
@@ -45,7 +46,7 @@ def _attend(
     local: LocalConsortium, centre: subprocess.Popen[str], until: Path | None = None
 ) -> None:
     """Let the agents work until the centre ends, or until a file is there."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while centre.poll() is None and not (until is not None and until.exists()):
         assert time.monotonic() < deadline, "the centre hangs"
         local.pump()
@@ -102,7 +103,7 @@ def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
 
     second = _start(killed)
     _attend(local, second)
-    output, _ = second.communicate(timeout=60)
+    output, _ = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, output
     assert "Traceback" not in output
     _gone(home)
@@ -114,7 +115,7 @@ def test_a_killed_centre_goes_on_and_leaves_nothing_behind(
 
 
 def _gone(home: Path) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE
     while left := _servers(home):
         assert time.monotonic() < deadline, f"Prefect's processes {left} were left behind"
         time.sleep(0.2)

@@ -21,6 +21,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.public import emit
 from tests.support.forgery import settle
+from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ def _printed(guide: str, holds: str) -> str:
     return str(found)
 
 
-def _until(true: Callable[[], object], seconds: float = 90.0) -> None:
+def _until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

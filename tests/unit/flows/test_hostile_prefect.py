@@ -44,6 +44,7 @@ from tests.support.hostile_prefect import (
     plant_result,
 )
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct
+from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server, free_port
 
 pytestmark = pytest.mark.slow
@@ -205,7 +206,7 @@ def test_the_run_of_an_agent_that_is_stopped_ends(
 
 
 def _until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -234,10 +235,10 @@ def test_sites_do_their_study_whatever_their_prefect_says(
         agents = {name: _agent(place, name, server, liar.url) for name, liar in liars.items()}
         for agent in agents.values():
             stack.callback(agent.kill)
-        local, deadline = LocalConsortium(place, absent=set(lies)), time.monotonic() + 90
+        local, deadline = LocalConsortium(place, absent=set(lies)), time.monotonic() + PATIENCE
         local.ticks.others = lambda: (local.pump(), _rest(agents, deadline))
         result = conduct(local.centre())
-        said = {name: agent.communicate(timeout=30)[0] for name, agent in agents.items()}
+        said = {name: agent.communicate(timeout=PATIENCE)[0] for name, agent in agents.items()}
     assert result
     for name, agent in agents.items():
         assert agent.returncode == 0, said[name]

@@ -13,6 +13,7 @@ import pytest
 from consortium.files.work import work_folder
 from tests.support.forgery import settle
 from tests.support.local_consortium import SITES, STUDY
+from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server
 
 WAITS = STUDY.replace("join: 4", "join: 400")
@@ -34,13 +35,13 @@ def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
             stderr=subprocess.STDOUT,
             env=server.environment(),
         )
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + PATIENCE
     waiting = work_folder(files.out) / "waiting.json"
     while not waiting.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert waiting.exists(), (tmp_path / "said").read_text()
     process.send_signal(by)
-    assert process.wait(timeout=10) == 128 + by
+    assert process.wait(timeout=PATIENCE) == 128 + by
     text = (tmp_path / "said").read_text()
     assert "consortium: stopped; the same command goes on where it was." in text
     assert "Traceback" not in text

@@ -16,6 +16,7 @@ from site_agent.ledger import limits as limits_module
 from site_agent.ledger.ledger import Charge, Ledger, Limits
 from site_agent.ledger.limits import Sums
 from tests.support.charges import up_to
+from tests.support.patience import PATIENCE
 
 SITE, CENTRE, QUERY = "5a" * 32, "ce" * 32, "9e" * 32
 CHARGE = Charge(
@@ -47,7 +48,7 @@ def test_racing_processes_never_pass_the_limit(tmp_path: Path) -> None:
     ]
     for racer in racers:
         racer.start()
-    found = [results.get(timeout=60) for _ in racers]
+    found = [results.get(timeout=PATIENCE) for _ in racers]
     for racer in racers:
         racer.join()
     ledger = Ledger(path)

@@ -15,6 +15,7 @@ from consortium.errors import BudgetError, PrivacyError
 from site_agent.ledger.ledger import Charge, Ledger, Limits
 from site_agent.ledger.totals import accounts
 from site_agent.policy.policy import Policy
+from tests.support.patience import PATIENCE
 
 SITE, CENTRE, OLD = "5a" * 32, "ce" * 32, "0d" * 32
 CHARGE = Charge(
@@ -141,6 +142,6 @@ def test_racing_processes_begin_no_more_runs_than_were_approved(tmp_path: Path) 
     racers = [context.Process(target=_begin, args=(path, n, results)) for n in (0, 100)]
     for racer in racers:
         racer.start()
-    assert sum(results.get(timeout=60) for _ in racers) == 3
+    assert sum(results.get(timeout=PATIENCE) for _ in racers) == 3
     for racer in racers:
         racer.join()
