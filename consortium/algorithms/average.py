@@ -184,10 +184,9 @@ def _images(mean: Array, error: float, found: Array, floor: float) -> dict[str, 
 def _table(
     mean: Array, half: float, found: Array, parameters: AverageParameters, shape: Shape
 ) -> Table:
-    names = [(view, entry + 1) for view, size in shape.views for entry in range(size)]
     rows = tuple(
         (*name, Finding(float(m), float(m - half), float(m + half), "found" if f else "not found"))
-        for name, m, f in zip(names, mean, found, strict=True)
+        for name, m, f in zip(shape.entry_names, mean, found, strict=True)
     )
     percent = f"{100 * parameters.confidence:g}"
     return Table(

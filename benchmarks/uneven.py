@@ -1,0 +1,114 @@
+"""``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where persons are not all alike.
+
+`regression`: a column that few have, and residuals that differ between them and the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.honesty import regression
+from benchmarks.honesty.running import Persons, answer
+from consortium.algorithms.base import Array
+from consortium.algorithms.findings import Finding
+
+SITES, COLUMNS, SPREAD, RESIDUAL = 4, 8, 0.3, 0.12
+EFFECT = 0.3
+
+
+@dataclass(frozen=True)
+class Said:
+    """Findings of one study that are looked at together, and what is true of each."""
+
+    what: str
+    findings: Sequence[Finding]
+    truths: Sequence[float]
+
+
+Repetition = Callable[[int], list[Said]]
+
+
+def regressed(
+    persons: int, part: float, ratio: float, epsilon: float | None, seed: int
+) -> list[Finding]:
+    """Coefficients of eight columns; the first is of two levels, one of which ``part`` have.
+
+    Their residual is ``ratio`` times as large as the others'. The second column explains the
+    target, no other does.
+    """
+    rng = np.random.default_rng(seed)
+    x = SPREAD * rng.standard_normal((COLUMNS, persons))
+    rare = rng.random(persons) < part
+    x[0] = np.where(rare, 1.0, -1.0)
+    residual = RESIDUAL * np.where(rare, ratio, 1.0) * rng.standard_normal(persons)
+    table = np.clip(np.vstack([x, EFFECT * x[1] + residual]), -1.0, 1.0)
+    sites = _sites(table, (("x", COLUMNS), ("y", 1)))
+    found = answer("regression", {"target": "y", "bound": 1.6}, sites, epsilon, rng)
+    return regression.findings(found)
+
+
+def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[Persons]:
+    parts = np.array_split(table.astype(np.float32), SITES, axis=1)
+    return [Persons(np.ascontiguousarray(part), views) for part in parts]
+
+
+def _regression() -> Iterator[tuple[str, Repetition]]:
+    truths = [0.0, EFFECT, *[0.0] * (COLUMNS - 2)]
+    cells = [(800, 0.15, 2.0, 4.0), (800, 0.15, 3.0, 8.0), (800, 0.05, 3.0, 8.0)]
+    cells += [(4000, 0.15, 2.0, 1.0), (4000, 0.15, 2.0, 4.0), (4000, 0.15, 3.0, 8.0)]
+    cells += [(4000, 0.05, 3.0, 8.0), (4000, 0.05, 0.33, 8.0), (4000, 0.5, 1.0, 8.0)]
+
+    for persons, part, ratio, epsilon in cells:
+
+        def repetition(
+            seed: int, cell: tuple[int, float, float, float] = (persons, part, ratio, epsilon)
+        ) -> list[Said]:
+            found = regressed(*cell, seed)
+            return [Said("rare", found[:1], truths), Said("others", found[1:], truths[1:])]
+
+        yield f"{persons} persons, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}", repetition
+
+
+ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
+    "regression": _regression,
+}
+
+
+def rows(repetition: Repetition, seeds: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """Of each thing said: coverage, how many intervals were told, and width over true error."""
+    studies = [repetition(seed) for seed in seeds]
+    for same in zip(*studies, strict=True):
+        pairs = [p for said in same for p in zip(said.findings, said.truths, strict=False)]
+        told = [(each, true) for each, true in pairs if each.bounded]
+        if not told:
+            yield same[0].what, "–", f"0 of {len(pairs)}", "–"
+            continue
+        held = np.mean([each.low <= true <= each.high for each, true in told])
+        error = np.sqrt(np.mean([(each.value - true) ** 2 for each, true in told]))
+        half = np.sqrt(np.mean([((each.high - each.low) / 3.92) ** 2 for each, true in told]))
+        yield same[0].what, f"{held:.3f}", f"{len(told)} of {len(pairs)}", f"{half / error:.2f}"
+
+
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.uneven")
+    parser.add_argument("analyses", nargs="*", choices=[*ANALYSES, []], metavar="ANALYSIS")
+    parser.add_argument("--repetitions", type=int, default=100)
+    given = parser.parse_args()
+    headings = ("analysis", "studies", "of", "coverage", "intervals", "width / error")
+    table = Table(*headings, title="95 % intervals where persons are not alike")
+    for name in given.analyses or ANALYSES:
+        for what, repetition in ANALYSES[name]():
+            for row in rows(repetition, range(given.repetitions)):
+                table.add_row(name, what, *row)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
