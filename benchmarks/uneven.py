@@ -1,6 +1,7 @@
 """``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where persons are not all alike.
 
 `regression`: a column that few have, and residuals that differ between them and the others.
+`average`: a column of two levels beside others, which vary less.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Said:
 
     what: str
     findings: Sequence[Finding]
-    truths: Sequence[float]
+    truths: Sequence[float] | Array
 
 
 Repetition = Callable[[int], list[Said]]
@@ -53,6 +54,23 @@ def regressed(
     return regression.findings(found)
 
 
+def averaged(
+    persons: int, columns: int, epsilon: float | None, seed: int
+) -> tuple[list[Finding], Array]:
+    """Means of columns of which the first is -1 or 1, with the same mean, and their truth.
+
+    The others have a mean of 0.85, and deviate from it by 0.08. The bound clips nobody.
+    """
+    rng = np.random.default_rng(seed)
+    truth = np.append(0.2, np.full(columns - 1, 0.85))
+    levels = np.where(rng.random(persons) < (1.0 + truth[0]) / 2.0, 1.0, -1.0)
+    others = truth[1:, None] + 0.08 * rng.uniform(-1.7, 1.7, (columns - 1, persons))
+    sites = _sites(np.vstack([levels, others]), (("x", columns),))
+    found = answer("average", {"bound": columns**0.5}, sites, epsilon, rng)
+    rows = found.tables["means"].rows
+    return [each for row in rows for each in row if isinstance(each, Finding)], truth
+
+
 def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[Persons]:
     parts = np.array_split(table.astype(np.float32), SITES, axis=1)
     return [Persons(np.ascontiguousarray(part), views) for part in parts]
@@ -75,8 +93,26 @@ def _regression() -> Iterator[tuple[str, Repetition]]:
         yield f"{persons} persons, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}", repetition
 
 
+def _average() -> Iterator[tuple[str, Repetition]]:
+    cells = [(200, 6, 1.0), (200, 6, 8.0), (800, 2, 8.0), (800, 6, 4.0)]
+    cells += [(4000, 6, 1.0), (4000, 6, 8.0), (800, 30, 8.0), (4000, 30, 8.0)]
+    for persons, columns, epsilon in cells:
+
+        def repetition(
+            seed: int, cell: tuple[int, int, float] = (persons, columns, epsilon)
+        ) -> list[Said]:
+            found, truth = averaged(*cell, seed)
+            return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
+
+        yield (
+            f"{persons} persons, {columns} columns, ε {epsilon:g}",
+            repetition,
+        )
+
+
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
     "regression": _regression,
+    "average": _average,
 }
 
 
