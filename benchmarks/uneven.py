@@ -2,6 +2,7 @@
 
 `regression`: a column that few have, and residuals that differ between them and the others.
 `average`: a column of two levels beside others, which vary less.
+`cca`: views whose variance lies in few directions, so that noise hides the others.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.honesty import regression
+from benchmarks.honesty import cca, regression
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array
 from consortium.algorithms.findings import Finding
 
 SITES, COLUMNS, SPREAD, RESIDUAL = 4, 8, 0.3, 0.12
 EFFECT = 0.3
+LINK, LEADING = 0.73, 3
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,37 @@ def averaged(
     return [each for row in rows for each in row if isinstance(each, Finding)], truth
 
 
+def linked(
+    persons: int, sizes: tuple[int, int], decay: float, epsilon: float | None, seed: int
+) -> list[Finding]:
+    """First canonical pair of two views, whose variances fall with k to the power of ``decay``.
+
+    In each a combination of the leading `LEADING` directions is linked, by a correlation of `LINK`.
+    """
+    rng = np.random.default_rng(seed)
+    first, second = (rng.standard_normal((size, persons)) for size in sizes)
+    left, right = (_combination(size, rng) for size in sizes)
+    own = right @ second
+    second += np.outer(right, LINK * (left @ first) + (np.sqrt(1.0 - LINK**2) - 1.0) * own)
+    table = np.vstack([_turned(first, decay, rng), _turned(second, decay, rng)])
+    views = (("x", sizes[0]), ("y", sizes[1]))
+    asked = {"pairs": 1, "site_constants": False}
+    return cca.findings(answer("cca", asked, _sites(table, views), epsilon, rng))
+
+
+def _combination(size: int, rng: np.random.Generator) -> Array:
+    weights = np.append(rng.standard_normal(min(LEADING, size)), np.zeros(max(size - LEADING, 0)))
+    return np.asarray(weights / np.linalg.norm(weights))
+
+
+def _turned(factors: Array, decay: float, rng: np.random.Generator) -> Array:
+    """Vectors of norm about 0.6 whose leading directions, of any orientation, vary most."""
+    variances = np.arange(1.0, len(factors) + 1.0) ** -decay
+    axes = np.linalg.qr(rng.standard_normal((len(factors), len(factors))))[0]
+    scales = 0.6 * np.sqrt(variances / variances.sum())
+    return np.asarray(np.clip(axes @ (scales[:, None] * factors), -1.0, 1.0))
+
+
 def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[Persons]:
     parts = np.array_split(table.astype(np.float32), SITES, axis=1)
     return [Persons(np.ascontiguousarray(part), views) for part in parts]
@@ -110,9 +143,27 @@ def _average() -> Iterator[tuple[str, Repetition]]:
         )
 
 
+def _cca() -> Iterator[tuple[str, Repetition]]:
+    wide, middle, few = (132, 126), (40, 30), (8, 5)
+    cells = [(440, wide, 1.5, 8.0), (440, wide, 1.5, 12.0), (440, wide, 1.0, 8.0)]
+    cells += [(440, wide, 1.5, 50.0), (2000, middle, 1.0, 8.0), (2000, middle, 1.0, 4.0)]
+    cells += [(800, few, 0.0, 4.0), (800, few, 0.0, 8.0), (4000, few, 0.5, 8.0)]
+    for persons, sizes, decay, epsilon in cells:
+
+        def repetition(
+            seed: int,
+            cell: tuple[int, tuple[int, int], float, float] = (persons, sizes, decay, epsilon),
+        ) -> list[Said]:
+            return [Said("pair 1", linked(*cell, seed), [LINK])]
+
+        entries = f"{sizes[0]} + {sizes[1]} entries"
+        yield f"{persons} persons, {entries}, k^-{decay:g}, ε {epsilon:g}", repetition
+
+
 ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
     "regression": _regression,
     "average": _average,
+    "cca": _cca,
 }
 
 
