@@ -1,7 +1,8 @@
 """The private average of every unit's mean volume: the smallest complete algorithm.
 
 Source: dissertation section 3.1 and Algorithm 3.2, for vectors. What chance adds to the noise is
-bounded by what is public, the clipping bound, so that it costs no release.
+told, for feature vectors, by the mean of every entry's square, which in the same release costs
+nothing (`_mean_squares`); for images it is bounded by what is public, the clipping bound.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
@@ -35,10 +36,11 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.over_persons import sum_over_persons
+from consortium.errors import PrivacyError
 from consortium.formatting import count
 from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
-from consortium.privacy.clipping import clip_columns, clip_vector
+from consortium.privacy.clipping import clip_columns
 
 _USUAL = 0.8
 """Assumed squared norm of a person over the bound's square."""
@@ -65,34 +67,65 @@ def _mean_volume(data: SiteData, query: Query, bound: Bound) -> Array:
     return sum_over_persons(data, part, (data.features,)) / data.units
 
 
+def _mean_squares(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over the site's units of (x, x²/(√2 B)), x clipped to B = `bound.influence`/2: 2 D.
+
+    The squares cost nothing. For x, y of norm B with cosine c, ‖x - y‖² is 2 B² (1 - c) and
+    ‖x² - y²‖² at most ‖x xᵀ - y yᵀ‖² = 2 B⁴ (1 - c²), of which x² - y² is the diagonal; together
+    B² (2 (1 - c) + 1 - c²) ≤ 4 B², which is reached at c = -1, as of x alone. The distance is
+    convex in ‖x‖ and ‖y‖, so that it is largest for norms of B or 0, and then no larger.
+    """
+    del query
+    reach = _reach(bound)
+    units = np.hstack([_units(block, data.unit, reach) for block in data.blocks()])
+    squares = units * (units / (math.sqrt(2.0) * reach))
+    return np.concatenate([units.sum(axis=1), squares.sum(axis=1)]) / data.units
+
+
+def _reach(bound: Bound) -> float:
+    """B, of the release of means and squares."""
+    if bound.influence is None:
+        raise PrivacyError("The plan's bound is not that of means and squares; refuse the query.")
+    return bound.influence / 2.0
+
+
+def _units(block: Array, unit: Unit, norm: float) -> Array:
+    volumes = block.mean(axis=1, keepdims=True, dtype=np.float64) if unit == "subject" else block
+    return clip_columns(volumes, norm)
+
+
 def _sum_volumes(features: int, unit: Unit, norm: float, blocks: Iterable[Array]) -> Array:
     total = np.zeros(features)
     for block in blocks:
-        if unit == "subject":
-            total += clip_vector(block.mean(axis=1, dtype=np.float64), norm)
-        else:
-            total += clip_columns(block, norm).sum(axis=1, dtype=np.float64)
+        total += _units(block, unit, norm).sum(axis=1, dtype=np.float64)
     return total
 
 
 class Average:
-    """One release of D numbers."""
+    """One release of D numbers, or of 2 D from feature vectors."""
 
     name = "average"
     title = "private average"
     takes: Takes = "any"
     needs_means = True
     Parameters = AverageParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"mean_volume": _mean_volume}
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "mean_volume": _mean_volume,
+        "mean_squares": _mean_squares,
+    }
     cases: ClassVar[Sequence[Case]] = (
         Case(),
         Case({"bound": 0.3}, "timepoint"),
+        Case({"bound": 0.7}, views=(("x", 4), ("y", 1))),
     )
 
     def releases(self, parameters: AverageParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""
-        bound = Bound(parameters.bound)
-        return (PlannedRelease("average", "mean_volume", shape.features, bound, 1, 1.0),)
+        norm, entries = parameters.bound, shape.features
+        if not shape.views:
+            return (PlannedRelease("average", "mean_volume", entries, Bound(norm), 1, 1.0),)
+        bound = Bound(math.sqrt(1.5) * norm, influence=2.0 * norm)
+        return (PlannedRelease("average", "mean_squares", 2 * entries, bound, 1, 1.0),)
 
     def expect(self, parameters: AverageParameters, shape: Shape) -> tuple[Expectation, ...]:
         """Standard error of an entry, from noise alone to what chance can add at the most.
@@ -114,32 +147,61 @@ class Average:
 
     def run(self, parameters: AverageParameters, shape: Shape) -> Run:
         """Ask once and return the answer as a map (D x 1)."""
-        release = yield Query("average", "mean_volume")
+        release = yield Query("average", "mean_squares" if shape.views else "mean_volume")
         return _result(release, parameters, shape)
 
 
-def standard_error(release: Release, bound: float, units: int) -> float:
-    """Of an entry of the mean: noise of privacy, and chance of units at the most.
+def _evenly(mean: Array, level: float, bound: float) -> Array:
+    """Variance of every entry, if all vary alike and as much as the bound lets them.
 
-    Of units x of norm B or less, all entries' variances together are E‖x‖² − ‖m‖² ≤ B² − ‖m‖², a
-    D-th of it each if entries vary alike. ‖m‖² is freed of the noise's D τ².
+    Of units x of norm B or less, all entries' variances together are E‖x‖² − ‖m‖² ≤ B² − ‖m‖².
+    ‖m‖² is freed of the noise's D τ².
     """
-    mean, level = release.values, release.deviation
     square = max(float(mean @ mean) - len(mean) * level**2, 0.0)
-    chance = max(bound**2 - square, 0.0) / (units * len(mean))
-    return math.hypot(level, math.sqrt(chance))
+    return np.full(len(mean), max(bound**2 - square, 0.0) / len(mean))
+
+
+def _variances(mean: Array, squares: Array, level: float, bound: float) -> Array:
+    """Variance of every entry, from noisy means of entries and squares.
+
+    Shrunk to the entries' mean as far as they differ by noise (James and Stein), and told as what
+    is expected of a variance, which is not negative.
+    """
+    many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
+    found = squares - np.square(mean) + level**2
+    noise = own**2 + 4.0 * np.square(mean) * level**2
+    kept = 1.0
+    if many > 3:
+        apart, doubt = float(found.var(ddof=1)), float(noise.mean()) * (many - 3) / (many - 1)
+        kept = max(1.0 - doubt / apart, 0.0) if apart > 0 else 0.0
+    middle = found.mean() + kept * (found - found.mean())
+    spread = np.sqrt(noise * (kept + (1.0 - kept) / many))
+    return np.minimum(positive_mean(middle, spread), bound**2)
+
+
+def positive_mean(values: Array, spread: Array) -> Array:
+    """Expectation of normal numbers of which is known that they are not negative."""
+    with np.errstate(all="ignore"):
+        z = values / spread
+        density = np.exp(-np.square(z) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)
+    return np.where(spread > 0, values + spread * density, np.maximum(values, 0.0))
 
 
 def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Result:
     """The mean, its error, and which of its values stand out of noise and chance together."""
-    mean, size = release.values, len(release.values)
-    error = standard_error(release, parameters.bound, sum(shape.units))
-    half = float(ndtri((1 + parameters.confidence) / 2)) * error
-    floor = float(-ndtri((1 - parameters.confidence) / (2 * size))) * error
-    found = np.abs(mean) > floor
+    mean, bound, level = release.values[: shape.features], parameters.bound, release.deviation
+    size = len(mean)
+    if shape.views:
+        squares = math.sqrt(2.0) * bound * release.values[size:]
+        variances = _variances(mean, squares, level, bound)
+    else:
+        variances = _evenly(mean, level, bound)
+    errors = np.sqrt(level**2 + variances / sum(shape.units))
+    floors = float(-ndtri((1 - parameters.confidence) / (2 * size))) * errors
+    found, floor = np.abs(mean) > floors, float(np.median(floors))
     numbers = {
-        "noise_deviation": release.deviation,
-        "standard_error": error,
+        "noise_deviation": level,
+        "standard_error": float(np.median(errors)),
         "floor": floor,
         "found": int(found.sum()),
     }
@@ -148,9 +210,10 @@ def _result(release: Release, parameters: AverageParameters, shape: Shape) -> Re
     )
     arrays = {"mean": mean[:, None], "found": found[:, None]}
     if shape.views:
+        half = float(ndtri((1 + parameters.confidence) / 2)) * errors
         tables = {"means": _table(mean, half, found, parameters, shape)}
         return Result(arrays, numbers, loadings="mean", told="found", tables=tables, captions=words)
-    return Result(arrays, numbers, images=_images(mean, error, found, floor), captions=words)
+    return Result(arrays, numbers, images=_images(mean, errors, found, floor), captions=words)
 
 
 def _headline(found: Array, floor: float) -> str:
@@ -159,9 +222,8 @@ def _headline(found: Array, floor: float) -> str:
     return f"Nothing was found; a mean below {floor:.2g} would not be seen at this ε and number."
 
 
-def _images(mean: Array, error: float, found: Array, floor: float) -> dict[str, ImageSet]:
+def _images(mean: Array, errors: Array, found: Array, floor: float) -> dict[str, ImageSet]:
     names, told = ("mean",), (bool(found.any()),)
-    errors = np.full((len(mean), 1), error)
     return {
         "mean": ImageSet(
             mean[:, None],
@@ -172,7 +234,7 @@ def _images(mean: Array, error: float, found: Array, floor: float) -> dict[str, 
             threshold=floor,
         ),
         "errors": ImageSet(
-            errors,
+            errors[:, None],
             "Standard error of each value of the mean, of noise and chance together.",
             names,
             {"stat": "stderr"},
@@ -182,12 +244,11 @@ def _images(mean: Array, error: float, found: Array, floor: float) -> dict[str, 
 
 
 def _table(
-    mean: Array, half: float, found: Array, parameters: AverageParameters, shape: Shape
+    mean: Array, half: Array, found: Array, parameters: AverageParameters, shape: Shape
 ) -> Table:
-    names = [(view, entry + 1) for view, size in shape.views for entry in range(size)]
     rows = tuple(
-        (*name, Finding(float(m), float(m - half), float(m + half), "found" if f else "not found"))
-        for name, m, f in zip(names, mean, found, strict=True)
+        (*name, Finding(float(m), float(m - h), float(m + h), "found" if f else "not found"))
+        for name, m, h, f in zip(shape.entry_names, mean, half, found, strict=True)
     )
     percent = f"{100 * parameters.confidence:g}"
     return Table(

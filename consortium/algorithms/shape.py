@@ -139,6 +139,8 @@ class Shape:
         Where the entries of a view of images are, if they are voxels.
     known_sums : tuple of (range, float)
         Entries whose sum is the same number for everybody, and the number.
+    labels : tuple of str
+        Names of all views' entries, empty where there is none; a plan fills them in.
 
     Examples
     --------
@@ -163,6 +165,14 @@ class Shape:
     templates: Templates | None = field(default=None, compare=False, repr=False)
     image_places: Places | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
+    labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def entry_names(self) -> list[tuple[str, str | int]]:
+        """View, and name or else number within the view from 1, of every entry."""
+        pairs = [(view, k + 1) for view, size in self.views for k in range(size)]
+        labels = self.labels or ("",) * len(pairs)
+        return [(v, label or k) for (v, k), label in zip(pairs, labels, strict=True)]
 
     @property
     def map_rows(self) -> int:

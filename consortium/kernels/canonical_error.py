@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from consortium.kernels.canonical import Spectrum, canonical, pairs_of
 
@@ -118,6 +119,28 @@ class CrossNoise:
         else:
             largest = np.array([canonical(each, 1).correlations[0] for each in drawn])
         return float(np.quantile(largest, quantile))
+
+
+def captured(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:
+    """Least part of a canonical correlation that is along the directions that stand out of noise.
+
+    A correlation is the same in any coordinates of a view, so that nothing says that the link lies
+    where the variance does. It is taken to be as likely any direction of the whitened view: of its
+    squared length a part of law Beta(k/2, (D - k)/2) then lies in k directions of D. The part of
+    the correlation is the product of the views' lengths, each at its ``tail`` quantile.
+
+    Parameters
+    ----------
+    sizes, kept : sequence of int
+        D and k of each view.
+    tail : float
+        Probability that less is seen of a view.
+    """
+    squares = [
+        float(betaincinv(k / 2.0, (size - k) / 2.0, tail)) if 0 < k < size else float(k > 0)
+        for size, k in zip(sizes, kept, strict=True)
+    ]
+    return float(np.sqrt(np.prod(squares)))
 
 
 def correlation_interval(

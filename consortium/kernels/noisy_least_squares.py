@@ -14,7 +14,7 @@ Fieller's). It is bounded if and only if G without y is positive definite, and s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,11 +57,14 @@ class Fit:
         q̂ = (−w, −b, 1) over the weights.
     error : array, (P + S) x (P + S)
         R(q̂).
+    widening : array, length P' + S
+        What intervals' halves are multiplied by, since persons' residuals differ.
     """
 
     moment: NoisyMoment
     solution: Array
     error: Array
+    widening: Array
 
     @property
     def coefficients(self) -> Array:
@@ -108,25 +111,41 @@ class Fit:
             return None
         # Eliminating all but q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
         wanted = self.moment.coefficients
-        own = _squares(wanted, inner)
+        own = _squares(wanted, inner[:-1, :-1])
         mixed, last = wanted @ inner[:-1, -1], inner[-1, -1]
         root = np.sqrt(np.maximum(mixed**2 - own * last, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        told = -ends / self.moment.weights[-1]
-        return told.min(axis=0), told.max(axis=0)
+        told, value = -ends / self.moment.weights[-1], self.coefficients
+        low, high = told.min(axis=0), told.max(axis=0)
+        return value - self.widening * (value - low), value + self.widening * (high - value)
 
     def apart(self, confidence: float) -> Array:
         """Whether zero is no value of each of w and b, at the given level: length P' + S."""
-        below, scale = self._forms
-        form = below - self._limit(confidence) * scale
-        inner = _inverse(form) if is_positive(form[:-1, :-1]) else None
-        if inner is None:
+        ends = self.intervals(confidence)
+        if ends is None:
             return np.zeros(len(self.moment.coefficients), dtype=bool)
-        # G has one negative eigenvalue; where lᵀq = 0 it has none if det G · lᵀ G⁻¹ l is positive.
-        return np.asarray(_squares(self.moment.coefficients, inner) < 0)
+        return np.asarray((ends[0] > 0) | (ends[1] < 0))
+
+    @cached_property
+    def directions(self) -> Array:
+        """What the score's error is multiplied by in each of w and b, (P' + S) x (P + S)."""
+        return np.asarray(self.moment.coefficients @ np.linalg.inv(self.moment.matrix[:-1, :-1]))
+
+    def chance(self) -> Array:
+        """Variance of each of w and b by chance, if the residual has one variance, times n."""
+        left = max(self.moment.residual_variance(self.solution), 0.0)
+        return left * _squares(self.directions, self.moment.matrix[:-1, :-1])
+
+    def widened(self, ratios: Array) -> Fit:
+        """The same with chance so many times as large in each of w and b, as was measured."""
+        chance = self.chance() / self.moment.units
+        noise = _squares(self.directions, self.moment.noise_of_products(self.solution))
+        with np.errstate(all="ignore"):
+            share = np.where(chance > 0, chance / (chance + noise), 0.0)
+        return replace(self, widening=np.sqrt(1.0 + share * (ratios - 1.0)))
 
     def explained(self, confidence: float) -> Share | None:
         """Share of y's variance within groups that is explained.
@@ -189,12 +208,12 @@ def least_squares(moment: NoisyMoment) -> Fit:
     except np.linalg.LinAlgError:
         solution = np.linalg.lstsq(rows[:, :-1], right, rcond=None)[0]
     q = np.append(solution, 1.0 / weights[-1])
-    return Fit(moment, q, residual_covariance(moment, q))
+    return Fit(moment, q, residual_covariance(moment, q), np.ones(len(moment.coefficients)))
 
 
 def _squares(wanted: Array, inner: Array) -> Array:
-    """Each lᵀ G⁻¹ l, for the rows l of what is wanted of q without y."""
-    return np.asarray(np.einsum("ij,ij->i", wanted @ inner[:-1, :-1], wanted))
+    """Each lᵀ C l, for the rows l of what is wanted."""
+    return np.asarray(np.einsum("ij,ij->i", wanted @ inner, wanted))
 
 
 def _inverse(matrix: Array) -> Array | None:

@@ -187,7 +187,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
             f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
             "wait for all, or correct the list of sites."
         )
-    shape = replace(shape, sites=study.sites)
+    shape = replace(shape, sites=study.sites, labels=_entry_labels(study, shape))
     plan_masking(study.started_with(study.sites[: study.fewest]))
     masking = plan_masking(study)
     limit = promised_mu(study)
@@ -223,6 +223,15 @@ def _whole_noise(study: Study, limit: float, hidden: int) -> float:
             f"field 'privacy.epsilon': {privacy.epsilon} is too small ({error}); raise epsilon."
         ) from error
     return float(noise.aggregate())
+
+
+def _entry_labels(study: Study, shape: Shape) -> tuple[str, ...]:
+    """Names that the study gives to entries; empty where it gives none."""
+    sizes, found = dict(shape.views), list[str]()
+    for view in study.features:
+        own = view.labels
+        found += own if len(own) == sizes[view.name] else ("",) * sizes[view.name]
+    return tuple(found)
 
 
 def count_rounds(study: Study, extent: Extent) -> int:

@@ -70,6 +70,8 @@ def parts_bound(norm, cone, features):
 
 def bound_of(name, norm, features=3):
     cones, moved_by_their_norm, by_parts = kinds()
+    if name == "mean_squares":
+        return Bound(np.sqrt(1.5) * norm, influence=2 * norm)
     if name in by_parts:
         return parts_bound(norm, name in cones, features)
     if name in moved_by_their_norm:
@@ -132,6 +134,7 @@ VIEWS["constants"] = 1
 VIEW = {**VIEWS, "view": 1, "basis": np.array([[1.0], [0.0]])}
 TOPIC = {"starts": np.zeros(3), "size": 3}
 REACHING = {  # two units as far apart as the clip allows, the arguments, and a bound
+    "mean_squares": ((3, 4), (-3, -4), {}, 1.0),
     "mean_volume": ((3, 4), (-3, -4), {}, 1.0),
     "second_moment": ((9, 0), (0, 9), {}, 1.0),
     "variances": ((3, 0), (0, 3), {"basis": np.eye(2)}, 1.0),
@@ -176,6 +179,12 @@ REACHING = {  # two units as far apart as the clip allows, the arguments, and a 
         {"target": 2, "units": np.ones(1), "parameters": -np.ones(3), "held_out": 1.0}
         | {"constants": 0},
         0.4,
+    ),
+    "regression_influence": (
+        *((9, 0, 1), (0, 9, 1)),
+        {"target": 2, "reach": 9.0, "intercept": 0.0, "weight": 1.0, "constants": 0}
+        | {"influence": np.eye(2), "residual": np.array([0.0, 0.0, 1.0])},
+        0.9,
     ),
     "regression_moment": (
         *((3, 4, 1), (-4, 3, 0)),

@@ -210,6 +210,27 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
         return queries, releases, stop.value
 
 
+def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0, **more):
+    """Result of sums over the sites of whose noise the algorithm knows the deviation by stage.
+
+    ``generator`` draws it; only the sites ``present`` answer.
+    """
+    planned = {release.stage: release for release in algorithm.releases(parameters, shape)}
+    present = more.get("present", tuple(range(len(sites))))
+    run, weights = algorithm.run(parameters, shape), [shape.units[n] for n in present]
+    try:
+        query = next(run)
+        while True:
+            stage, local = planned[query.stage], algorithm.statistics[query.statistic]
+            each = [local(sites[n], replace(query, site=n), stage.bound) for n in present]
+            values, level = np.average(each, axis=0, weights=weights), deviation(stage)
+            if level:
+                values = values + level * more["generator"].standard_normal(values.shape)
+            query = run.send(Release(values, level, present))
+    except StopIteration as stop:
+        return stop.value
+
+
 def loud(seed):
     """Noise for `drive` that is larger than any signal."""
     generator = np.random.default_rng(seed)

@@ -89,6 +89,13 @@ def regression(generator, features):
     }
 
 
+def influence(generator, features):
+    asked = regression(generator, features)
+    size = features + asked["constants"]
+    matrix = _scale(generator) * generator.standard_normal((size - 1, size - 1))
+    return {**asked, "influence": matrix, "residual": generator.standard_normal(size)}
+
+
 def network(generator, features):
     classes = int(generator.integers(1, features - 1))
     units = [int(n) for n in generator.integers(1, 4, int(generator.integers(0, 3)))] + [classes]
@@ -135,12 +142,14 @@ _ARGUMENTS = {
     "infomax": unmixing,
     "maps": unmixing,
     "mean_embedding": embedding,
+    "mean_squares": no_arguments,
     "mean_volume": no_arguments,
     "mixture_second": mixture,
     "mixture_third": mixture,
     "network_accuracy": network,
     "network_gradient": network,
     "power": unmixing,
+    "regression_influence": influence,
     "regression_moment": regression,
     "rotation": unmixing,
     "second_moment": no_arguments,

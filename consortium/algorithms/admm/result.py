@@ -106,10 +106,9 @@ def _disagreement(models: Array) -> float:
 
 
 def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
-    names = [(view, entry + 1) for view, size in plan.shape.views for entry in range(size)]
     rows = [
         (*name, float(value) if told else Finding(), "found" if told else "not found")
-        for name, value, told in zip(names, values[:, 0], found, strict=True)
+        for name, value, told in zip(plan.shape.entry_names, values[:, 0], found, strict=True)
         if name[0] != plan.parameters.target
     ]
     sites = (

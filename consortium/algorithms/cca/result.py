@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Table
+from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.findings import Finding, State
 from consortium.formatting import number
 from consortium.kernels.canonical import Canonical, Spectrum, canonical, clean_spectrum, pairs_of
-from consortium.kernels.canonical_error import CrossNoise, correlation_interval
+from consortium.kernels.canonical_error import CrossNoise, captured, correlation_interval
 from consortium.kernels.moments import unpack_symmetric
 
 
@@ -133,7 +133,10 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     values = solved.solution.correlations
     many = int(np.cumprod(values > floor).sum())
     bounded = many if plan.means_noise > _NOISY else many + 1
-    pairs = _findings(solved, law, many, bounded, generator)
+    counted = dimensions(views, plan.shape), [len(s.variances) for s in solved.spectra]
+    hidden = release.deviation > 0 and counted[0] != counted[1]
+    seen = captured(*counted) if hidden else 1.0
+    pairs = _findings(solved, law, many, bounded, seen, generator)
     found = np.array([each.state == "found" for each in pairs])
     arrays = _in_features(solved, views, release.deviation)
     left = np.split(centred.means @ centred.parts, np.cumsum([v.entries for v in views])[:-1])
@@ -149,10 +152,10 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
         "persons": centred.persons,
         **kept,
     }
-    tables = {"pairs": _pair_table(pairs, values, floor, plan)}
+    tables = {"pairs": _pair_table(pairs, values, floor, plan, hidden=hidden)}
     if len(views) > 2 and many:
         tables["views"] = _view_table(solved, [view.name for view in views], many)
-    said = _words(pairs, floor, solved, plan)
+    said = _words(pairs, floor, solved, plan, hidden=hidden)
     return Result(arrays, numbers, loadings="patterns", tables=tables, captions=said)
 
 
@@ -204,7 +207,12 @@ def _turned(solution: Canonical, spectra: Sequence[Spectrum], views: Sequence[Sc
 
 
 def _findings(
-    solved: _Solved, law: CrossNoise, many: int, bounded: int, generator: np.random.Generator
+    solved: _Solved,
+    law: CrossNoise,
+    many: int,
+    bounded: int,
+    seen: float,
+    generator: np.random.Generator,
 ) -> tuple[Finding, ...]:
     """Correlation of each pair: an interval for those found and the next; nothing of others.
 
@@ -221,11 +229,20 @@ def _findings(
             pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="not told"))
         else:
             low, high = _interval(solved, law, k, generator)
+            high = min(high / seen, 1.0) if seen else 1.0
             value = float(np.clip(correlations[k], low, high))
             whole = low <= 0.0 and high >= 1.0
             state: State = "not told" if whole else "found" if k < many else "not found"
             pairs.append(Finding(value, low, high, state))
     return tuple(pairs)
+
+
+def dimensions(views: Sequence[Scaled], shape: Shape) -> list[int]:
+    """Directions of each view along which persons may differ."""
+    ends = np.cumsum([0, *(view.size for view in views)])
+    starts = [entries.start for entries, _ in shape.known_sums]
+    still = np.histogram(starts, ends)[0]
+    return [view.size - int(few) for view, few in zip(views, still, strict=True)]
 
 
 def _interval(
@@ -269,7 +286,9 @@ def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
     return Table("Correlations of every two views, without intervals.", columns, tuple(rows))
 
 
-def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPlan) -> Captions:
+def _words(
+    pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPlan, *, hidden: bool
+) -> Captions:
     """Say how many pairs were found, or what would have been."""
     found = tuple(each.state == "found" for each in pairs)
     many, names = sum(found), " and ".join(name for name, _ in plan.shape.views)
@@ -286,7 +305,8 @@ def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPla
     else:
         headline = (
             f"No link of {names} was found; at this ε and these numbers of persons a correlation "
-            f"below {number(float(least))} would not be seen."
+            f"below {number(float(least))} would not be seen"
+            f"{', nor one along what noise hides of the views.' if hidden else '.'}"
         )
     return Captions(
         "pair",
@@ -299,7 +319,9 @@ def _words(pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPla
     )
 
 
-def _pair_table(pairs: Sequence[Finding], values: Array, floor: float, plan: CcaPlan) -> Table:
+def _pair_table(
+    pairs: Sequence[Finding], values: Array, floor: float, plan: CcaPlan, *, hidden: bool
+) -> Table:
     """Tabulate every pair's correlation with its interval."""
     rows = [
         (k + 1, each, float(value), floor, "yes" if each.state == "found" else "no")
@@ -309,6 +331,12 @@ def _pair_table(pairs: Sequence[Finding], values: Array, floor: float, plan: Cca
     what = "Canonical correlations" if two else "Mean correlations over the pairs of views"
     over = "within sites" if plan.places > 1 else "over the persons of all sites together"
     ends = ", with 95 % intervals (few persons, and the noise of privacy)" if two else ""
+    if two and hidden:
+        ends += (
+            ". Noise hides directions of the views: the correlation is that of the directions that "
+            "were found, which is smaller than the views' own, and the upper end holds if the "
+            "link is as likely along any direction as along any other; the lower end always does"
+        )
     return Table(
         f"{what} {over}{ends}. The statistic weighs directions by how well they are known; the "
         "floor is what its largest exceeds in 5 % of studies without any link. A pair is found if "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,7 +93,7 @@ def mean_result(
         "radius were spread evenly over its entries). Found is what is apart from 0 with an error "
         f"of {200 * error:.3g} % over all entries together.",
         ("view", "entry", "mean"),
-        tuple(zip(*_names(shape), told, strict=True))[:MOST_ROWS],
+        tuple((*n, f) for n, f in zip(shape.entry_names, told, strict=True))[:MOST_ROWS],
     )
     tables = {"means": table, "levels": level_table(parameters, shape, bound, found.deviation)}
     words = Captions(
@@ -195,12 +195,3 @@ def level_table(
 def entry_weights(bound: PartsBound) -> Array:
     """Weight of every entry of a person's vector."""
     return np.repeat([p.weight for p in bound.parts], [p.entries for p in bound.parts])
-
-
-def _names(shape: Shape) -> tuple[list[str], list[int]]:
-    """View and number within the view, from 1, of every entry."""
-    pairs: Iterator[tuple[str, int]] = (
-        (view, number + 1) for view, size in shape.views for number in range(size)
-    )
-    views, numbers = zip(*pairs, strict=True)
-    return list(views), list(numbers)

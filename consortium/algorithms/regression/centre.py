@@ -1,11 +1,11 @@
-"""capeFM: linear, logistic and any quadratic regression from one release.
+"""capeFM: linear, logistic and any quadratic regression from one moment.
 
 Source: dissertation Algorithms 8.1 and 8.2, tightened. The cost is a polynomial in s = b + wᵀx and
 y of degree two; all its coefficient arrays are entries of the second moment of z = (x, c e, αy), e
 a one in the place of the person's site, released once in coordinates that keep its norm. Replacing
 a person moves it by √2 (‖x‖² + c² + α²) / n at the most: no more than Λ_1 and Λ_2 alone as one
 vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chance leave open is told by
-`kernels.noisy_least_squares`.
+`kernels.noisy_least_squares`, with chance as a second release measures it (`influence`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.query_arguments import SITE_MEANS
-from consortium.algorithms.regression.forecast import expect
+from consortium.algorithms.regression.forecast import expect, hopeless
+from consortium.algorithms.regression.influence import (
+    influence_arguments,
+    measured,
+    worth_asking,
+)
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
@@ -32,8 +37,8 @@ from consortium.algorithms.regression.plan import (
     query_arguments,
     target_entry,
 )
-from consortium.algorithms.regression.result import read_moment, regression_result
-from consortium.algorithms.regression.site import regression_moment
+from consortium.algorithms.regression.result import present_sites, read_moment, regression_result
+from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
@@ -41,14 +46,17 @@ _COST = [[0, 0, 1], [0, -2], [1]]
 
 
 class Regression:
-    """One release of (P + S + 1)(P + S + 2)/2 numbers."""
+    """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers."""
 
     name = "regression"
     title = "capeFM regression"
     takes: Takes = "features"
     needs_means = False
     Parameters = RegressionParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"regression_moment": regression_moment}
+    statistics: ClassVar[Mapping[str, Local]] = {
+        "regression_moment": regression_moment,
+        "regression_influence": regression_influence,
+    }
     cases: ClassVar[Sequence[Case]] = (
         Case({"target": "y", "bound": 1.5}, views=_VIEWS),
         Case({"target": "y", "bound": 0.5, "intercept": False}, views=_VIEWS),
@@ -65,21 +73,32 @@ class Regression:
         ),
     )
 
-    def releases(self, parameters: RegressionParameters, shape: Shape) -> tuple[PlannedRelease]:
-        """One release with the whole budget."""
+    def releases(
+        self, parameters: RegressionParameters, shape: Shape
+    ) -> tuple[PlannedRelease, PlannedRelease]:
+        """The moment, and squared influences with a small part of the budget."""
         return plan_releases(parameters, shape)
 
     def remarks(self, parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
-        """Tell that sites' means become public."""
-        return (SITE_MEANS,) if constants(parameters, shape) > 1 else ()
+        """Tell that sites' means become public, and if nothing can be expected."""
+        means = (SITE_MEANS,) if constants(parameters, shape) > 1 else ()
+        return means + hopeless(parameters, shape)
 
     def expect(self, parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
         return expect(parameters, shape)
 
     def run(self, parameters: RegressionParameters, shape: Shape) -> Run:
-        """Ask for the moment and solve the regression."""
+        """Ask for the moment, solve, and ask what chance there is in what can be told."""
         target = target_entry(parameters, shape)
-        release = yield Query("regression", "regression_moment", query_arguments(parameters, shape))
-        fit = least_squares(read_moment(release, parameters, shape))
+        asked = query_arguments(parameters, shape)
+        release = yield Query("regression", "regression_moment", asked)
+        fit, sites = (
+            least_squares(read_moment(release, parameters, shape)),
+            present_sites(release, shape),
+        )
+        if worth_asking(fit, parameters.confidence):
+            asked = asked | influence_arguments(parameters, shape, fit, sites)
+            release = yield Query("influence", "regression_influence", asked)
+            fit = measured(parameters, shape, fit, sites, release)
         return regression_result(parameters, shape, target, fit)

@@ -1,10 +1,13 @@
 """How sure a regression's coefficients are expected to be, from public numbers alone.
 
-Assumed: entries that explain are as large as each other, and together fill half of the bound's
-square; nothing explains the target, whose own deviation is 0.3, or one of labels -1 and 1.
+Assumed: entries that explain have deviations of 0.3, as columns within their limits have, or of
+what fills half of the bound's square together, if that is less; nothing explains the target, whose
+own deviation is 0.3, too, or one of labels -1 and 1.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,16 +15,32 @@ from consortium.algorithms.assumed import deviation_of, drawn, robust_deviation
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.regression.models import model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import parts_of, plan_releases, release_weights
+from consortium.algorithms.regression.plan import (
+    constants,
+    parts_of,
+    plan_releases,
+    release_weights,
+)
 from consortium.algorithms.regression.result import read_moment, tell
 from consortium.kernels.moments import pack_symmetric
-from consortium.kernels.noisy_least_squares import least_squares
+from consortium.kernels.noisy_least_squares import Fit, least_squares
 
 TARGET = 0.3
-"""Assumed deviation of a target that lies within -1 and 1."""
+"""Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
-_DRAWS = 48
+_DRAWS, _FEW = 48, 8
+
+
+HOPELESS = (
+    "Of so many entries with so few persons for this ε noise is expected to leave every "
+    "coefficient open: nothing would be told."
+)
+TOGETHER = (
+    "With analysis.site_constants: false something would be; differences between sites then count "
+    "as what explains."
+)
+REMEDY = "Name fewer columns, bring more persons, or raise epsilon."
 
 
 def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
@@ -29,12 +48,8 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
 
     The range is that of half of the draws.
     """
-    (planned,), errors, open_ends = plan_releases(parameters, shape), [], 0
-    for seed in range(_DRAWS):
-        generator = np.random.default_rng(seed)
-        values = pack_symmetric(_moment(parameters, shape, generator))
-        release = drawn(planned, shape, values, generator)
-        fit = least_squares(read_moment(release, parameters, shape))
+    planned, errors, open_ends = plan_releases(parameters, shape)[0], [], 0
+    for fit in _fits(parameters, shape, _DRAWS):
         factor = model_of(parameters, fit, fit.explained(parameters.confidence)).factor
         errors.append(factor * fit.coefficients[: shape.features - 1])
         open_ends += not tell(parameters, fit).coefficients[0].told
@@ -49,6 +64,31 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
     )
 
 
+def hopeless(parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
+    """Say if coefficients will mostly be left open, and whether one constant for all would help."""
+    if not shape.noise or _told(parameters, shape):
+        return ()
+    together = parameters.model_copy(update={"site_constants": False})
+    helps = constants(parameters, shape) > 1 and _told(together, shape)
+    return (f"{HOPELESS} {TOGETHER if helps else REMEDY}",)
+
+
+def _told(parameters: RegressionParameters, shape: Shape) -> bool:
+    """Whether a study in two has intervals."""
+    fits = _fits(parameters, shape, _FEW)
+    return sum(fit.intervals(parameters.confidence) is not None for fit in fits) > _FEW / 2
+
+
+def _fits(parameters: RegressionParameters, shape: Shape, draws: int) -> Iterator[Fit]:
+    """Studies of persons as they are assumed, each with noise and chance of its own."""
+    planned = plan_releases(parameters, shape)[0]
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        values = pack_symmetric(_moment(parameters, shape, generator))
+        release = drawn(planned, shape, values, generator)
+        yield least_squares(read_moment(release, parameters, shape))
+
+
 def _moment(
     parameters: RegressionParameters, shape: Shape, generator: np.random.Generator
 ) -> Array:
@@ -56,7 +96,7 @@ def _moment(
     weights, explaining = release_weights(parameters, shape), shape.features - 1
     parts = parts_of(parameters, shape, range(len(shape.units)))
     parts = parts[: len(weights) - 1 - explaining]
-    variance = FILLED * parameters.bound**2 / explaining
+    variance = min(FILLED * parameters.bound**2 / explaining, TARGET**2)
     target = 1.0 if parameters.model == "logistic" else TARGET**2
     diagonal = np.concatenate([np.full(explaining, variance), parts, [target]])
     moment = np.diag(np.square(weights) * diagonal)

@@ -1,7 +1,8 @@
-"""What a regression will release: one moment with public weights."""
+"""What a regression will release: one moment with public weights, and then squared influences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,9 +20,14 @@ from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 
+INFLUENCE_SHARE = 0.05
+"""Part of the budget (of μ²) for the squared influences."""
 
-def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[PlannedRelease]:
-    """One release with the whole budget."""
+
+def plan_releases(
+    parameters: RegressionParameters, shape: Shape
+) -> tuple[PlannedRelease, PlannedRelease]:
+    """The moment, and what persons' residuals do to each coefficient."""
     target_entry(parameters, shape)
     if shape.features > MOST_SOLVED_FEATURES:
         raise StudyError(
@@ -35,14 +41,31 @@ def plan_releases(parameters: RegressionParameters, shape: Shape) -> tuple[Plann
         + target_weight(parameters) ** 2,
         cone=True,
     )
-    entries = packed_size(shape.features + constants(parameters, shape))
+    size = shape.features + constants(parameters, shape)
     fixed = query_arguments(parameters, shape)
+    forms = {**forms_of(fixed), "influence": (size - 1, size - 1), "residual": (size,)}
     return (
         PlannedRelease(
-            *("regression", "regression_moment", entries, bound, 1, 1.0, forms_of(fixed)),
+            *("regression", "regression_moment", packed_size(size), bound, 1),
+            *(1.0 - INFLUENCE_SHARE, forms_of(fixed)),
+            fixed=fixed,
+        ),
+        PlannedRelease(
+            *("influence", "regression_influence", size - 1, influence_bound(shape), 1),
+            *(INFLUENCE_SHARE, forms),
             fixed=fixed,
         ),
     )
+
+
+def influence_bound(shape: Shape) -> Bound:
+    """Largest norm of a person's squared influences, each of which is about 1 on average.
+
+    Those of a Gaussian person have a norm of about 3 √P. Few who are alike have a larger one, n
+    over their number: of n persons up to √n are let through as they are, and the noise of the mean
+    still falls with n.
+    """
+    return Bound(3.0 * math.sqrt(shape.features) + 2.0 * math.sqrt(sum(shape.units)), cone=True)
 
 
 def check_identified(shape: Shape, target: int, constant: bool) -> None:
@@ -93,6 +116,12 @@ def parts_of(parameters: RegressionParameters, shape: Shape, present: Sequence[i
     sizes = np.zeros(len(shape.units))
     sizes[list(present)] = [shape.units[site] for site in present]
     return sizes / sizes.sum() if levels > 1 else np.ones(levels)
+
+
+def kept_places(parameters: RegressionParameters, shape: Shape, sites: Sequence[int]) -> Array:
+    """Places in z of entries, of constants of the sites that answered, and of the target."""
+    parts, first = parts_of(parameters, shape, sites), shape.features - 1
+    return np.asarray(np.r_[:first, first + np.flatnonzero(parts), first + len(parts)])
 
 
 def query_arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argument]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from consortium.algorithms.regression.models import Model, model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
+    kept_places,
     parts_of,
     release_weights,
     target_entry,
@@ -53,12 +53,15 @@ class Told:
     explained: Finding
 
 
+def present_sites(release: Release, shape: Shape) -> tuple[int, ...]:
+    """Sites that a release is of."""
+    return release.sites or tuple(range(len(shape.units)))
+
+
 def read_moment(release: Release, parameters: RegressionParameters, shape: Shape) -> NoisyMoment:
     """Undo the packing, and leave out constants of sites that did not answer."""
-    present = release.sites or tuple(range(len(shape.units)))
-    parts = parts_of(parameters, shape, present)
-    first = shape.features - 1
-    kept = np.r_[:first, first + np.flatnonzero(parts), first + len(parts)]
+    present = present_sites(release, shape)
+    parts, kept = parts_of(parameters, shape, present), kept_places(parameters, shape, present)
     matrix = unpack_symmetric(release.values)[np.ix_(kept, kept)]
     weights = release_weights(parameters, shape)[kept]
     units = sum(shape.units[site] for site in present)
@@ -177,7 +180,7 @@ def _tables(parameters: RegressionParameters, shape: Shape, told: Told) -> dict[
         if shape.still_directions(target_entry(parameters, shape), parameters.intercept).size
         else ""
     )
-    entries = (pair for pair in _entries(shape) if pair[0] != parameters.target)
+    entries = (pair for pair in shape.entry_names if pair[0] != parameters.target)
     rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
     tables = {
         "coefficients": Table(
@@ -212,10 +215,3 @@ def _constant_names(shape: Shape, many: int) -> list[str]:
     if many == len(shape.sites):
         return list(shape.sites)
     return [f"site {number}" for number in range(1, many + 1)]
-
-
-def _entries(shape: Shape) -> Iterator[tuple[str, int]]:
-    """View and number within the view, from 1, of every entry."""
-    for view, size in shape.views:
-        for place in range(size):
-            yield view, place + 1

@@ -1,4 +1,4 @@
-"""A site's half of `regression`: the second moment of explaining entries, constants and target."""
+"""A site's half of `regression`: the second moment of persons' vectors, and squared influences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import (
+    array_argument,
+    feature_argument,
     index_argument,
     number_argument,
     site_constants,
 )
+from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
@@ -23,16 +26,39 @@ def regression_moment(data: SiteData, query: Query, bound: Bound) -> Array:
     an inner product (zᵀz′)² of zero or more, so that replacing a person moves the mean by
     √2·B/n at most. That the constant stands in one place or another changes no norm.
     """
+    return mean_packed_square(_weighted(data, query), bound.norm)
+
+
+def regression_influence(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of (A z)² (qᵀz)², entry by entry: P + S numbers.
+
+    A z is what a person's residual qᵀz is multiplied by in each coefficient's error; `influence`
+    (A) and `residual` (q) follow from the released moment, and a hostile centre may choose them.
+    Whatever they are, a person's numbers together are clipped to the bound K, and none is negative:
+    two persons' have an inner product of zero or more, and replacing one moves the mean by √2·K/n
+    at most.
+    """
+    columns = _weighted(data, query)
+    influence = array_argument(query, "influence", 2)
+    residual = feature_argument(query, "residual", len(columns), dimensions=1)
+    if influence.shape[1] != len(columns) - 1:
+        raise ProtocolError("The query's 'influence' does not fit the model; discard it.")
+    with np.errstate(all="ignore"):
+        squares = np.square((influence @ columns[:-1]) * (residual @ columns))
+    return np.asarray(clip_columns(squares, bound.norm).sum(axis=1) / columns.shape[1])
+
+
+def _weighted(data: SiteData, query: Query) -> Array:
+    """Persons' z = (x, c e, αy): P + S + 1 rows."""
     target = index_argument(query, "target", data.features)
     reach, constant, weight = (
         number_argument(query, name) for name in ("reach", "intercept", "weight")
     )
     table = data.table()
-    columns = np.vstack(
+    return np.vstack(
         [
             clip_columns(np.delete(table, target, axis=0), reach),
             constant * site_constants(query, table.shape[1]),
             weight * np.clip(table[target : target + 1].astype(np.float64), -1.0, 1.0),
         ]
     )
-    return mean_packed_square(columns, bound.norm)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Extent, Release
+from consortium.algorithms.base import Extent
 from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
-from tests.support.cases import SITES, shape_of, sites_of
+from tests.support.cases import SITES, drive_noisy, shape_of, sites_of
 from tests.support.levels import People
 
 MANY = pytest.mark.parametrize("many", [3, 5])
@@ -103,15 +103,11 @@ def fitted(regression, table, views, counts, sums, noise=0.0, generator=None):
     sites = sites_of(table, views, counts)
     parameters = regression.Parameters(target="score", bound=1.5)
     shape = replace(shape_of(sites), known_sums=sums)
-    (planned,), run = regression.releases(parameters, shape), regression.run(parameters, shape)
-    query, local = next(run), regression.statistics["regression_moment"]
-    each = [local(s, replace(query, site=n), planned.bound) for n, s in enumerate(sites)]
-    mean = np.average(each, axis=0, weights=counts)
-    if noise:
-        mean = mean + noise * generator.standard_normal(mean.shape)
-    with pytest.raises(StopIteration) as stop:
-        run.send(Release(mean, noise))
-    return stop.value.value
+    return drive_noisy(
+        *(regression, parameters, sites, shape),
+        lambda stage: noise if stage.stage == "regression" else 10 * noise,
+        generator=generator,
+    )
 
 
 def test_a_centred_view_has_the_coefficients_of_least_norm():

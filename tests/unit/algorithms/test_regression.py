@@ -7,12 +7,13 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import t
 
+from benchmarks.uneven import regressed
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, Release
+from consortium.algorithms.base import Query, Shape
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
-from tests.support.cases import drive, make_feature_study, shape_of, sites_of
+from tests.support.cases import drive, drive_noisy, make_feature_study, shape_of, sites_of
 
 REGRESSION = REGISTRY["regression"]
 SIZE = 6
@@ -39,16 +40,11 @@ def fit(table, *, mu=None, generator=None, **analysis):
     site = sites_of(table, VIEWS, (table.shape[1],))
     values = {"target": "y", "bound": SIZE**0.5, **analysis}
     parameters = REGRESSION.Parameters.model_validate(values)
-    (release,) = REGRESSION.releases(parameters, shape_of(site))
-    run = REGRESSION.run(parameters, shape_of(site))
-    query = next(run)
-    moment = REGRESSION.statistics[query.statistic](site[0], query, release.bound)
-    deviation = 0.0 if mu is None else release.bound.sensitivity(table.shape[1]) / mu
-    if mu is not None:
-        moment = moment + deviation * generator.standard_normal(moment.shape)
-    with pytest.raises(StopIteration) as stop:
-        run.send(Release(moment, deviation))
-    return stop.value.value
+
+    def level(stage):
+        return stage.bound.sensitivity(table.shape[1]) / (mu * stage.share**0.5) if mu else 0.0
+
+    return drive_noisy(REGRESSION, parameters, site, shape_of(site), level, generator=generator)
 
 
 def explaining(result, key="coefficients"):
@@ -64,9 +60,10 @@ def test_without_noise_it_is_least_squares():
     assert explaining(result) == pytest.approx(expected[:-1], abs=1e-9)
     assert result.arrays["intercept"] == pytest.approx(expected[-1:], abs=1e-9)
     residual = y - expected @ design
-    # Textbook intervals, from the residuals themselves.
+    # White's intervals, from the residuals themselves.
     freedom = len(y) - SIZE - 1
-    errors = np.sqrt(np.diag(np.linalg.inv(np.cov(x, bias=True))) * residual.var() / len(y))
+    influence = np.linalg.solve(design @ design.T, design * residual)[:-1]
+    errors = np.sqrt(np.square(influence).sum(axis=1))
     half = (explaining(result, "high") - explaining(result, "low")) / 2
     assert half == pytest.approx(t.ppf(0.975, freedom) * errors, rel=2e-3)
     share = result.tables["fit"].rows[0][1]
@@ -93,21 +90,15 @@ def test_a_site_that_did_not_answer_has_no_constant():
     _, table = people(13)
     parameters = REGRESSION.Parameters(target="y", bound=SIZE**0.5)
     sites = sites_of(table, VIEWS, COUNTS)
-    run = REGRESSION.run(parameters, shape_of(sites))
-    query = next(run)
-    (release,) = REGRESSION.releases(parameters, shape_of(sites))
     present = (0, 2, 3)
-    local = REGRESSION.statistics[query.statistic]
-    answers = [local(sites[s], replace(query, site=s), release.bound) for s in present]
-    mean = np.average(answers, axis=0, weights=[COUNTS[s] for s in present])
-    with pytest.raises(StopIteration) as stop:
-        run.send(Release(mean, 0.0, present))
+    found = drive_noisy(REGRESSION, parameters, sites, shape_of(sites), present=present)
     kept = np.repeat([True, False, True, True], COUNTS)
     alone = drive(
         REGRESSION, parameters, sites_of(table[:, kept], VIEWS, [COUNTS[s] for s in present])
     )[2]
-    assert explaining(stop.value.value) == pytest.approx(explaining(alone), abs=1e-9)
-    assert stop.value.value.arrays["intercept"].shape == (3,)
+    assert explaining(found) == pytest.approx(explaining(alone), abs=1e-9)
+    assert explaining(found, "low") == pytest.approx(explaining(alone, "low"), abs=1e-9)
+    assert found.arrays["intercept"].shape == (3,)
 
 
 def test_without_an_intercept_the_line_goes_through_zero():
@@ -212,7 +203,11 @@ def test_a_whole_private_study_finds_the_coefficients():
     result = Simulation(study, sites_of(table_, VIEWS, COUNTS), 0).run()
     assert np.linalg.norm(explaining(result) - truth) < 0.3 * np.linalg.norm(truth)
     table = result.tables["coefficients"]
-    assert [row[:2] for row in table.rows[:3]] == [("age", 1), ("age", 2), ("image", 1)]
+    assert [row[:2] for row in table.rows[:3]] == [
+        ("age", "age1"),
+        ("age", "age2"),
+        ("image", "image1"),
+    ]
     assert "95 %" in table.caption
     assert REGRESSION.remarks(study.analysis, shape_of(sites_of(table_, VIEWS, COUNTS)))
 
@@ -278,3 +273,39 @@ def test_what_predicts_is_kept_where_nothing_is_told():
     predictor = explaining(loud, "predictor")
     assert 0 < np.linalg.norm(predictor) < 2 * np.linalg.norm(w)
     assert not explaining(loud).any()
+
+
+def test_intervals_of_a_rare_group_hold_where_residuals_differ():
+    found = [regressed(2000, 0.15, 3.0, 8.0, seed) for seed in range(30)]
+    inside = [each[0].low <= 0 <= each[0].high for each in found]
+    assert 0.86 <= np.mean(inside) <= 1.0
+    error = np.std([each[0].value for each in found])
+    told = np.mean([each[0].high - each[0].low for each in found]) / 3.92
+    assert 0.8 < told / error < 1.25  # of one residual variance: 0.63
+
+
+def test_a_plan_says_that_nothing_would_be_told_and_what_would_help():
+    parameters = REGRESSION.Parameters(target="y", bound=8**0.5)
+    many = (31,) * 34
+    shape = Shape(9, many, many, "subject", views=(("x", 8), ("y", 1)), noise=0.6)
+    said = REGRESSION.remarks(parameters, shape)[-1]
+    assert "nothing would be told" in said
+    assert "analysis.site_constants: false" in said
+    together = parameters.model_copy(update={"site_constants": False})
+    assert not REGRESSION.remarks(together, shape)
+    assert "raise epsilon" in REGRESSION.remarks(together, replace(shape, noise=5.0))[0]
+    assert len(REGRESSION.remarks(parameters, replace(shape, noise=0.0))) == 1  # sites' means
+
+
+def test_what_leaves_everything_open_asks_nobody_again():
+    _, table = people(8)
+    sites = sites_of(table, VIEWS, (table.shape[1],))
+    parameters, asked = REGRESSION.Parameters(target="y", bound=SIZE**0.5), []
+
+    def level(stage):
+        asked.append(stage.stage)
+        return 5.0
+
+    draws = np.random.default_rng(0)
+    drive_noisy(REGRESSION, parameters, sites, shape_of(sites), level, generator=draws)
+    assert asked == ["regression"]

@@ -148,7 +148,7 @@ def test_what_study_and_sizes_decide_is_compared_by_value_and_taken_from_the_pla
     ("name", "analysis", "adaptive"),
     [
         ("network", {"target": "y"}, {"parameters"}),
-        ("regression", {"target": "y", "bound": 1.0}, set()),
+        ("regression", {"target": "y", "bound": 1.0}, {"influence", "residual"}),
         ("summarize", {"frequencies": 4}, set()),
         ("tensor", {"components": 2, "bound": 1.0}, {"offsets", "whitening"}),
         ("admm", {"target": "y", "rounds": 4, "broadcasts": 3}, {"held"}),

@@ -178,7 +178,8 @@ def test_an_algorithm_of_either_kind_sees_persons_as_columns(bids: Path) -> None
     local = algorithm.statistics[release.statistic]
     mean = local(data, Query(release.stage, release.statistic), release.bound)
     clipped = data.table() / np.maximum(1, np.linalg.norm(data.table(), axis=0))
-    np.testing.assert_allclose(mean, clipped.mean(axis=1), rtol=1e-6)
+    expected = np.concatenate([clipped.mean(axis=1), np.square(clipped).mean(axis=1) / 2**0.5])
+    np.testing.assert_allclose(mean, expected, rtol=1e-6)
 
 
 def test_a_column_of_letters_is_named(bids: Path) -> None:

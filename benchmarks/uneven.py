@@ -1,0 +1,201 @@
+"""``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where persons are not all alike.
+
+`regression`: a column that few have, and residuals that differ between them and the others.
+`average`: a column of two levels beside others, which vary less.
+`cca`: views whose variance lies in few directions, so that noise hides the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.honesty import cca, regression
+from benchmarks.honesty.running import Persons, answer
+from consortium.algorithms.base import Array
+from consortium.algorithms.findings import Finding
+
+SITES, COLUMNS, SPREAD, RESIDUAL = 4, 8, 0.3, 0.12
+EFFECT = 0.3
+LINK, LEADING = 0.73, 3
+
+
+@dataclass(frozen=True)
+class Said:
+    """Findings of one study that are looked at together, and what is true of each."""
+
+    what: str
+    findings: Sequence[Finding]
+    truths: Sequence[float] | Array
+
+
+Repetition = Callable[[int], list[Said]]
+
+
+def regressed(
+    persons: int, part: float, ratio: float, epsilon: float | None, seed: int
+) -> list[Finding]:
+    """Coefficients of eight columns; the first is of two levels, one of which ``part`` have.
+
+    Their residual is ``ratio`` times as large as the others'. The second column explains the
+    target, no other does.
+    """
+    rng = np.random.default_rng(seed)
+    x = SPREAD * rng.standard_normal((COLUMNS, persons))
+    rare = rng.random(persons) < part
+    x[0] = np.where(rare, 1.0, -1.0)
+    residual = RESIDUAL * np.where(rare, ratio, 1.0) * rng.standard_normal(persons)
+    table = np.clip(np.vstack([x, EFFECT * x[1] + residual]), -1.0, 1.0)
+    sites = _sites(table, (("x", COLUMNS), ("y", 1)))
+    found = answer("regression", {"target": "y", "bound": 1.6}, sites, epsilon, rng)
+    return regression.findings(found)
+
+
+def averaged(
+    persons: int, columns: int, epsilon: float | None, seed: int
+) -> tuple[list[Finding], Array]:
+    """Means of columns of which the first is -1 or 1, with the same mean, and their truth.
+
+    The others have a mean of 0.85, and deviate from it by 0.08. The bound clips nobody.
+    """
+    rng = np.random.default_rng(seed)
+    truth = np.append(0.2, np.full(columns - 1, 0.85))
+    levels = np.where(rng.random(persons) < (1.0 + truth[0]) / 2.0, 1.0, -1.0)
+    others = truth[1:, None] + 0.08 * rng.uniform(-1.7, 1.7, (columns - 1, persons))
+    sites = _sites(np.vstack([levels, others]), (("x", columns),))
+    found = answer("average", {"bound": columns**0.5}, sites, epsilon, rng)
+    rows = found.tables["means"].rows
+    return [each for row in rows for each in row if isinstance(each, Finding)], truth
+
+
+def linked(
+    persons: int, sizes: tuple[int, int], decay: float, epsilon: float | None, seed: int
+) -> list[Finding]:
+    """First canonical pair of two views, whose variances fall with k to the power of ``decay``.
+
+    In each a combination of the leading `LEADING` directions is linked, by a correlation of `LINK`.
+    """
+    rng = np.random.default_rng(seed)
+    first, second = (rng.standard_normal((size, persons)) for size in sizes)
+    left, right = (_combination(size, rng) for size in sizes)
+    own = right @ second
+    second += np.outer(right, LINK * (left @ first) + (np.sqrt(1.0 - LINK**2) - 1.0) * own)
+    table = np.vstack([_turned(first, decay, rng), _turned(second, decay, rng)])
+    views = (("x", sizes[0]), ("y", sizes[1]))
+    asked = {"pairs": 1, "site_constants": False}
+    return cca.findings(answer("cca", asked, _sites(table, views), epsilon, rng))
+
+
+def _combination(size: int, rng: np.random.Generator) -> Array:
+    weights = np.append(rng.standard_normal(min(LEADING, size)), np.zeros(max(size - LEADING, 0)))
+    return np.asarray(weights / np.linalg.norm(weights))
+
+
+def _turned(factors: Array, decay: float, rng: np.random.Generator) -> Array:
+    """Vectors of norm about 0.6 whose leading directions, of any orientation, vary most."""
+    variances = np.arange(1.0, len(factors) + 1.0) ** -decay
+    axes = np.linalg.qr(rng.standard_normal((len(factors), len(factors))))[0]
+    scales = 0.6 * np.sqrt(variances / variances.sum())
+    return np.asarray(np.clip(axes @ (scales[:, None] * factors), -1.0, 1.0))
+
+
+def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[Persons]:
+    parts = np.array_split(table.astype(np.float32), SITES, axis=1)
+    return [Persons(np.ascontiguousarray(part), views) for part in parts]
+
+
+def _regression() -> Iterator[tuple[str, Repetition]]:
+    truths = [0.0, EFFECT, *[0.0] * (COLUMNS - 2)]
+    cells = [(800, 0.15, 2.0, 4.0), (800, 0.15, 3.0, 8.0), (800, 0.05, 3.0, 8.0)]
+    cells += [(4000, 0.15, 2.0, 1.0), (4000, 0.15, 2.0, 4.0), (4000, 0.15, 3.0, 8.0)]
+    cells += [(4000, 0.05, 3.0, 8.0), (4000, 0.05, 0.33, 8.0), (4000, 0.5, 1.0, 8.0)]
+
+    for persons, part, ratio, epsilon in cells:
+
+        def repetition(
+            seed: int, cell: tuple[int, float, float, float] = (persons, part, ratio, epsilon)
+        ) -> list[Said]:
+            found = regressed(*cell, seed)
+            return [Said("rare", found[:1], truths), Said("others", found[1:], truths[1:])]
+
+        yield f"{persons} persons, {part:g} rare, residual × {ratio:g}, ε {epsilon:g}", repetition
+
+
+def _average() -> Iterator[tuple[str, Repetition]]:
+    cells = [(200, 6, 1.0), (200, 6, 8.0), (800, 2, 8.0), (800, 6, 4.0)]
+    cells += [(4000, 6, 1.0), (4000, 6, 8.0), (800, 30, 8.0), (4000, 30, 8.0)]
+    for persons, columns, epsilon in cells:
+
+        def repetition(
+            seed: int, cell: tuple[int, int, float] = (persons, columns, epsilon)
+        ) -> list[Said]:
+            found, truth = averaged(*cell, seed)
+            return [Said("±1", found[:1], truth[:1]), Said("others", found[1:], truth[1:])]
+
+        yield (
+            f"{persons} persons, {columns} columns, ε {epsilon:g}",
+            repetition,
+        )
+
+
+def _cca() -> Iterator[tuple[str, Repetition]]:
+    wide, middle, few = (132, 126), (40, 30), (8, 5)
+    cells = [(440, wide, 1.5, 8.0), (440, wide, 1.5, 12.0), (440, wide, 1.0, 8.0)]
+    cells += [(440, wide, 1.5, 50.0), (2000, middle, 1.0, 8.0), (2000, middle, 1.0, 4.0)]
+    cells += [(800, few, 0.0, 4.0), (800, few, 0.0, 8.0), (4000, few, 0.5, 8.0)]
+    for persons, sizes, decay, epsilon in cells:
+
+        def repetition(
+            seed: int,
+            cell: tuple[int, tuple[int, int], float, float] = (persons, sizes, decay, epsilon),
+        ) -> list[Said]:
+            return [Said("pair 1", linked(*cell, seed), [LINK])]
+
+        entries = f"{sizes[0]} + {sizes[1]} entries"
+        yield f"{persons} persons, {entries}, k^-{decay:g}, ε {epsilon:g}", repetition
+
+
+ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
+    "regression": _regression,
+    "average": _average,
+    "cca": _cca,
+}
+
+
+def rows(repetition: Repetition, seeds: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """Of each thing said: coverage, how many intervals were told, and width over true error."""
+    studies = [repetition(seed) for seed in seeds]
+    for same in zip(*studies, strict=True):
+        pairs = [p for said in same for p in zip(said.findings, said.truths, strict=False)]
+        told = [(each, true) for each, true in pairs if each.bounded]
+        if not told:
+            yield same[0].what, "–", f"0 of {len(pairs)}", "–"
+            continue
+        held = np.mean([each.low <= true <= each.high for each, true in told])
+        error = np.sqrt(np.mean([(each.value - true) ** 2 for each, true in told]))
+        half = np.sqrt(np.mean([((each.high - each.low) / 3.92) ** 2 for each, true in told]))
+        yield same[0].what, f"{held:.3f}", f"{len(told)} of {len(pairs)}", f"{half / error:.2f}"
+
+
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.uneven")
+    parser.add_argument("analyses", nargs="*", choices=[*ANALYSES, []], metavar="ANALYSIS")
+    parser.add_argument("--repetitions", type=int, default=100)
+    given = parser.parse_args()
+    headings = ("analysis", "studies", "of", "coverage", "intervals", "width / error")
+    table = Table(*headings, title="95 % intervals where persons are not alike")
+    for name in given.analyses or ANALYSES:
+        for what, repetition in ANALYSES[name]():
+            for row in rows(repetition, range(given.repetitions)):
+                table.add_row(name, what, *row)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
