@@ -14,12 +14,14 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import numpy as np
 
 from benchmarks.glm import Tally
 from benchmarks.glm_data import Array, People, Unkind, make_people
+from benchmarks.glm_liar import Odd, odd_people, sizes_of, wrong_groups
 from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
@@ -77,7 +79,18 @@ class Misfit:
     gaps: float = 0.0
     slope: bool = False
     declared: bool = False
+    odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
+
+
+_LARGE: Cell = 3000, 24, 8
+
+
+def _odd(cell: Cell = _LARGE, epsilon: float = 8.0, **given: Any) -> Misfit:
+    """A row of `glm_liar`: many persons and little noise, where a bias shows; no norms."""
+    fields = {f.name for f in dataclass_fields(Odd)}
+    odd = Odd(**{name: given.pop(name) for name in fields & set(given)})
+    return Misfit(**{"cell": cell, "epsilon": epsilon, "missing": True, "odd": odd} | given)
 
 
 CELLS: dict[str, Misfit] = {
@@ -120,12 +133,51 @@ CELLS: dict[str, Misfit] = {
     "slope, sites with other ages": Misfit(slope=True, ages=0.8),
     "slope, other ages, declared": Misfit(slope=True, ages=0.8, declared=True),
     "slope, other ages, declared, ε 8": Misfit(slope=True, ages=0.8, declared=True, epsilon=8.0),
+    "odd: nothing": _odd(),
+    "odd: heavy": _odd(residual="heavy"),
+    "odd: heavy, 1.5": _odd(residual="heavy", group=1.5),
+    "odd: skewed": _odd(residual="skewed"),
+    "odd: skewed, 1.5": _odd(residual="skewed", group=1.5),
+    "odd: skewed, 2, .15": _odd(residual="skewed", group=2.0, part=0.15),
+    "odd: skewed, 1.5, ε 4, 800": _odd((800, 24, 8), 4.0, residual="skewed", group=1.5),
+    "odd: outliers": _odd(residual="outliers"),
+    "odd: outliers, 1.5": _odd(residual="outliers", group=1.5),
+    "odd: one-sided": _odd(residual="one-sided"),
+    "odd: one-sided, 1.5": _odd(residual="one-sided", group=1.5),
+    "odd: rare binary": _odd(residual="rare", effect=0.3),
+    "odd: even binary": _odd(residual="even", effect=0.3),
+    "odd: scanners 3, group 2": _odd(scanners=3.0, group=2.0, part=0.2),
+    "odd: few big": _odd(sites="few big", scanners=2.0),
+    "odd: one huge": _odd(sites="one huge", scanners=2.0),
+    "odd: older": _odd(older=1.0),
+    "odd: older, ε 4, 800": _odd((800, 24, 8), 4.0, older=1.0),
+    "odd: older, declared": _odd(older=1.0, declared=True),
+    "odd: few big, older": _odd(sites="few big", older=1.0),
+    "odd: gaps": _odd(gaps=0.1),
+    "odd: gaps, skewed, 1.5": _odd(gaps=0.1, residual="skewed", group=1.5),
+    "odd: smooth": _odd((3000, 100, 8), smooth=True),
+    "odd: smooth, 1.2 in half": _odd((3000, 100, 8), smooth=True, effect=1.2, part=0.5),
+    "odd: .3 in half": _odd(effect=0.3, part=0.5),
+    "odd: 1.2 in half": _odd(effect=1.2, part=0.5),
+    "odd: 1.2 in half, V 5": _odd((1000, 5, 8), effect=1.2, part=0.5),
+    "odd: each norm off": _odd(missing=False, off=1.5, signs=True, scale=2.0),
+    "odd: each norm off, 1.5": _odd(missing=False, off=1.5, signs=True, scale=2.0, group=1.5),
+    "odd: narrow, skewed, 1.5": _odd(missing=False, scale=1 / 3, residual="skewed", group=1.5),
+    "odd: wrong groups": _odd(wrong=0.1),
+    "odd: all": _odd(
+        sites="few big", residual="skewed", group=1.5, scanners=2.0, older=0.5, gaps=0.05
+    ),
 }
 
 
 def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     """Persons of a row, in units in which a true deviation is one."""
     persons, entries, sites = misfit.cell
+    if misfit.odd:
+        people = odd_people(
+            misfit.odd, persons, entries, misfit.effect, misfit.part, generator
+        )
+        return _with_norms(misfit, people, generator)
     kind = _KIND
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
@@ -146,12 +198,15 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
         values = values + np.outer(truth - people.slopes[:, 0], people.covariates[0])
     else:
         values = values + np.outer(truth, people.group)
-    deviation = values.std(axis=1)
-    signs = generator.choice([-1.0, 1.0], entries) if misfit.signs else np.ones(entries)
-    location = values.mean(axis=1) - misfit.off * deviation * signs
-    return replace(
-        people, outcomes=values, truth=truth, deviation=misfit.scale * deviation, location=location
-    )
+    return _with_norms(misfit, replace(people, outcomes=values, truth=truth), generator)
+
+
+def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
+    """Persons with what a study states of them."""
+    right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
+    signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
+    location = right - misfit.off * usual * signs
+    return replace(people, deviation=misfit.scale**signs * usual, location=location)
 
 
 def _together(
@@ -175,6 +230,8 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
     analysis: dict[str, Any] = {"anyway": True, **misfit.analysis}
     if misfit.slope:
         analysis |= {"contrasts": {"age": "age1"}, "groups": {}}
+    if misfit.odd and misfit.odd.wrong:
+        analysis["groups"] = wrong_groups(people, misfit.odd.wrong)
     if misfit.declared:
         sites = range(int(people.site.max()) + 1)
         means = [people.covariates[:, people.site == s].mean(axis=1) for s in sites]
@@ -237,11 +294,12 @@ def one_run(misfit: Misfit, number: int) -> dict[str, float]:
         order = [1, 0, *range(2, len(design))]
         design = design[order]
     pooled = least_squares(design, people.outcomes)[0]
-    trial, noise = trial_for(misfit, people), noise_of(misfit.epsilon, misfit.cell[2])
+    trial = trial_for(misfit, people)
+    noise = noise_of(misfit.epsilon, len(trial.sites))
     plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
     unit = _WIDE if misfit.slope and misfit.ages else 1.0
-    deviation = people.deviation / misfit.scale
+    deviation = people.outcomes.std(axis=1)
     return counted(result, unit * people.truth, unit * pooled, deviation, plan)
 
 
