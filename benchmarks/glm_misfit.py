@@ -14,14 +14,13 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import numpy as np
 
 from benchmarks.glm import Tally
 from benchmarks.glm_data import Array, People, Unkind, make_people
-from benchmarks.glm_liar import Odd, odd_people, sizes_of, wrong_groups
+from benchmarks.glm_liar import Odd, odd_people, wrong_groups
 from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
@@ -83,14 +82,19 @@ class Misfit:
     analysis: dict[str, Any] = field(default_factory=dict)
 
 
-_LARGE: Cell = 3000, 24, 8
+_PLAIN = Odd()
 
 
-def _odd(cell: Cell = _LARGE, epsilon: float = 8.0, **given: Any) -> Misfit:
+def _odd(
+    odd: Odd = _PLAIN,
+    cell: Cell = (3000, 24, 8),
+    epsilon: float = 8.0,
+    *,
+    missing: bool = True,
+    **given: Any,
+) -> Misfit:
     """A row of `glm_liar`: many persons and little noise, where a bias shows; no norms."""
-    fields = {f.name for f in dataclass_fields(Odd)}
-    odd = Odd(**{name: given.pop(name) for name in fields & set(given)})
-    return Misfit(**{"cell": cell, "epsilon": epsilon, "missing": True, "odd": odd} | given)
+    return Misfit(cell, epsilon, odd=odd, missing=missing, **given)
 
 
 CELLS: dict[str, Misfit] = {
@@ -133,40 +137,38 @@ CELLS: dict[str, Misfit] = {
     "slope, sites with other ages": Misfit(slope=True, ages=0.8),
     "slope, other ages, declared": Misfit(slope=True, ages=0.8, declared=True),
     "slope, other ages, declared, ε 8": Misfit(slope=True, ages=0.8, declared=True, epsilon=8.0),
-    "odd: nothing": _odd(),
-    "odd: heavy": _odd(residual="heavy"),
-    "odd: heavy, 1.5": _odd(residual="heavy", group=1.5),
-    "odd: skewed": _odd(residual="skewed"),
-    "odd: skewed, 1.5": _odd(residual="skewed", group=1.5),
-    "odd: skewed, 2, .15": _odd(residual="skewed", group=2.0, part=0.15),
-    "odd: skewed, 1.5, ε 4, 800": _odd((800, 24, 8), 4.0, residual="skewed", group=1.5),
-    "odd: outliers": _odd(residual="outliers"),
-    "odd: outliers, 1.5": _odd(residual="outliers", group=1.5),
-    "odd: one-sided": _odd(residual="one-sided"),
-    "odd: one-sided, 1.5": _odd(residual="one-sided", group=1.5),
-    "odd: rare binary": _odd(residual="rare", effect=0.3),
-    "odd: even binary": _odd(residual="even", effect=0.3),
-    "odd: scanners 3, group 2": _odd(scanners=3.0, group=2.0, part=0.2),
-    "odd: few big": _odd(sites="few big", scanners=2.0),
-    "odd: one huge": _odd(sites="one huge", scanners=2.0),
-    "odd: older": _odd(older=1.0),
-    "odd: older, ε 4, 800": _odd((800, 24, 8), 4.0, older=1.0),
-    "odd: older, declared": _odd(older=1.0, declared=True),
-    "odd: few big, older": _odd(sites="few big", older=1.0),
-    "odd: gaps": _odd(gaps=0.1),
-    "odd: gaps, skewed, 1.5": _odd(gaps=0.1, residual="skewed", group=1.5),
-    "odd: smooth": _odd((3000, 100, 8), smooth=True),
-    "odd: smooth, 1.2 in half": _odd((3000, 100, 8), smooth=True, effect=1.2, part=0.5),
-    "odd: .3 in half": _odd(effect=0.3, part=0.5),
-    "odd: 1.2 in half": _odd(effect=1.2, part=0.5),
-    "odd: 1.2 in half, V 5": _odd((1000, 5, 8), effect=1.2, part=0.5),
-    "odd: each norm off": _odd(missing=False, off=1.5, signs=True, scale=2.0),
-    "odd: each norm off, 1.5": _odd(missing=False, off=1.5, signs=True, scale=2.0, group=1.5),
-    "odd: narrow, skewed, 1.5": _odd(missing=False, scale=1 / 3, residual="skewed", group=1.5),
-    "odd: wrong groups": _odd(wrong=0.1),
-    "odd: all": _odd(
-        sites="few big", residual="skewed", group=1.5, scanners=2.0, older=0.5, gaps=0.05
+    "3,000 x 24, ε 8": _odd(),
+    "the same, .3 in half": _odd(effect=0.3, part=0.5),
+    "the same, 1.2 in half": _odd(effect=1.2, part=0.5),
+    "the same, location ±1.5, deviation ×2 or ×½": _odd(
+        missing=False, off=1.5, signs=True, scale=2.0
     ),
+    "heavy tails, ratio 1.5": _odd(Odd("alike", "heavy", 1.5)),
+    "persons far off, ratio 1.5": _odd(Odd("alike", "outliers", 1.5)),
+    "persons far above": _odd(Odd("alike", "one-sided")),
+    "persons far above, ratio 1.5": _odd(Odd("alike", "one-sided", 1.5)),
+    "skewed": _odd(Odd("alike", "skewed")),
+    "skewed, ratio 1.25": _odd(Odd("alike", "skewed", 1.25)),
+    "skewed, ratio 1.5": _odd(Odd("alike", "skewed", 1.5)),
+    "skewed, ratio 1.5, 800, ε 4": _odd(Odd("alike", "skewed", 1.5), (800, 24, 8), 4.0),
+    "skewed, ratio 1.5, 2,000 x 68, ε 4": _odd(Odd("alike", "skewed", 1.5), (2000, 68, 8), 4.0),
+    "skewed, ratio 1.5, V = 1": _odd(Odd("alike", "skewed", 1.5), (2000, 1, 8), part=0.0),
+    "skewed, rare 15 %, ratio 2": _odd(Odd("alike", "skewed", 2.0, part=0.15)),
+    "binary, .5": _odd(Odd("alike", "even"), effect=0.3),
+    "binary, .15": _odd(Odd("alike", "rare"), effect=0.3),
+    "scanners × 3, rare 20 %, ratio 2": _odd(Odd("alike", "normal", 2.0, 3.0, 0.2)),
+    "three big and twenty small sites": _odd(Odd("few big", scanners=2.0)),
+    "one huge and ten small sites": _odd(Odd("one huge", scanners=2.0)),
+    "sites of other ages": _odd(Odd(older=1.0)),
+    "sites of other ages, declared": _odd(Odd(older=1.0), declared=True),
+    "sites of other ages, few big": _odd(Odd("few big", older=1.0)),
+    "sites of other ages, 800, ε 4": _odd(Odd(older=1.0), (800, 24, 8), 4.0),
+    "10 % missing, 3,000 x 24": _odd(gaps=0.1),
+    "smooth, 100 outcomes": _odd(Odd(smooth=True), (3000, 100, 8)),
+    "few big, skewed, ratio 1.5, gaps, ages": _odd(
+        Odd("few big", "skewed", 1.5, 2.0, older=0.5), gaps=0.05
+    ),
+    "a tenth in the wrong group": _odd(Odd(wrong=0.1)),
 }
 
 
@@ -174,9 +176,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     """Persons of a row, in units in which a true deviation is one."""
     persons, entries, sites = misfit.cell
     if misfit.odd:
-        people = odd_people(
-            misfit.odd, persons, entries, misfit.effect, misfit.part, generator
-        )
+        people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
         return _with_norms(misfit, people, generator)
     kind = _KIND
     if misfit.rare is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.choice import cut_of, touched_of
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import ContrastSums, Effects, Estimates, Expected
@@ -56,6 +57,8 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         float(learned.missed()),
         float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
         learned.norms.unsure,
+        1.0 if plan.columns.slope else touched_of(choice.height, plan.likeness.freedom),
+        cut_of(choice.height, plan.likeness.freedom),
     )
 
 

@@ -85,7 +85,7 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     expected = expected_of(plan, centring, learned)
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
     parts = (
-        WITHIN * plan.likeness.resolved * expected.squares,
+        WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
         noise / choice.shares["effects"] / choice.clip**2,
         expected.explained * expected.adjustment_noise + SITE_VARIANCE * expected.offset_noise,
     )
