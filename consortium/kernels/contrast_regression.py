@@ -86,6 +86,8 @@ class Expected:
         Part of the persons who are clipped at all: weights stay out of balance by no more.
     cut : float
         What clipping leaves of an outcome's variance, over c².
+    width : float
+        How far the divisor may be from what is expected, in parts.
     """
 
     divisor: float
@@ -101,6 +103,7 @@ class Expected:
     unsure: Array | float = 0.0
     touched: float = 1.0
     cut: float = 1.0
+    width: float = PRIOR_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +169,7 @@ class Effects:
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     """Divide, and add up every source of error."""
     divisor, doubt = posterior(
-        sums.divisor, sums.noise["divisor"], expected.divisor, PRIOR_WIDTH * expected.divisor
+        sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
     sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
@@ -184,9 +187,14 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance)
 
 
+def expected_balance(expected: Expected) -> float:
+    """π_b²: what is expected of a squared Σ c w before it is asked for."""
+    return expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
+
+
 def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
     """b̂²: what is expected of every row's squared Σ c w, given what was found with noise."""
-    width = expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
+    width = expected_balance(expected)
     noise = sums.noise["balance"] ** 2
     kept = width / (width + noise)
     found: Array = np.square(kept * sums.balance) + width * (1 - kept)

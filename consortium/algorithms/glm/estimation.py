@@ -8,10 +8,19 @@ import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.choice import cut_of, touched_of
+from consortium.algorithms.glm.choice import (
+    cut_of,
+    touched_of,
+)
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import ContrastSums, Effects, Estimates, Expected
+from consortium.kernels.contrast_regression import (
+    PRIOR_WIDTH,
+    ContrastSums,
+    Effects,
+    Estimates,
+    Expected,
+)
 from consortium.kernels.contrast_rows import (
     Coefficients,
     MeanSums,
@@ -59,6 +68,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         learned.norms.unsure,
         1.0 if plan.columns.slope else touched_of(choice.height, plan.likeness.freedom),
         cut_of(choice.height, plan.likeness.freedom),
+        float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
     )
 
 

@@ -16,7 +16,7 @@ from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import SITE_VARIANCE
+from consortium.kernels.contrast_regression import SITE_VARIANCE, expected_balance, unbalanced
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
@@ -83,11 +83,14 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     """The forecast made again after the first round, in learned deviations."""
     choice, design, before = plan.choice, plan.design, forecast(plan)
     expected = expected_of(plan, centring, learned)
+    balance = expected_balance(expected)
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
     parts = (
         WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
         noise / choice.shares["effects"] / choice.clip**2,
-        expected.explained * expected.adjustment_noise + SITE_VARIANCE * expected.offset_noise,
+        expected.explained * expected.adjustment_noise
+        + SITE_VARIANCE * expected.offset_noise
+        + balance / choice.clip**2 * unbalanced(SITE_VARIANCE, expected.missed, expected),
     )
     divisor = (_PLANNED * expected.divisor / choice.clip) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)

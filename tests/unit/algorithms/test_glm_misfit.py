@@ -269,6 +269,13 @@ def test_a_site_is_told_at_home_of_norms_that_do_not_fit_its_outcomes():
     )
 
 
+def test_a_site_is_told_at_home_of_outcomes_with_a_long_tail():
+    assert "long tail" not in notes_of(lambda table: None)
+    told = notes_of(lambda table: table.__setitem__(2, np.exp(1.5 * table[2] / np.std(table[2]))))
+    assert "'brain3' have a long tail to one side here" in told
+    assert "take logarithms" in told
+
+
 def test_a_long_tail_of_a_group_that_varies_more_makes_few_effects():
     # Half again the deviation, and lognormal outcomes, of many persons: clips are roomy then.
     found = means_of(CELLS["skewed, ratio 1.5"], 10)
