@@ -33,6 +33,8 @@ _TOGETHER = 0.35, 0.5
 """Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
 and of a slope's own column."""
 
+_FAR = 8.0  # square of deviations
+
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     """What is expected of the last round, before its sums are read."""
@@ -66,10 +68,19 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         float(learned.missed()),
         float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
         learned.norms.unsure,
-        1.0 if plan.columns.slope else touched_of(choice.height, plan.likeness.freedom),
+        _touched(plan, learned),
         cut_of(choice.height, plan.likeness.freedom),
         float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
     )
+
+
+def _touched(plan: GlmPlan, learned: Learned) -> float:
+    """Part of the persons who are clipped: more where centres were far and may be so still."""
+    if plan.columns.slope:
+        return 1.0
+    far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
+    usual = touched_of(plan.choice.height, plan.likeness.freedom)
+    return 1 - (1 - usual) * float(np.exp(-far / _FAR))
 
 
 class ContrastRound:
