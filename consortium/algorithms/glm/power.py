@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring, told_of_sizes
-from consortium.algorithms.glm.choice import WITHIN
+from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
@@ -84,6 +84,9 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     choice, design, before = plan.choice, plan.design, forecast(plan)
     expected = expected_of(plan, centring, learned)
     balance = expected_balance(expected)
+    if not plan.columns.slope:  # whose weights are seldom in balance, as who is far is clipped
+        kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
+        balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
     parts = (
         WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
