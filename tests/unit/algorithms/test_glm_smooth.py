@@ -246,7 +246,7 @@ def test_a_cutoff_that_smooths_the_asked_effect_away_is_not_worth_it():
     shape = replace(trial.shape, noise=0.01)
     verdicts = {}
     for cutoff in (30.0, 300.0):
-        parameters = trial.parameters.model_copy(update={"cutoff": cutoff, "detect": 0.7})
+        parameters = trial.parameters.model_copy(update={"cutoff": cutoff, "detect": 0.8})
         plan = GlmPlan(parameters, shape)
         verdicts[cutoff] = problem(plan, forecast(plan))
     assert verdicts[30.0] == ""
