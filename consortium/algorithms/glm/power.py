@@ -83,8 +83,10 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     """The forecast made again after the first round, in learned deviations."""
     choice, design, before = plan.choice, plan.design, forecast(plan)
     expected = expected_of(plan, centring, learned)
-    balance = expected_balance(expected)
-    if not plan.columns.slope:  # whose weights are seldom in balance, as who is far is clipped
+    balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
+    if (
+        balance and not plan.columns.slope
+    ):  # whose weights are seldom in balance, as who is far is clipped
         kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
         balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
