@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.glm import Tally
 from benchmarks.glm_data import Array, People, Unkind, make_people
+from benchmarks.glm_liar import Odd, odd_people, wrong_groups
 from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
@@ -77,7 +78,23 @@ class Misfit:
     gaps: float = 0.0
     slope: bool = False
     declared: bool = False
+    odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
+
+
+_PLAIN = Odd()
+
+
+def _odd(
+    odd: Odd = _PLAIN,
+    cell: Cell = (3000, 24, 8),
+    epsilon: float = 8.0,
+    *,
+    missing: bool = True,
+    **given: Any,
+) -> Misfit:
+    """A row of `glm_liar`: many persons and little noise, where a bias shows; no norms."""
+    return Misfit(cell, epsilon, odd=odd, missing=missing, **given)
 
 
 CELLS: dict[str, Misfit] = {
@@ -88,6 +105,9 @@ CELLS: dict[str, Misfit] = {
     "1 off, ratio 1.5": Misfit(off=1.0, ratio=1.5),
     "2 off, ratio 1.5": Misfit(off=2.0, ratio=1.5),
     "2 off, ratio 1.5, ε 8": Misfit(off=2.0, ratio=1.5, epsilon=8.0),
+    "3 off, ratio 1.5": Misfit(off=3.0, ratio=1.5),
+    "5 off, ratio 1.5": Misfit(off=5.0, ratio=1.5),
+    "8 off, ratio 1.5": Misfit(off=8.0, ratio=1.5),
     "11 off, ratio 1.5": Misfit(off=11.0, ratio=1.5),
     "1 off, 1.2 in half": Misfit(off=1.0, effect=1.2, part=0.5),
     "deviation × 3": Misfit(scale=3.0),
@@ -120,12 +140,47 @@ CELLS: dict[str, Misfit] = {
     "slope, sites with other ages": Misfit(slope=True, ages=0.8),
     "slope, other ages, declared": Misfit(slope=True, ages=0.8, declared=True),
     "slope, other ages, declared, ε 8": Misfit(slope=True, ages=0.8, declared=True, epsilon=8.0),
+    "3,000 x 24, ε 8": _odd(),
+    "the same, .3 in half": _odd(effect=0.3, part=0.5),
+    "the same, 1.2 in half": _odd(effect=1.2, part=0.5),
+    "the same, location ±1.5, deviation ×2 or ×½": _odd(
+        missing=False, off=1.5, signs=True, scale=2.0
+    ),
+    "heavy tails, ratio 1.5": _odd(Odd("alike", "heavy", 1.5)),
+    "persons far off, ratio 1.5": _odd(Odd("alike", "outliers", 1.5)),
+    "persons far above": _odd(Odd("alike", "one-sided")),
+    "persons far above, ratio 1.5": _odd(Odd("alike", "one-sided", 1.5)),
+    "skewed": _odd(Odd("alike", "skewed")),
+    "skewed, ratio 1.25": _odd(Odd("alike", "skewed", 1.25)),
+    "skewed, ratio 1.5": _odd(Odd("alike", "skewed", 1.5)),
+    "skewed, ratio 1.5, 800, ε 4": _odd(Odd("alike", "skewed", 1.5), (800, 24, 8), 4.0),
+    "skewed, ratio 1.5, 2,000 x 68, ε 4": _odd(Odd("alike", "skewed", 1.5), (2000, 68, 8), 4.0),
+    "skewed, ratio 1.5, V = 1": _odd(Odd("alike", "skewed", 1.5), (2000, 1, 8), part=0.0),
+    "skewed, rare 15 %, ratio 2": _odd(Odd("alike", "skewed", 2.0, part=0.15)),
+    "binary, .5": _odd(Odd("alike", "even"), effect=0.3),
+    "binary, .15": _odd(Odd("alike", "rare"), effect=0.3),
+    "scanners × 3, rare 20 %, ratio 2": _odd(Odd("alike", "normal", 2.0, 3.0, 0.2)),
+    "three big and twenty small sites": _odd(Odd("few big", scanners=2.0)),
+    "one huge and ten small sites": _odd(Odd("one huge", scanners=2.0)),
+    "sites of other ages": _odd(Odd(older=1.0)),
+    "sites of other ages, declared": _odd(Odd(older=1.0), declared=True),
+    "sites of other ages, few big": _odd(Odd("few big", older=1.0)),
+    "sites of other ages, 800, ε 4": _odd(Odd(older=1.0), (800, 24, 8), 4.0),
+    "10 % missing, 3,000 x 24": _odd(gaps=0.1),
+    "smooth, 100 outcomes": _odd(Odd(smooth=True), (3000, 100, 8)),
+    "few big, skewed, ratio 1.5, gaps, ages": _odd(
+        Odd("few big", "skewed", 1.5, 2.0, older=0.5), gaps=0.05
+    ),
+    "a tenth in the wrong group": _odd(Odd(wrong=0.1)),
 }
 
 
 def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     """Persons of a row, in units in which a true deviation is one."""
     persons, entries, sites = misfit.cell
+    if misfit.odd:
+        people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
+        return _with_norms(misfit, people, generator)
     kind = _KIND
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
@@ -146,12 +201,15 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
         values = values + np.outer(truth - people.slopes[:, 0], people.covariates[0])
     else:
         values = values + np.outer(truth, people.group)
-    deviation = values.std(axis=1)
-    signs = generator.choice([-1.0, 1.0], entries) if misfit.signs else np.ones(entries)
-    location = values.mean(axis=1) - misfit.off * deviation * signs
-    return replace(
-        people, outcomes=values, truth=truth, deviation=misfit.scale * deviation, location=location
-    )
+    return _with_norms(misfit, replace(people, outcomes=values, truth=truth), generator)
+
+
+def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
+    """Persons with what a study states of them."""
+    right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
+    signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
+    location = right - misfit.off * usual * signs
+    return replace(people, deviation=misfit.scale**signs * usual, location=location)
 
 
 def _together(
@@ -175,6 +233,8 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
     analysis: dict[str, Any] = {"anyway": True, **misfit.analysis}
     if misfit.slope:
         analysis |= {"contrasts": {"age": "age1"}, "groups": {}}
+    if misfit.odd and misfit.odd.wrong:
+        analysis["groups"] = wrong_groups(people, misfit.odd.wrong)
     if misfit.declared:
         sites = range(int(people.site.max()) + 1)
         means = [people.covariates[:, people.site == s].mean(axis=1) for s in sites]
@@ -237,11 +297,12 @@ def one_run(misfit: Misfit, number: int) -> dict[str, float]:
         order = [1, 0, *range(2, len(design))]
         design = design[order]
     pooled = least_squares(design, people.outcomes)[0]
-    trial, noise = trial_for(misfit, people), noise_of(misfit.epsilon, misfit.cell[2])
+    trial = trial_for(misfit, people)
+    noise = noise_of(misfit.epsilon, len(trial.sites))
     plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
     unit = _WIDE if misfit.slope and misfit.ages else 1.0
-    deviation = people.deviation / misfit.scale
+    deviation = people.outcomes.std(axis=1)
     return counted(result, unit * people.truth, unit * pooled, deviation, plan)
 
 

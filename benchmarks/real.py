@@ -1,20 +1,22 @@
-"""``python -m benchmarks.real FOLDER [SEEDS [EPSILON ...]]``: `glm` on thicknesses of real persons.
+"""``python -m benchmarks.real FOLDER [SEEDS [EPSILON ...]]``: `glm` on outcomes of real persons.
 
 FOLDER holds ``anatomy.csv`` (a line for each person: ``subject_id`` and columns that end in
 ``_thickness``, mm) and ``participants.csv`` (``subject_id``, ``site``, ``sex``, ``age``, ``asd``),
 as the challenge on autism of 2018 published them, and perhaps ``norms.csv``, thicknesses of other
-persons by the same names, which stand in a study as public norms. Nothing of the data is kept.
+persons by the same names, which stand in a study as public norms. Or it holds series of regions
+(`benchmarks.real_networks`). Nothing of the data is kept.
 
-Every row is one effect (autism, sex, ten years of age) at one ε, beside least squares over the
-pooled persons with a constant of each site, and beside every site of enough persons alone: noise of
-the exact law, one colluding site, δ = 1e-5. Errors are in deviations of the pooled outcomes.
+Every row is one effect (autism, sex, ten years of age; of networks autism, with and without their
+connections) at one ε, beside least squares over the pooled persons with a constant of each site,
+and beside every site of enough persons alone: noise of the exact law, one colluding site, δ = 1e-5.
+Errors are in deviations of the pooled outcomes.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +33,15 @@ from benchmarks.glm_runs import (
     noise_of,
     run_trial,
 )
+from benchmarks.real_networks import DEFAULT_MODE, is_networks, read_networks
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.views.table import TableView
 
 Flags = NDArray[np.bool_]
 
-LIMITS = 1.0, 4.5  # mm
+THICKNESS = 1.0, 4.5  # mm
+_STRENGTH, _CONNECTION = (0.1, 0.6), (-1.0, 1.0)
 AGES = 5.0, 65.0
 USUAL_AGE = {"mean": 18, "deviation": 10}
 EFFECTS = ("autism", "sex", "age")
@@ -53,8 +57,9 @@ class Real:
     ----------
     names : tuple of str
         Of the outcomes.
+    limits : array, V x 2
+        Public ones of the outcomes.
     outcomes : array, V x n
-        mm.
     site : array of int, length n
     age : array, length n
         Years.
@@ -65,6 +70,7 @@ class Real:
     """
 
     names: tuple[str, ...]
+    limits: Array
     outcomes: Array
     site: NDArray[np.int64]
     age: Array
@@ -72,8 +78,47 @@ class Real:
     autism: Flags
     norms: dict[str, tuple[float, ...]] | None
 
+    @property
+    def kinds(self) -> dict[str, Flags]:
+        """Outcomes of one kind, such as strengths, by the first word of their names."""
+        first = np.array([name.partition("_")[0] for name in self.names])
+        if "strength" not in first:
+            return {"": np.ones(len(first), dtype=bool)}
+        return {kind: first == kind for kind in dict.fromkeys(first.tolist())}
+
+    def only(self, kind: str) -> Real:
+        """The same persons with outcomes of one kind."""
+        chosen = self.kinds[kind]
+        names = tuple(np.array(self.names)[chosen].tolist())
+        return replace(
+            self, names=names, limits=self.limits[chosen], outcomes=self.outcomes[chosen]
+        )
+
 
 def read(folder: Path) -> Real:
+    """Read persons, of thicknesses or of networks."""
+    return _read_networks(folder) if is_networks(folder) else _read_thicknesses(folder)
+
+
+def _read_networks(folder: Path) -> Real:
+    """Read persons with the strengths and connections of their networks."""
+    names, outcomes, people = read_networks(folder)
+    sites = np.array([person["SITE_ID"] for person in people])
+    order = np.argsort(sites, kind="stable")
+    limits = [_STRENGTH if name.startswith("strength") else _CONNECTION for name in names]
+    return Real(
+        names,
+        np.array(limits),
+        outcomes[:, order],
+        np.unique(sites, return_inverse=True)[1].astype(np.int64)[order],
+        np.array([float(person["AGE_AT_SCAN"]) for person in people])[order],
+        np.array([person["SEX"] == "1" for person in people])[order],
+        np.array([person["DX_GROUP"] == "1" for person in people])[order],
+        None,
+    )
+
+
+def _read_thicknesses(folder: Path) -> Real:
     """Read persons who have every value."""
     anatomy = {row["subject_id"]: row for row in _rows(folder / "anatomy.csv")}
     names = tuple(name for name in next(iter(anatomy.values())) if name.endswith("_thickness"))
@@ -86,6 +131,7 @@ def read(folder: Path) -> Real:
     sites = np.array([int(float(p["site"])) for p in people])[kept]
     return Real(
         names,
+        np.tile(THICKNESS, (len(names), 1)),
         values[:, kept],
         np.unique(sites, return_inverse=True)[1].astype(np.int64),
         age[kept],
@@ -116,17 +162,17 @@ def _norms(path: Path, names: tuple[str, ...]) -> dict[str, tuple[float, ...]] |
 
 def trial_of_real(people: Real, effect: str, *, norms: bool, declared: bool = False) -> Trial:
     """The study of one effect, adjusted for the others."""
-    low, high = LIMITS
+    low, high = people.limits.T[:, :, None]
     outcomes = np.clip((people.outcomes - (low + high) / 2) / ((high - low) / 2), -1, 1)
     ages = (people.age - sum(AGES) / 2) / ((AGES[1] - AGES[0]) / 2)
     labels = [np.where(each, 1.0, -1.0) for each in (people.autism, people.sex)]
     table = np.vstack([outcomes, labels[0], ages, labels[1]])
-    views = (("cortex", len(outcomes)), ("who", 3))
+    views = (("brain", len(outcomes)), ("who", 3))
     sites = [np.flatnonzero(people.site == s) for s in range(int(people.site.max()) + 1)]
     names = tuple(f"s{s}" for s in range(len(sites)))
     column = {"autism": "diagnosis", "sex": "sex", "age": "age"}[effect]
     analysis: dict[str, Any] = {
-        "outcomes": "cortex",
+        "outcomes": "brain",
         "formula": "diagnosis + age + sex",
         "contrasts": {effect: column},
         "covariates": {"age": USUAL_AGE},
@@ -156,13 +202,13 @@ def trial_of_real(people: Real, effect: str, *, norms: bool, declared: bool = Fa
 
 
 def _views(people: Real) -> tuple[TableView, ...]:
-    limits = {"low": LIMITS[0], "high": LIMITS[1]}
+    limits = [{"low": float(low), "high": float(high)} for low, high in people.limits]
     person = {
         "diagnosis": {"levels": ["control", "patient"]},
         "age": {"low": AGES[0], "high": AGES[1]},
         "sex": {"levels": ["F", "M"]},
     }
-    every = (("cortex", dict.fromkeys(people.names, limits)), ("who", person))
+    every = (("brain", dict(zip(people.names, limits, strict=True))), ("who", person))
     return tuple(
         TableView.model_validate({"name": name, "source": "table", "columns": columns})
         for name, columns in every
@@ -183,77 +229,103 @@ def pooled_of(people: Real, effect: str, chosen: Flags | None = None) -> tuple[A
 
 def one_run(
     people: Real, trial: Trial, pooled: tuple[Array, Array, Array], epsilon: float, seed: int
-) -> dict[str, float]:
-    """A run's errors and decisions against pooled least squares."""
+) -> dict[str, dict[str, float]]:
+    """A run's errors and decisions against pooled least squares, by kind of outcome."""
     noise = noise_of(epsilon, len(trial.shape.subjects))
     result = run_trial(trial, noise, np.random.default_rng((seed, 61)))
     unit = result.arrays["deviation"] / people.outcomes.std(axis=1)
-    effect, error, low, high = (result.arrays[n] * unit for n in ("effect", "error", "low", "high"))
-    known, told = found_by(pooled[2]), result.arrays["q"] <= trial.parameters.discoveries
-    told = told & ~result.arrays["withheld"]
-    return {
-        "square": float(np.mean(np.square(effect - pooled[0]))),
-        "stated": float(np.mean(np.square(error))),
-        "again": float(np.mean(np.square(result.numbers["forecast_error"] * unit))),
-        "covered": float(np.mean((low <= pooled[0]) & (pooled[0] <= high))),
-        "slope": float(effect @ pooled[0] / (pooled[0] @ pooled[0])),
-        "found": float(told.sum()),
-        "both": float((told & known).sum()),
-        "withheld": float(result.arrays["withheld"].mean()),
-    }
+    each = {name: result.arrays[name] * unit for name in ("effect", "error", "low", "high")}
+    each["withheld"], known = result.arrays["withheld"], found_by(pooled[2])
+    told = (result.arrays["q"] <= trial.parameters.discoveries) & ~result.arrays["withheld"]
+    forecast = np.square(result.numbers["forecast_error"] * unit)
+    found = {}
+    for kind, chosen in people.kinds.items():
+        effect, error, low, high, withheld = (values[chosen] for values in each.values())
+        right = pooled[0][chosen]
+        found[kind] = {
+            "square": float(np.mean(np.square(effect - right))),
+            "stated": float(np.mean(np.square(error))),
+            "again": float(np.mean(forecast[chosen])),
+            "covered": float(np.mean((low <= right) & (right <= high))),
+            "slope": float(effect @ right / (right @ right)),
+            "found": float(told[chosen].sum()),
+            "both": float((told & known)[chosen].sum()),
+            "withheld": float(withheld.mean()),
+            "default mode": float(DEFAULT_MODE in np.array(people.names)[chosen & told]),
+        }
+    return found
 
 
 _COLUMNS = (
     *("effect", "norms", "ε", "rms error against pooled", "over pooled SE", "stated SE"),
     *("pooled in interval", "slope on pooled", "found", "pooled ones of these", "withheld"),
-    "forecast / stated",
+    *("forecast / stated", "default mode told"),
 )
 
 
 def main(folder: Path, seeds: int, epsilons: list[float]) -> None:
     """Print the table, a row as soon as it is known."""
     people = read(folder)
-    count = int(people.site.max()) + 1
+    count, networks = int(people.site.max()) + 1, DEFAULT_MODE in people.names
     print(f"{len(people.site):,} persons at {count} sites, {len(people.names)} outcomes\n")
     print(f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}", flush=True)
-    for effect in EFFECTS:
-        pooled = pooled_of(people, effect)
-        _tell_pooled(people, effect, pooled)
-        for name, norms, declared in _WAYS:
-            if norms and people.norms is None:
-                continue
-            trial = trial_of_real(people, effect, norms=norms, declared=declared)
-            for epsilon in epsilons:
-                tally = Tally()
-                for seed in range(seeds):
-                    tally.add(**one_run(people, trial, pooled, epsilon, seed))
-                print(_row(effect, name, epsilon, tally, pooled), flush=True)
+    for effect in EFFECTS[: 1 if networks else None]:
+        _tell_pooled(people, effect, pooled_of(people, effect))
+        _tell_studies(people, effect, seeds, epsilons)
+        if networks:
+            _tell_studies(people.only("strength"), effect, seeds, epsilons)
+
+
+def _tell_studies(people: Real, effect: str, seeds: int, epsilons: list[float]) -> None:
+    """Rows of every way to ask, at every ε."""
+    pooled, many = pooled_of(people, effect), len(people.names)
+    for name, norms, declared in _WAYS:
+        if norms and people.norms is None:
+            continue
+        trial = trial_of_real(people, effect, norms=norms, declared=declared)
+        for epsilon in epsilons:
+            tallies = {kind: Tally() for kind in people.kinds}
+            for seed in range(seeds):
+                for kind, found in one_run(people, trial, pooled, epsilon, seed).items():
+                    tallies[kind].add(**found)
+            for kind, tally in tallies.items():
+                size = float(np.sqrt(np.mean(np.square(pooled[1][people.kinds[kind]]))))
+                what = f"{effect}, {kind} of {many}" if kind else effect
+                print(_row(what, name, epsilon, tally, size), flush=True)
 
 
 def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) -> None:
-    """Rows of pooled persons, and of the site that does best alone."""
-    blank = " – |" * 4
-    size = float(np.sqrt(np.mean(np.square(pooled[1]))))
-    print(
-        f"| {effect} | pooled | | | 1 | {size:.3f} | – | 1 | {found_by(pooled[2]).sum()} |{blank}"
-    )
-    errors = []
+    """Rows of pooled persons, of the site that does best alone, and of the largest."""
+    blank, here = " – |" * 4, np.array(people.names) == DEFAULT_MODE
+    size, own = float(np.sqrt(np.mean(np.square(pooled[1])))), found_by(pooled[2])
+    told_own = _told(own, here)
+    print(f"| {effect} | pooled | | | 1 | {size:.3f} | – | 1 | {own.sum()} |{blank} {told_own}")
+    errors, told = [], {}
     for s in range(int(people.site.max()) + 1):
-        here = people.site == s
-        group = people.autism[here] if effect == "autism" else people.sex[here]
-        if here.sum() < _ALONE or (effect != "age" and len(np.unique(group)) < 2):
+        chosen = people.site == s
+        group = people.autism[chosen] if effect == "autism" else people.sex[chosen]
+        if chosen.sum() < _ALONE or (effect != "age" and len(np.unique(group)) < 2):
             continue
-        alone = pooled_of(people, effect, here)
+        alone = pooled_of(people, effect, chosen)
         errors.append(float(np.sqrt(np.mean(np.square(alone[0] - pooled[0])))))
-    print(f"| {effect} | best site alone | | {min(errors):.3f} | {min(errors) / size:.1f} |{blank}")
+        told[int(chosen.sum())] = _told(found_by(alone[2]), here)
+    best, most = min(errors), max(told)
+    print(
+        f"| {effect} | best site alone | | {best:.3f} | {best / size:.1f} |{blank}\n"
+        f"| {effect} | largest site alone ({most}) | | | | | | | |{blank} {told[most]}"
+    )
+    if here.any():
+        default = f"{pooled[0][here][0]:.2f}, p {pooled[2][here][0]:.1g}"
+        print(f"| {effect} | default mode, pooled: {default} |")
 
 
-def _row(
-    effect: str, name: str, epsilon: float, tally: Tally, pooled: tuple[Array, Array, Array]
-) -> str:
-    size = float(np.sqrt(np.mean(np.square(pooled[1]))))
+def _told(found: Flags, here: Flags) -> str:
+    return f"{found[here][0]:d} |" if here.any() else ""
+
+
+def _row(effect: str, name: str, epsilon: float, tally: Tally, size: float) -> str:
     cells = [
-        effect,
+        effect.strip(),
         name,
         f"{epsilon:g}",
         f"{tally.root('square'):.3f}",
@@ -265,6 +337,7 @@ def _row(
         f"{tally.mean('both'):.1f}",
         f"{tally.mean('withheld'):.2f}",
         f"{tally.root('again') / tally.root('stated'):.2f}",
+        f"{tally.mean('default mode'):.2f}",
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -21,6 +21,7 @@ SITE_VARIANCE = 0.25
 PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
 _SINGLE_WIDTH = 0.4  # of the variance by chance of a single outcome, around what is usual
 _LEAST_MEAN = 0.15  # of the variance by chance that outcomes have with sites' constants in it
+_CLEARLY, _LEAST_SQUARE = 1.0, 0.02  # deviations of noise; of the outcomes' mean variance
 _LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
 
 
@@ -81,6 +82,12 @@ class Expected:
         site is off in proportion to its information.
     unsure : float or array, length V
         Variance of the part of the persons who have each outcome, over its square.
+    touched : float
+        Part of the persons who are clipped at all: weights stay out of balance by no more.
+    cut : float
+        What clipping leaves of an outcome's variance, over c².
+    width : float
+        How far the divisor may be from what is expected, in parts.
     """
 
     divisor: float
@@ -94,6 +101,9 @@ class Expected:
     missed: float = 0.0
     unevenness: float = 0.0
     unsure: Array | float = 0.0
+    touched: float = 1.0
+    cut: float = 1.0
+    width: float = PRIOR_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +169,7 @@ class Effects:
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     """Divide, and add up every source of error."""
     divisor, doubt = posterior(
-        sums.divisor, sums.noise["divisor"], expected.divisor, PRIOR_WIDTH * expected.divisor
+        sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
     sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
@@ -177,9 +187,15 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance)
 
 
+def expected_balance(expected: Expected) -> float:
+    """π_b²: what is expected of a squared Σ c w before it is asked for."""
+    return expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
+
+
 def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
     """b̂²: what is expected of every row's squared Σ c w, given what was found with noise."""
-    width, noise = (PRIOR_WIDTH * expected.divisor) ** 2, sums.noise["balance"] ** 2
+    width = expected_balance(expected)
+    noise = sums.noise["balance"] ** 2
     kept = width / (width + noise)
     found: Array = np.square(kept * sums.balance) + width * (1 - kept)
     return found
@@ -263,7 +279,8 @@ def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
     chance = sums.noise["squares"] ** 2 + 5 * mean**2 / expected.persons
     real = max(0.0, float(sums.squares.var()) - chance)
     kept = real / (real + chance)
-    shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), 0.3 * mean)
+    least = np.clip(_CLEARLY * np.sqrt(chance), _LEAST_SQUARE * mean, 0.3 * mean)
+    shrunk: Array = np.maximum(mean + kept * (sums.squares - mean), least)
     return shrunk
 
 
@@ -274,7 +291,7 @@ def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float
     itself: it is drawn to what is usual, and what noise is left counts in the degrees of freedom.
     """
     whole = expected.clip**2 * expected.squares
-    usual = (1 - SITE_VARIANCE) * whole
+    usual = (1 - SITE_VARIANCE) * expected.cut * whole
     found, doubt = posterior(
         float(sums.squares[0]), sums.noise["squares"], usual, _SINGLE_WIDTH * usual
     )

@@ -27,7 +27,12 @@ from consortium.algorithms.base import (
     Takes,
 )
 from consortium.algorithms.glm.centring import counted_centring, stated_centring
-from consortium.algorithms.glm.compare import compare_groups, compare_norms, compare_values
+from consortium.algorithms.glm.compare import (
+    compare_groups,
+    compare_norms,
+    compare_tails,
+    compare_values,
+)
 from consortium.algorithms.glm.declared import compare_declared
 from consortium.algorithms.glm.estimation import ContrastRound, expected_of
 from consortium.algorithms.glm.learned import learn, persons_in
@@ -114,6 +119,7 @@ class Glm:
         notes = compare_declared(parameters, names[site], plan.columns, data)
         notes += compare_norms(parameters, plan.columns, data)
         notes += compare_values(plan.columns, data)
+        notes += compare_tails(plan.columns, data)
         if plan.columns.slope or parameters.counted:
             return notes
         return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)

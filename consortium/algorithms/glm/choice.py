@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from scipy.stats import chi2
 
 from consortium.algorithms.base import Array
 
@@ -15,6 +18,10 @@ CLIPPED = {
     1.15: 0.955,
     1.3: 0.975,
     1.5: 0.99,
+    2.0: 0.998,
+    2.5: 1.0,
+    3.0: 1.0,
+    4.0: 1.0,
 }
 """c(h): what is left of a person, on average, after clipping to h times the usual norm."""
 TOUCHED = {
@@ -26,6 +33,10 @@ TOUCHED = {
     1.15: 0.33,
     1.3: 0.15,
     1.5: 0.05,
+    2.0: 0.01,
+    2.5: 0.0,
+    3.0: 0.0,
+    4.0: 0.0,
 }
 """Part of the persons who are clipped at a height h at all."""
 WITHIN = 0.7
@@ -48,6 +59,36 @@ SLOPE_REACHES = {1.3: (0.9, 0.82), 1.7: (0.985, 0.97), 2.2: (1.01, 1.04), 3.0: (
 c and c² leave of persons of |w| = W."""
 SLOPE_PAIR_REACH, SLOPE_MOST = 2.0, 3.0
 """Of a slope: the same in pairs, at least, and what w is cut to."""
+
+
+def touched_of(height: float, freedom: float) -> float:
+    """Part of the persons who are clipped: of few outcomes more than the table says.
+
+    Parameters
+    ----------
+    height : float
+        h.
+    freedom : float
+        Of squared norms, for Gaussian outcomes.
+    """
+    return max(TOUCHED[height], float(chi2.sf(freedom * height**2, freedom)))
+
+
+def cut_of(height: float, freedom: float) -> float:
+    """What clipping leaves of an outcome's variance over c²: of few outcomes less than all."""
+    most = freedom * height**2
+    left = chi2.cdf(most, freedom + 2) + height**2 * chi2.sf(most, freedom)
+    return min(float(left) / CLIPPED[height] ** 2, 1.0)
+
+
+def tail_of(height: float, outcomes: int) -> float:
+    """By about how much clipping moves effects where outcomes are skewed and one group varies more.
+
+    It takes more of that group's long tail. Of lognormal outcomes (skewness 3.7) and a fifth more
+    deviation; of few outcomes it falls more slowly with the height, which is of one norm for all.
+    """
+    falls = 1.6 * (1 - 0.65 / math.sqrt(outcomes))
+    return 0.03 * math.exp(-falls * max(height - 0.95, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ _OFF = 0.03  # of a site's persons in another group than is stated
 _NAMED = 5
 _NEAR = 0.1  # of half the width between limits
 _FEW = 5  # persons, of whom no mean is told
+_UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
 _FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
 
 
@@ -73,6 +74,26 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
             "whether the column holds what the study means."
         )
     return tuple(found)
+
+
+def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
+    """Say which outcomes have a long tail, of which clipping may take more in one group."""
+    table = data.table()[columns.outcomes.astype(np.int64)]
+    if table.shape[1] < _FEW:
+        return ()
+    with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
+        low, middle, high = np.nanpercentile(table, [10, 50, 90], axis=1)
+    width = high - low
+    uneven = np.divide(high + low - 2 * middle, width, out=np.zeros_like(width), where=width > 0)
+    long = np.abs(uneven) > _UNEVEN + _CHANCE / np.sqrt(table.shape[1])
+    if not long.any():
+        return ()
+    told = (
+        f"{_named(columns, long)} have a long tail to one side here. Where the groups vary "
+        "differently, clipping takes more of one group's tail, and that looks like an effect; "
+        "agree with the other sites to take logarithms or roots of such outcomes first."
+    )
+    return (told,)
 
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ from consortium.algorithms.glm.choice import (
     TOUCHED,
     WITHIN,
     Choice,
+    cut_of,
+    tail_of,
 )
 from consortium.algorithms.glm.entries import OUTCOME_LIMIT, ROOMY_LIMIT
 from consortium.algorithms.glm.public_numbers import PublicNumbers
@@ -38,16 +40,19 @@ _SLOPE_DIVISOR = 4.0 / min(SLOPE_REACHES)  # of a slope: B_D over W
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
 _ROOMY = 1e3  # reach that nobody is beyond
 _SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
+_MOST_SMOOTH = 1.5  # h of a smooth basis
 _MOST_LOST = 0.13  # part of such an effect
 
 
-def _loss(choice: Choice) -> float:
+def _loss(choice: Choice, outcomes: int) -> float:
     """Squared error, where what clipping loses of an effect that all share is an error, too.
 
-    Of a slope those who are far from the mean count less: where it bends, it comes out another.
+    So is what it takes of a long tail. Of a slope those who are far from the mean count less: where
+    it bends, it comes out another.
     """
     bent = max(1 - choice.left[0], 0.0)
-    return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2)
+    tail = tail_of(choice.height, outcomes) if outcomes else 0.0
+    return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2) + tail**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +75,16 @@ class Design(PublicNumbers):
         if self.noise == 0:
             return self._without_clipping
         shared = self.likeness.shared
-        allowed = [h for h in CLIPPED if TOUCHED[h] * shared <= _MOST_LOST] or [max(CLIPPED)]
+        heights = [h for h in CLIPPED if h <= _MOST_SMOOTH or not self._smooth]
+        allowed = [h for h in heights if TOUCHED[h] * shared <= _MOST_LOST] or [max(heights)]
         reaches = SLOPE_REACHES if self.groups.slope else (None,)
         tried = [self.at_height(height, reach) for height in allowed for reach in reaches]
-        return min(tried, key=_loss)
+        return min(tried, key=lambda each: _loss(each, 0 if self._smooth else self.outcomes))
+
+    @property
+    def _smooth(self) -> bool:
+        """Whether fewer numbers than outcomes are released: few of these have long tails."""
+        return self.likeness.released < self.outcomes
 
     @property
     def outcome_limit(self) -> float:
@@ -103,7 +114,12 @@ class Design(PublicNumbers):
             squares, information = float(groups.persons.sum()), self.unit * groups.persons.sum()
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = clip**2 * self._leak(costs, shares, weights)
-        parts = WITHIN * self.likeness.resolved * clip**2 * left[1] * squares, privacy, leak
+        chance = (
+            WITHIN
+            * self.likeness.resolved
+            * (1.0 if self._smooth else cut_of(height, self.likeness.freedom))
+        )
+        parts = chance * clip**2 * left[1] * squares, privacy, leak
         divisor = 0.97 * clip * left[0] * information
         if not groups.slope:
             divisor *= 1 - self.expected_explained
@@ -188,7 +204,8 @@ class Design(PublicNumbers):
     def _without_clipping(self) -> Choice:
         largest = ROOMY_LIMIT * math.sqrt(self.outcomes) * self.likeness.stretch
         usual = self.at_height(max(CLIPPED))
-        parts = (usual.parts[0] / usual.clip**2, 0.0, 0.0)
+        cut = 1.0 if self._smooth else cut_of(usual.height, self.likeness.freedom)
+        parts = (usual.parts[0] / usual.clip**2 / cut, 0.0, 0.0)
         return replace(
             usual,
             clip=1.0,

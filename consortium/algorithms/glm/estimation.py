@@ -8,9 +8,19 @@ import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.choice import (
+    cut_of,
+    touched_of,
+)
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import ContrastSums, Effects, Estimates, Expected
+from consortium.kernels.contrast_regression import (
+    PRIOR_WIDTH,
+    ContrastSums,
+    Effects,
+    Estimates,
+    Expected,
+)
 from consortium.kernels.contrast_rows import (
     Coefficients,
     MeanSums,
@@ -22,6 +32,8 @@ from consortium.kernels.covariate_adjustment import left_of_noise
 _TOGETHER = 0.35, 0.5
 """Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
 and of a slope's own column."""
+
+_FAR = 8.0  # square of deviations
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
@@ -56,7 +68,19 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         float(learned.missed()),
         float(np.sum(np.square(parts / max(parts.sum(), 1e-12)))),
         learned.norms.unsure,
+        _touched(plan, learned),
+        cut_of(choice.height, plan.likeness.freedom),
+        float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
     )
+
+
+def _touched(plan: GlmPlan, learned: Learned) -> float:
+    """Part of the persons who are clipped: more where centres were far and may be so still."""
+    if plan.columns.slope:
+        return 1.0
+    far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
+    usual = touched_of(plan.choice.height, plan.likeness.freedom)
+    return 1 - (1 - usual) * float(np.exp(-far / _FAR))
 
 
 class ContrastRound:

@@ -11,12 +11,12 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring, told_of_sizes
-from consortium.algorithms.glm.choice import WITHIN
+from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import SITE_VARIANCE
+from consortium.kernels.contrast_regression import SITE_VARIANCE, expected_balance, unbalanced
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
@@ -84,11 +84,19 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     """The forecast made again after the first round, in learned deviations."""
     choice, design, before = plan.choice, plan.design, forecast(plan)
     expected = expected_of(plan, centring, learned)
+    balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
+    if (
+        balance and not plan.columns.slope
+    ):  # whose weights are seldom in balance, as who is far is clipped
+        kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
+        balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
     parts = (
-        WITHIN * plan.likeness.resolved * expected.squares,
+        WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
         noise / choice.shares["effects"] / choice.clip**2,
-        expected.explained * expected.adjustment_noise + SITE_VARIANCE * expected.offset_noise,
+        expected.explained * expected.adjustment_noise
+        + SITE_VARIANCE * expected.offset_noise
+        + balance / choice.clip**2 * unbalanced(SITE_VARIANCE, expected.missed, expected),
     )
     divisor = (_PLANNED * expected.divisor / choice.clip) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)

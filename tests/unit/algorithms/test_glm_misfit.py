@@ -40,7 +40,7 @@ def test_outcomes_that_lie_elsewhere_make_no_effects_and_cost_little(cell):
     )  # .03 to .05 in longer runs; half of all before centres were learned
     assert found["covered null"] > 0.92
     assert found["covered real"] > 0.89
-    assert 0.9 < np.sqrt(found["stated"] / found["square"]) < 1.2
+    assert 0.88 < np.sqrt(found["stated"] / found["square"]) < 1.2
     assert found["square"] < 1.6**2 * found["pooled"]
     assert 0.88 < np.sqrt(found["again"] / found["stated"]) < 1.12
 
@@ -280,3 +280,28 @@ def test_a_site_is_told_at_home_of_norms_that_do_not_fit_its_outcomes():
     assert "more than four times the deviation" in notes_of(
         lambda table: table.__setitem__(2, table[2] * 9.0)
     )
+
+
+def test_a_site_is_told_at_home_of_outcomes_with_a_long_tail():
+    assert "long tail" not in notes_of(lambda table: None)
+    told = notes_of(lambda table: table.__setitem__(2, np.exp(1.5 * table[2] / np.std(table[2]))))
+    assert "'brain3' have a long tail to one side here" in told
+    assert "take logarithms" in told
+
+
+def test_a_long_tail_of_a_group_that_varies_more_makes_few_effects():
+    # Half again the deviation, and lognormal outcomes, of many persons: clips are roomy then.
+    found = means_of(CELLS["skewed, ratio 1.5"], 10)
+    assert found["size"] < 0.13
+    assert np.sqrt(found["stated"] / found["square"]) > 0.8
+
+
+def test_a_single_outcome_has_the_error_that_clipping_leaves_of_it():
+    found = means_of(CELLS["V = 1, no effect"], 40)
+    assert np.sqrt(found["stated"]) < 0.086
+    assert found["size"] < 0.08
+
+
+def test_outcomes_whose_deviations_are_each_stated_otherwise_have_errors_of_their_own():
+    found = means_of(CELLS["the same, location ±1.5, deviation ×2 or ×½"], 8)
+    assert np.sqrt(found["stated"] / found["square"]) < 1.35

@@ -122,6 +122,29 @@ def test_every_source_of_error_is_in_the_standard_error():
     assert (doubtful.each.widths > doubtful.each.errors).all()
 
 
+def test_a_divisor_that_may_be_further_off_is_drawn_less_to_what_is_planned_and_doubted_more():
+    sums = replace(sums_of([5.0] * 4, [25.0] * 4, divisor=8.0), divisor=15.0)
+    usual, unsure = (estimate_effects(sums, replace(EXPECTED, width=w)) for w in (0.15, 0.4))
+    assert usual.divisor > unsure.divisor > 15.0
+    assert (unsure.each.widths / unsure.each.errors > usual.each.widths / usual.each.errors).all()
+
+
+def test_few_outcomes_that_are_clipped_seldom_let_less_through_where_noise_hides_the_balance():
+    sums = sums_of([5.0] * 4, [25.0] * 4, spread=1e-9, balance=1e6)
+    often, seldom = (
+        estimate_effects(sums, replace(EXPECTED, missed=0.5, touched=part)).leak
+        for part in (1, 0.1)
+    )
+    part = (0.15 * 25) ** 2 * 0.5
+    assert often - seldom == pytest.approx(0.9 * part, rel=1e-3)
+
+
+def test_small_variances_among_large_ones_are_not_taken_for_a_third_of_them():
+    sums = sums_of([5.0] * 40, [50.0] * 20 + [1.0] * 20, squares=0.2)
+    found = estimate_effects(sums, replace(EXPECTED, persons=1e6))
+    assert found.variances[-1] == pytest.approx(1.0, rel=0.1)
+
+
 def test_weights_that_do_not_cancel_let_sites_and_a_missed_centre_through():
     sums = sums_of([5.0] * 4, [25.0] * 4, spread=1e-9)
     uneven = replace(EXPECTED, missed=0.01, unevenness=0.2)

@@ -1,0 +1,149 @@
+"""Persons whom `glm` was not made for, with known effects: rows of `benchmarks.glm_misfit`.
+
+Written before the analysis was read. Everything acts linearly and has mean zero beside what is
+known, so that an effect is what least squares over all persons estimates without bias, whatever
+the tails, the variances or the sites are like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from benchmarks.glm_data import Array, People
+
+_OUT = 0.03  # part of the persons whose values are all far away
+_FAR = 6.0  # how far, in deviations
+
+
+@dataclass(frozen=True)
+class Odd:
+    """What is odd about the persons.
+
+    Parameters
+    ----------
+    sites : {"alike", "few big", "one huge"}
+        Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
+        beside ten.
+    residual : {"normal", "heavy", "skewed", "outliers", "one-sided", "rare", "even"}
+        What persons differ by: Gaussian, t with 2.5 degrees of freedom, lognormal, with persons far
+        off in all outcomes (to either side, or to one), binary outcomes of a tenth or a half.
+    group : float
+        Deviation of the second group over the first's.
+    scanners : float
+        Largest deviation of a site over the smallest.
+    part : float
+        Of the second group, give or take two fifths of it by site.
+    older : float
+        By how many deviations sites differ in age; levels of their outcomes go with it.
+    smooth : bool
+        Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
+        factor.
+    wrong : float
+        Part of the persons stated in the wrong group, by turns of the sites: totals stay right.
+    """
+
+    sites: str = "alike"
+    residual: str = "normal"
+    group: float = 1.0
+    scanners: float = 1.0
+    part: float = 0.4
+    older: float = 0.0
+    smooth: bool = False
+    wrong: float = 0.0
+
+
+def sizes_of(kind: str, persons: int) -> NDArray[np.int64]:
+    """Persons of each site."""
+    parts = {
+        "alike": np.ones(8) / 8,
+        "few big": np.repeat([0.2, 0.02], [3, 20]),
+        "one huge": np.repeat([0.75, 0.025], [1, 10]),
+    }[kind]
+    sizes = np.rint(persons * parts).astype(np.int64)
+    sizes[0] += persons - sizes.sum()
+    return sizes
+
+
+def _alike(odd: Odd, entries: int, persons: int, draw: np.random.Generator) -> Array:
+    """Gaussian numbers, of which outcomes share some."""
+    own = draw.standard_normal((entries, persons))
+    if not odd.smooth:
+        shared = draw.uniform(0.2, 0.9, (entries, 1))
+        return np.asarray(shared * draw.standard_normal(persons) + np.sqrt(1 - shared**2) * own)
+    apart = np.subtract.outer(np.arange(entries), np.arange(entries)) / (entries / 10)
+    values, vectors = np.linalg.eigh(np.exp(-np.square(apart) / 2))
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ own)
+
+
+def _residuals(odd: Odd, entries: int, persons: int, draw: np.random.Generator) -> Array:
+    """Numbers of mean 0 and deviation about 1."""
+    values = _alike(odd, entries, persons, draw)
+    if odd.residual == "heavy":
+        return values / np.sqrt(draw.chisquare(2.5, persons) / 2.5) / np.sqrt(5)
+    if odd.residual == "skewed":
+        spread = 0.8
+        mean = np.exp(spread**2 / 2)
+        return (np.exp(spread * values) - mean) / (mean * np.sqrt(np.expm1(spread**2)))
+    if odd.residual in ("outliers", "one-sided"):
+        sign = draw.choice([-1.0, 1.0], (entries, persons)) if odd.residual == "outliers" else 1.0
+        far = draw.random(persons) < _OUT
+        mean = 0.0 if odd.residual == "outliers" else _FAR * _OUT
+        return np.asarray(values + _FAR * sign * far - mean)
+    return values
+
+
+def _binary(chance: Array, like: Array) -> Array:
+    """0 or 1 with these chances, alike over outcomes as Gaussian numbers are."""
+    return np.asarray(ndtr(like) < chance, dtype=np.float64)
+
+
+def odd_people(
+    odd: Odd, persons: int, entries: int, effect: float, part: float, draw: np.random.Generator
+) -> People:
+    """Persons with an effect, in total deviations, in a part of the outcomes."""
+    sizes = sizes_of(odd.sites, persons)
+    site = np.repeat(np.arange(len(sizes)), sizes)
+    share = np.clip(odd.part * draw.uniform(0.6, 1.4, len(sizes)), 0.05, 0.95)
+    group = draw.random(persons) < share[site]
+    ages = odd.older * draw.standard_normal(len(sizes))
+    age = 0.6 * draw.standard_normal(persons) + ages[site] + 0.4 * (group - 0.5)
+    sex = np.where(draw.random(persons) < np.where(group, 0.65, 0.45), 1.0, -1.0)
+    icv = 0.5 * sex + draw.standard_normal(persons)
+    covariates = np.stack([age, icv, sex])
+    slopes = draw.normal(0, [0.3, 0.2, 0.1], (entries, 3))
+    levels = draw.normal(0, 0.5, (entries, len(sizes))) + np.outer(
+        draw.normal(0, 0.4, entries), ages
+    )
+    chosen = draw.permutation(entries)[: round(part * entries)]
+    truth = np.zeros(entries)
+    truth[chosen] = effect * draw.choice([-1.0, 1.0], len(chosen))
+    mean = levels[:, site] + slopes @ covariates
+    scanner = np.exp(draw.uniform(-0.5, 0.5, len(sizes)) * np.log(odd.scanners))
+    scale = scanner[site] * np.where(group, odd.group, 1.0)
+    if odd.residual in ("rare", "even"):
+        usual, unit = (0.15, 0.35) if odd.residual == "rare" else (0.5, 0.5)
+        slopes, truth = 0.05 * slopes, truth * unit
+        raised = np.clip(0.1 * levels, -0.05, 0.05)[:, site] + slopes @ covariates
+        chance = usual + raised + truth[:, None] * (group - 0.5)
+        values = _binary(np.clip(chance, 0.0, 1.0), _alike(odd, entries, persons, draw))
+    else:
+        apart = _residuals(odd, entries, persons, draw) * scale
+        unit_of = np.sqrt(np.square(mean - mean.mean(axis=1)[:, None]).mean(axis=1) + apart.var())
+        truth = truth * unit_of
+        values = mean + truth[:, None] * group + apart
+    norms = values.std(axis=1), values.mean(axis=1)
+    return People(values, group, covariates, site, truth, slopes, *norms)
+
+
+def wrong_groups(people: People, part: float) -> dict[str, list[int]]:
+    """Groups of which a part of the persons moved, by turns to and fro."""
+    groups = {}
+    for s in range(int(people.site.max()) + 1):
+        here = people.group[people.site == s]
+        moved = int(np.clip(here.sum() + round((-1) ** s * part * len(here)), 0, len(here)))
+        groups[f"s{s}"] = [len(here) - moved, moved]
+    return groups
