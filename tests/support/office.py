@@ -15,6 +15,7 @@ from consortium.coordinator.deploy import DueRuns, deploy
 from consortium.coordinator.schedule import ScheduledStudy, new_schedule
 from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import load_identity
+from flows.deployment import NOT_OPENED
 from tests.support.local_consortium import LocalConsortium
 from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server
@@ -90,6 +91,10 @@ class Office:
             f" AND r.created > '{self.began}' ORDER BY s.timestamp"
         )
         return [(str(name), str(message)) for name, message in rows]
+
+    def opened(self) -> list[tuple[str, str]]:
+        """Those that opened a study: a busy machine lets dates of a schedule pass."""
+        return [state for state in self.states() if state[0] != NOT_OPENED]
 
     def of_type(self, state: str) -> str:
         """Ask for all flow runs of this office in a state."""

@@ -85,9 +85,7 @@ def foretold(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     choice, design, before = plan.choice, plan.design, forecast(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
-    if (
-        balance and not plan.columns.slope
-    ):  # whose weights are seldom in balance, as who is far is clipped
+    if balance and not plan.columns.slope:  # a slope's are seldom in balance: who is far is clipped
         kept = balance / (balance + (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE)
         balance *= 1 - kept**2
     noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
@@ -115,18 +113,22 @@ def hopeless(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
     """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
 
     Where outcomes vary more than is stated, so much more must an effect be that is found. It counts
-    as far as it is sure, two standard errors below what was learned: who is stopped has lost a run.
+    as far as it is sure, two standard errors below what was learned, and by more than forecasts are
+    off: who is stopped has lost a run.
     """
     if learned.norms.lost:
         return (
             "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
-    found, unit = foretold(plan, learned, centring), learned.unit
-    factor = max(unit * math.exp(-math.hypot(learned.norms.doubt, _GUESSED)), 1.0)
-    told = replace(found, detectable=factor * found.detectable)
+    found = foretold(plan, learned, centring)
+    factor = learned.unit * math.exp(-math.hypot(learned.norms.doubt, _GUESSED))
+    told = replace(found, detectable=max(factor, 1.0) * found.detectable)
+    sure = 1 - _OFF
+    if not problem(plan, replace(told, error=sure * told.error, detectable=sure * told.detectable)):
+        return ""
     reason = problem(plan, told)
-    if reason and factor > 1 and not problem(plan, found):
+    if factor > 1 and not problem(plan, found):
         return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
     return reason
 

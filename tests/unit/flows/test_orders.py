@@ -81,8 +81,8 @@ def test_a_cancelled_run_is_given_up(flow: str, office: Office) -> None:
     office.consent(runs=1)
     clock = _in_round_two(office, lambda: _cancel(office, flow), then=20.0)
     office.desk = replace(office.desk, clock=clock)
-    office.serve(1, order=1)
-    assert office.states() == [("Cancelled", CANCELLED)]
+    office.serve(1, order=1, told=CANCELLED)
+    assert office.opened() == [("Cancelled", CANCELLED)]
     assert [state for _, state in _of_flow(office, "consortium-study")] == ["CANCELLED"]
     assert not (office.place.files.out / "0001" / "report.html").exists()
     for _ in range(3):
@@ -115,8 +115,8 @@ def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office:
         client.set_task_run_state(UUID(str(task)), Running(), force=True)
     _cancel(office, "scheduled-study")
     office.desk = whole
-    office.serve(2)
-    assert office.states()[-1] == ("Cancelled", CANCELLED)
+    office.serve(2, told=CANCELLED)
+    assert office.opened()[-1] == ("Cancelled", CANCELLED)
     known = [*_of_flow(office, "scheduled-study"), *_of_flow(office, "consortium-study")]
     assert office.server.rows(_tasks(office, "RUNNING")) == []
     assert {state for _, state in known} == {"CANCELLED", "CRASHED", "SCHEDULED"}
