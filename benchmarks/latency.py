@@ -25,7 +25,7 @@ from consortium.membership.admission import admit, read_request
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, save_roster
 from consortium.membership.signed_study import sign_study
-from consortium.synthetic.bids import Recipe, make_consortium
+from consortium.simulation.bids import Recipe, make_consortium
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import join_consortium

@@ -19,8 +19,8 @@ from scipy.cluster.vq import kmeans2
 from scipy.signal import lfilter
 
 from consortium.algorithms.base import Array, Places
+from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
-from consortium.synthetic.networks import network_maps
 
 EDGE = 8.0
 PLAIN = 14

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from prefect.client.orchestration import get_client
 
+from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.errors import OutputError
-from consortium.files.atomic import DAMAGED, write_bytes
 from flows.runs import UNHEARD, bury, cancelled
 
 

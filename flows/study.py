@@ -30,6 +30,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY
 from prefect.states import Cancelled, Failed
 
 from consortium.algorithms.base import Result
+from consortium.base.stopping import take_signals
 from consortium.engine.cancellation import Cancellation
 from consortium.engine.centre import Centre
 from consortium.engine.session import Session
@@ -41,7 +42,6 @@ from consortium.errors import (
     OutputError,
     RunCancelledError,
 )
-from consortium.stopping import take_signals
 from consortium.study.plan import Plan
 from flows.kept_runs import take_over
 from flows.outputs import Outputs

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from consortium.base.lock import only_one
 from consortium.engine.clock import SLOWEST_POLL, Clock
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
 from consortium.engine.wait_file import WaitFile
@@ -21,7 +22,6 @@ from consortium.errors import (
     SiteError,
     SoftwareError,
 )
-from consortium.files.lock import only_one
 from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals, post_withdrawn

@@ -8,10 +8,10 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from consortium.base.frozen_model import FrozenModel, first_problem
+from consortium.base.model_file import read_model, write_model
 from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
-from consortium.files.model_file import read_model, write_model
-from consortium.frozen_model import FrozenModel, first_problem
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
 from site_agent.layout import CONFIG

@@ -15,8 +15,8 @@ import numpy as np
 
 from consortium import __version__
 from consortium.algorithms.base import Array, Templates
+from consortium.base.atomic import write_json, write_text
 from consortium.errors import DataError, StudyError
-from consortium.files.atomic import write_json, write_text
 from consortium.kernels.dual_regression import courses, person_maps
 from consortium.kernels.projectors import GlobalSignal, reduce_series
 from consortium.membership.keys import load_identity

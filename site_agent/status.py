@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from consortium.base.formatting import count, moment
+from consortium.base.lock import in_use
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.errors import ConsortiumError
-from consortium.files.lock import in_use
-from consortium.formatting import count, moment
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import fingerprint
 from site_agent.approval.approval import Approval, approvals

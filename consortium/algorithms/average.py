@@ -36,9 +36,9 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.over_persons import sum_over_persons
+from consortium.base.formatting import count
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import PrivacyError
-from consortium.formatting import count
-from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns
 

@@ -12,7 +12,7 @@ A whole analysis: the share of persons whose first entry is positive. A site's h
 planned bound, and answers with a mean over its persons, none of whom counts for more.
 
 >>> import numpy as np
->>> from consortium.frozen_model import FrozenModel
+>>> from consortium.base.frozen_model import FrozenModel
 >>> def positive(data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
 >>> class Share:

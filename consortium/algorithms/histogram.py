@@ -37,9 +37,9 @@ from consortium.algorithms.base import (
     forms_of,
 )
 from consortium.algorithms.query_arguments import index_argument
+from consortium.base.formatting import number
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import ProtocolError, StudyError
-from consortium.formatting import number
-from consortium.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consortium.command_line import run_program
+from consortium.base.command_line import run_program
 
 # Each adds its commands; the headings of the help come in this order.
 # isort: off

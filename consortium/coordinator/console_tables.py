@@ -10,9 +10,9 @@ from rich.table import Table
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Foretells
 from consortium.algorithms.base import Table as ResultTable
+from consortium.base.formatting import count, moment
 from consortium.coordinator.design import remarks_of
 from consortium.coordinator.status import RunStatus
-from consortium.formatting import count, moment
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from consortium.algorithms.base import Table
+from consortium.base.atomic import DAMAGED
+from consortium.base.tables import read_rows
 from consortium.errors import OutputError, StudyError
-from consortium.files.atomic import DAMAGED
-from consortium.files.tables import read_rows
 from consortium.kernels.contrast_regression import tested
 
 Array = NDArray[Any]

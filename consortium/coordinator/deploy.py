@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from consortium.base.lock import only_one
 from consortium.coordinator.run import run_study
 from consortium.coordinator.schedule import (
     ScheduledStudy,
@@ -21,7 +22,6 @@ from consortium.coordinator.schedule import (
 )
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, RunCancelledError
-from consortium.files.lock import only_one
 from consortium.study.reader import load_study
 from flows.deployment import Outcome, check_schedule, check_server, serve
 from flows.polling import About

@@ -14,8 +14,8 @@ from typing import Any
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites, Remarks, Withholds
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError
-from consortium.formatting import count, number
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study

@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Expectation, Expects, Foretells
+from consortium.base.atomic import write_json, write_text
+from consortium.base.formatting import number
 from consortium.coordinator.design import (
     Account,
     Assumed,
@@ -23,8 +25,6 @@ from consortium.coordinator.design import (
     design,
 )
 from consortium.errors import StudyError
-from consortium.files.atomic import write_json, write_text
-from consortium.formatting import number
 from consortium.report.cells import cell_text
 from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
 from consortium.report.templating import plain_environment

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from consortium.base.atomic import write_bytes, write_json
 from consortium.engine.closing import Published, encode, most_closing
 from consortium.engine.mailbox import Mailbox
 from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
 from consortium.engine.queries import MOST_QUERY, decode_query
 from consortium.engine.releases import Releases
 from consortium.errors import ExchangeError, OutputError, ProtocolError
-from consortium.files.atomic import write_bytes, write_json
 from consortium.membership.signed_study import signature_path
 from consortium.secagg import CENTRE, OVERHEAD, messages, seal
 from consortium.space.anatomy import table_of

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium.base.atomic import write_bytes
 from consortium.coordinator.provenance import read_provenance, told
 from consortium.engine.closing import Attestation, Closing, decode, most_closing
 from consortium.engine.names import ATTESTATION, CLOSING, Names
 from consortium.errors import OversizedError, ProtocolError
 from consortium.exchange import Exchange
-from consortium.files.atomic import write_bytes
 from consortium.secagg import OVERHEAD, unseal
 from consortium.verification import record as kept
 from consortium.verification.record import Record, place

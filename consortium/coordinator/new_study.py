@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from consortium.base.atomic import write_text
 from consortium.errors import StudyError
-from consortium.files.atomic import write_text
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 

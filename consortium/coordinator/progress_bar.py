@@ -11,9 +11,9 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from consortium.base.formatting import moment
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.errors import OutputError, legible
-from consortium.formatting import moment
 
 _MOST_SITES = 12  # that are shown line by line
 

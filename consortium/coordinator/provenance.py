@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from consortium.base.atomic import beside
+from consortium.base.strict_yaml import read_yaml
 from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
 from consortium.coordinator.run_folder import read_run
 from consortium.engine.queries import read_announcement
@@ -17,8 +19,6 @@ from consortium.errors import (
     ContradictionError,
     ProtocolError,
 )
-from consortium.files.atomic import beside
-from consortium.files.strict_yaml import read_yaml
 from consortium.membership.roster import Roster, fingerprint
 from consortium.membership.signed_study import read_signed
 from consortium.secagg import CENTRE

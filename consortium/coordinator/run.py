@@ -10,6 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from consortium.algorithms.base import Result
+from consortium.base.lock import only_one
+from consortium.base.work import work_folder
 from consortium.coordinator.evidence import keep_evidence
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
@@ -21,8 +23,6 @@ from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
-from consortium.files.lock import only_one
-from consortium.files.work import work_folder
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed

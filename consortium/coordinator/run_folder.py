@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.base.work import work_folder
 from consortium.engine.ending import read_end
 from consortium.errors import OutputError
 from consortium.exchange.base import Exchange
-from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.files.work import work_folder
 from consortium.study.spec import Study
 
 RECORD = "run.json"

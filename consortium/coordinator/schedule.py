@@ -15,13 +15,13 @@ from pathlib import Path
 import typer
 from pydantic import Field
 
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.ending import read_end
 from consortium.errors import ConfigurationError, OutputError
 from consortium.exchange.base import Exchange
-from consortium.files.strict_yaml import read_yaml, write_yaml
-from consortium.frozen_model import FrozenModel
 from consortium.membership.consent import read_consents, runs_joined, uncovered
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import SignedStudy, read_signed

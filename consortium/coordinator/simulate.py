@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
+from consortium.base.atomic import make_folder
+from consortium.base.work import work_folder
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
-from consortium.files.atomic import make_folder
-from consortium.files.work import work_folder
 from consortium.kernels.one_thread import one_thread
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from consortium.base.lock import in_use
 from consortium.engine.ending import seems_complete
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.wait_file import read_waiting
 from consortium.exchange.base import Exchange
-from consortium.files.lock import in_use
 from consortium.study.spec import Study
 
 NEVER = "never"

@@ -15,9 +15,9 @@ from tokenize import TokenError
 
 import numpy as np
 
+from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.engine.kept_round import Kept
 from consortium.errors import OutputError
-from consortium.files.atomic import DAMAGED, write_bytes
 
 TRANSCRIPT = "transcript"
 _RINGS = (np.dtype("<u4"), np.dtype("<u8"))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.base.work import work_folder
 from consortium.errors import OutputError
-from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.files.work import work_folder
 
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing

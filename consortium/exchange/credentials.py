@@ -12,9 +12,9 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.strict_yaml import PlainYamlError, parse_yaml
 from consortium.errors import ConfigurationError
-from consortium.files.strict_yaml import PlainYamlError, parse_yaml
-from consortium.frozen_model import FrozenModel
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
-from consortium.files.strict_yaml import read_yaml, write_yaml
-from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import Key, Roster, Signature, fingerprint, verifies
 from consortium.secagg.crypto import pack
 from consortium.study.spec import Name

@@ -11,8 +11,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import StringConstraints
 
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import SignatureError, StudyError
-from consortium.frozen_model import FrozenModel
 from consortium.secagg import CENTRE
 from consortium.secagg.crypto import pack
 

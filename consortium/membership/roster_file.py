@@ -13,9 +13,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import Field
 
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.strict_yaml import read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
-from consortium.files.strict_yaml import read_yaml, write_yaml
-from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import (
     MOST_HANDOVERS,
     MOST_SITES,

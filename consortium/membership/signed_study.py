@@ -12,10 +12,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from consortium.base.atomic import beside
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
 from consortium.errors import SignatureError, StudyError
-from consortium.files.atomic import beside
-from consortium.files.strict_yaml import read_limited, read_yaml, write_yaml
-from consortium.frozen_model import FrozenModel
 from consortium.membership.roster import Key, Roster, Signature, verifies
 from consortium.membership.roster_file import keys_of
 from consortium.secagg.crypto import pack

@@ -13,7 +13,7 @@ from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 
 from consortium.algorithms.group_ica.result import DRAWN, SURE
-from consortium.formatting import number
+from consortium.base.formatting import number
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE
 

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import ChecksSizes, Compares, Foretells
+from consortium.base.formatting import count
+from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
-from consortium.formatting import count
-from consortium.frozen_model import first_problem
 from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
 from consortium.python.result import Columns

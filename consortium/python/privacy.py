@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from consortium.base.formatting import number
 from consortium.errors import PrivacyError
-from consortium.formatting import number
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.report.privacy_report import SEEDED, PrivacyReport

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
+from consortium.base.atomic import DAMAGED
 from consortium.errors import DataError, OutputError
-from consortium.files.atomic import DAMAGED
 from consortium.python.privacy import Privacy, privacy_of
 from consortium.report.bids import label
 from consortium.report.privacy_report import read_privacy_report

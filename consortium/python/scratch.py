@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import nibabel as nib
 
 from consortium.errors import DataError
+from consortium.simulation.dataset import start_dataset
 from consortium.study.data_section import DataSection
-from consortium.synthetic.dataset import start_dataset
 
 Img: TypeAlias = "str | Path | nib.Nifti1Image"
 """A NIfTI file, or an image in memory."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
+from consortium.base.atomic import write_bytes
 from consortium.errors import DataError
-from consortium.files.atomic import write_bytes
 from consortium.report.comparison import found_components, read_outcome
 from consortium.space.atlas import read_image
 

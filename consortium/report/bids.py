@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from nibabel.affines import voxel_sizes
 
-from consortium.files.atomic import write_bytes
+from consortium.base.atomic import write_bytes
 from consortium.space.grid import Grid
 from consortium.study.spec import Study
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from consortium.algorithms.base import Table
 from consortium.algorithms.findings import NOT_TOLD, Cell, Finding
-from consortium.formatting import number
+from consortium.base.formatting import number
 
 Plain = float | int | str
 INTERVAL = "low", "high", "state"

@@ -17,8 +17,8 @@ import yaml
 
 from consortium import __version__
 from consortium.algorithms import REGISTRY
-from consortium.files.atomic import write_json, write_text
-from consortium.formatting import count
+from consortium.base.atomic import write_json, write_text
+from consortium.base.formatting import count
 from consortium.report.dataset import GENERATOR, NO_LICENSE, code_url
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import SEEDED, PrivacyReport

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from nilearn.reporting import get_clusters_table
 
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.report.finished import Finished
 from consortium.report.shown_maps import ShownMap
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from consortium.base.atomic import DAMAGED
+from consortium.base.tables import MOST_BYTES, read_rows
 from consortium.errors import DataError, OutputError
-from consortium.files.atomic import DAMAGED
-from consortium.files.tables import MOST_BYTES, read_rows
 from consortium.report.bids import label
 from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report

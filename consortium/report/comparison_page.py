@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from consortium.files.atomic import write_text
-from consortium.formatting import count, number, percent, power_of_ten
+from consortium.base.atomic import write_text
+from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.report.comparison import (
     Difference,
     Matching,

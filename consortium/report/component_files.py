@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.files.atomic import write_json
+from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, about_study, map_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import ComponentMaps, Finished

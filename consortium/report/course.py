@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.report.privacy_report import PrivacyReport, ReleaseRecord
 from consortium.study.plan import Plan, Stage
 from consortium.study.spec import Study

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from consortium.files.atomic import write_text
+from consortium.base.atomic import write_text
 from consortium.report.finished import Finished
 from consortium.report.references import bibtex, credit_of
 from consortium.report.sections.methods import paragraphs

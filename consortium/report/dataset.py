@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from consortium import __version__
-from consortium.files.atomic import write_json, write_text
+from consortium.base.atomic import write_json, write_text
 from consortium.report.finished import Finished
 from consortium.report.statement import statement
 from consortium.study.spec import Study

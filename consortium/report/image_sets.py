@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import ImageSet
-from consortium.files.atomic import write_json
+from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, about_study, label, map_stem, write_image
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished

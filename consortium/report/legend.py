@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.files.atomic import beside
 from consortium.space.anatomy import Anatomy, read_anatomy, read_names, table_of
 from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consortium.files.atomic import write_json
+from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, mask_stem, write_image
 from consortium.space.grid import Grid
 from consortium.study.spec import Study

@@ -9,8 +9,8 @@ from typing import Any
 from jinja2 import Environment
 
 from consortium.algorithms import REGISTRY
-from consortium.files.atomic import write_text
-from consortium.formatting import number
+from consortium.base.atomic import write_text
+from consortium.base.formatting import number
 from consortium.report.finished import Finished
 from consortium.report.sections import EXPLANATIONS, FINDINGS, SUMMARY
 from consortium.report.templating import plain_environment

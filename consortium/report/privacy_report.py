@@ -20,9 +20,9 @@ from pydantic import (
     model_validator,
 )
 
+from consortium.base.atomic import write_json
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import OutputError
-from consortium.files.atomic import write_json
-from consortium.frozen_model import FrozenModel
 
 INFINITE = "infinite"
 SEEDED = "seeded"

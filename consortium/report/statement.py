@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from consortium.formatting import count, number, percent, power_of_ten
+from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked

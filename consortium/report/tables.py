@@ -16,7 +16,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Table
 from consortium.algorithms.findings import Cell
-from consortium.files.atomic import write_json, write_text
+from consortium.base.atomic import write_json, write_text
 from consortium.report.bids import about_study, label
 from consortium.report.cells import plain_table
 from consortium.report.finished import Finished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from consortium.formatting import count, number, percent, power_of_ten
+from consortium.base.formatting import count, number, percent, power_of_ten
 
 
 def plain_environment(*packages: str) -> Environment:

@@ -18,7 +18,7 @@ import nibabel as nib
 import numpy as np
 from matplotlib import colormaps
 
-from consortium.files.atomic import write_text
+from consortium.base.atomic import write_text
 from consortium.report.brain_figures import template
 from consortium.report.finished import Finished
 from consortium.report.pictures import PALETTE

@@ -17,8 +17,8 @@ import numpy as np
 from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 
+from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.files.atomic import beside
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.study.data_section import DataSection
 

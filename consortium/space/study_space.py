@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Extent, Places, Templates
+from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.files.atomic import beside
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.target import Target

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 _COLUMN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 from consortium.study.choice import PersonRules
 
 EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
+from consortium.base.frozen_model import first_problem
+from consortium.base.strict_yaml import MOST_TEXT, PlainYamlError, parse_yaml, read_limited
 from consortium.errors import StudyError
-from consortium.files.strict_yaml import MOST_TEXT, PlainYamlError, parse_yaml, read_limited
-from consortium.frozen_model import first_problem
 from consortium.study.spec import Study
 
 

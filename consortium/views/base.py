@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 from consortium.views.column import Column
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 
 class Column(FrozenModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.views.base import BaseView, Label
 
 MOST_ENTRIES = 1_000_000

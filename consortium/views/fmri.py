@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.views.base import BaseView, BesideName, Label
 
 MEASURES = {

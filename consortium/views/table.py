@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.views.base import BaseView, BesideName
 from consortium.views.column import Column
 

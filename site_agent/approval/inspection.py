@@ -16,8 +16,8 @@ from rich.table import Table
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Compares, Remarks
+from consortium.base.formatting import count
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
-from consortium.formatting import count
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy

@@ -16,8 +16,8 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 
+from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.errors import ConfigurationError, OutputError, StudyError
-from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.consent import Consent, Terms
 from consortium.membership.keys import Identity
 from consortium.study.spec import Study

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from consortium.command_line import AsJson
+from consortium.base.command_line import AsJson
 from site_agent.commands.program import DAILY, Folder, app, now, out
 
 
@@ -68,7 +68,7 @@ def show_ledger(
     """Show what studies have cost, and check that the ledger was not altered."""
     from datetime import UTC, datetime
 
-    from consortium.formatting import count
+    from consortium.base.formatting import count
     from consortium.membership.keys import load_identity
     from site_agent.config import SiteConfig
     from site_agent.ledger.export import export_json

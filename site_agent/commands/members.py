@@ -28,7 +28,7 @@ def init(
     """Make the site's keys, its configuration and its policy."""
     import secrets
 
-    from consortium.files.atomic import make_folder
+    from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity
     from consortium.membership.roster_file import fingerprint
     from site_agent.config import SiteConfig

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from consortium.command_line import Terminal, program
+from consortium.base.command_line import Terminal, program
 
 out = Terminal()
 app = program(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from consortium.command_line import AsJson
+from consortium.base.command_line import AsJson
 from consortium.errors import StudyError
 from site_agent.commands.program import STUDIES, Folder, RosterFile, StudyFile, app, now, out
 
@@ -39,7 +39,7 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     """Prepare a study's scans ahead, on the Prefect task runner of site.yaml."""
     from functools import partial
 
-    from consortium.files.work import work_folder
+    from consortium.base.work import work_folder
     from flows.prepare import prepare_all
     from site_agent.config import SiteConfig
     from site_agent.prepare import count_persons, prepare_person

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.files.atomic import beside
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.encoding import vector_of
 from site_agent.data.survey import Skipped

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.files.atomic import beside
 from consortium.views.column import Column
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode, is_given, lack_of, vector_of

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from consortium.base.formatting import count
 from consortium.errors import ConsortiumError
-from consortium.formatting import count
 from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals

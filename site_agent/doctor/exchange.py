@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from consortium import __version__
+from consortium.base.formatting import count
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ExchangeError, ProtocolError
 from consortium.exchange import Exchange
 from consortium.exchange.base import Removes
-from consortium.formatting import count
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval

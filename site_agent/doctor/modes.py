@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from consortium.formatting import count
+from consortium.base.formatting import count
 from site_agent.doctor.check import Check
 
 MOST = 20_000

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from consortium.base.atomic import DAMAGED
 from consortium.errors import DataError
-from consortium.files.atomic import DAMAGED
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import (
     VARIANTS,

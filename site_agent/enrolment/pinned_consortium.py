@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.errors import ConfigurationError, OutputError, SignatureError, StudyError
-from consortium.files.atomic import DAMAGED, write_bytes
 from consortium.membership.roster_file import Roster, fingerprint
 from consortium.secagg import CENTRE
 from site_agent.layout import PINNED

@@ -12,8 +12,8 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.atomic import DAMAGED
 from consortium.errors import DataError
-from consortium.files.atomic import DAMAGED
 from consortium.space.grid import Grid, is_invertible
 from consortium.space.nifti import UNREADABLE, load_nifti
 from consortium.space.sampling import share_inside, voxel_places

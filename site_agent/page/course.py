@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
 from site_agent.ledger.ledger import Ledger

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from consortium.files.atomic import write_bytes
-from consortium.formatting import count
+from consortium.base.atomic import write_bytes
+from consortium.base.formatting import count
 from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
 from consortium.report.statement import meaning, protected
 from consortium.report.templating import plain_environment

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from consortium.algorithms import REGISTRY
+from consortium.base.formatting import count, moment
 from consortium.engine.wait_file import Waiting
 from consortium.errors import ConsortiumError
-from consortium.formatting import count, moment
 from consortium.privacy.gdp import mu_of
 from consortium.secagg import CENTRE
 from consortium.study.plan import promised_mu

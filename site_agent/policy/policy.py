@@ -13,8 +13,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from consortium.algorithms import REGISTRY
-from consortium.files.model_file import read_model, write_model
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.model_file import read_model, write_model
 from consortium.privacy.bounds import Unit
 from consortium.privacy.gdp import mu_of
 from site_agent.layout import POLICY

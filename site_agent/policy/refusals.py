@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from consortium.algorithms.base import Extent
+from consortium.base.formatting import count, number
 from consortium.errors import BudgetError, PrivacyError, StudyError
-from consortium.formatting import count, number
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import Plan, planned_releases, promised_mu
 from consortium.study.spec import Study

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from consortium.files.atomic import DAMAGED, write_bytes
-from consortium.files.work import work_folder
+from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.base.work import work_folder
 
 _TOLD = "told.json"
 _KEPT = 40

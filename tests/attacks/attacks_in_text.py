@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
+from consortium.base.atomic import DAMAGED
+from consortium.base.strict_yaml import PlainYamlError, parse_yaml
 from consortium.errors import DataError
-from consortium.files.atomic import DAMAGED
-from consortium.files.strict_yaml import PlainYamlError, parse_yaml
 from consortium.membership.keys import load_identity
 from consortium.study.data_section import DataSection
 from consortium.study.reader import parse_study
@@ -49,7 +49,7 @@ def _read(text: str) -> Any:
 
 @attack(
     "file giver",
-    guard="consortium.files.strict_yaml:PlainLoader.compose_node",
+    guard="consortium.base.strict_yaml:PlainLoader.compose_node",
     without="a page of text stands for more values than any memory holds",
     stops="is not plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
@@ -64,7 +64,7 @@ def yaml_alias_bomb(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.files.strict_yaml:PlainLoader.compose_node",
+    guard="consortium.base.strict_yaml:PlainLoader.compose_node",
     without="the reader ends with a traceback instead of a sentence",
     stops="is not plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
@@ -80,7 +80,7 @@ def tag_that_breaks_the_reader(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.files.strict_yaml:PlainLoader.construct_mapping",
+    guard="consortium.base.strict_yaml:PlainLoader.construct_mapping",
     without="who reads the first line approves what the last line says",
     stops="line 6 is not plain YAML",
     instead=lambda real: yaml.SafeLoader.construct_mapping,
@@ -93,7 +93,7 @@ def field_written_twice(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.files.strict_yaml:_MOST_VALUE",
+    guard="consortium.base.strict_yaml:_MOST_VALUE",
     without="one number takes a time that grows as the square of its length",
     stops="is not plain YAML",
     instead=lambda real: 1 << 40,
@@ -105,7 +105,7 @@ def number_in_base_sixty(stage: Stage) -> bool:
 
 @attack(
     "file giver",
-    guard="consortium.files.strict_yaml:_MOST_NODES",
+    guard="consortium.base.strict_yaml:_MOST_NODES",
     without="a megabyte of short values keeps a processor busy for ten seconds",
     stops="is not plain YAML",
     instead=lambda real: 1 << 40,

@@ -14,7 +14,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
-from consortium.synthetic.dataset import start_dataset
+from consortium.simulation.dataset import start_dataset
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import (
     NAMES,

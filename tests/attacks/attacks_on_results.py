@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from consortium.base.atomic import write_text
 from consortium.coordinator.evidence import sign_files
 from consortium.coordinator.late_evidence import fetch_late
 from consortium.coordinator.verify import Checkup
 from consortium.engine.centre import Centre
 from consortium.errors import ConsortiumError
 from consortium.exchange import DirectoryExchange
-from consortium.files.atomic import write_text
 from consortium.membership.keys import load_identity
 from consortium.privacy.mechanism import Mechanism
 from consortium.secagg import messages

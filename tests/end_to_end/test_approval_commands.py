@@ -12,10 +12,10 @@ from typing import Any
 import nibabel as nib
 import pytest
 
+from consortium.base.lock import only_one
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
 from consortium.errors import LedgerError
-from consortium.files.lock import only_one
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import Roster, fingerprint, read_roster

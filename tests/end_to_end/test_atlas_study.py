@@ -9,10 +9,10 @@ import yaml
 from rich.console import Console
 
 from consortium.coordinator.simulate import simulate_study
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.networks import network_maps
+from consortium.simulation.signals import Levels
 from consortium.space.grid import template_grid
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.networks import network_maps
-from consortium.synthetic.signals import Levels
 from tests.support.cube_atlas import cube_atlas
 
 SITES, RESOLUTION, NETWORKS = ("north", "east", "south"), 8.0, 4

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from consortium.coordinator.simulate import simulate_study
 from consortium.report.dataset import NOT_IN_BIDS
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 from tests.support.bids_validator import objections
 from tests.support.finished_run import finished
 

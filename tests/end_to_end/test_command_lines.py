@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from consortium.base.lock import only_one
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.files.lock import only_one
 from consortium.membership.keys import create_identity
 from consortium.membership.roster_file import Roster, read_roster
 from site_agent.policy.policy import Allowance, Policy
@@ -300,7 +300,7 @@ def test_quiet_and_verbose(tmp_path: Path) -> None:
 def test_threads_of_products_are_told_to_rest_before_numpy_comes(own, expected):
     code = (
         "import os, sys\n"
-        "from consortium.command_line import Terminal, run_program\n"
+        "from consortium.base.command_line import Terminal, run_program\n"
         "def app():\n"
         "    print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)\n"
         "run_program('program', app, Terminal())\n"

@@ -10,7 +10,7 @@ import yaml
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import SiteError
-from consortium.synthetic.dataset import start_dataset
+from consortium.simulation.dataset import start_dataset
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit

@@ -13,12 +13,12 @@ from rich.console import Console
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.simulate import simulate_study
 from consortium.simulation.array_data import ArrayData
+from consortium.simulation.networks import network_maps
 from consortium.simulation.simulation import Simulation
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.reader import load_study
 from consortium.study.spec import Study
-from consortium.synthetic.networks import network_maps
 from tests.support.bids_validator import objections
 from tests.support.fusion import fusion_arrays
 from tests.support.fusion_bids import make_fusion_consortium

@@ -13,9 +13,9 @@ import yaml
 from scipy.ndimage import gaussian_filter
 
 from consortium.coordinator.demo.layout import DemoFolders
+from consortium.simulation.dataset import start_dataset
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
-from consortium.synthetic.dataset import start_dataset
 from tests.support.finished_run import carry_out
 from tests.support.local_consortium import SITES, LocalConsortium, build, limit
 

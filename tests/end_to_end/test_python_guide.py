@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consortium.synthetic.__main__ import main
+from consortium.simulation.__main__ import main
 from tests.end_to_end.test_docs import DOCS, blocks, prose
 
 GUIDE = DOCS / "guides" / "python.md"
@@ -19,7 +19,7 @@ def test_the_guide_leads_from_data_to_a_map(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    made = re.search(r"`python -m consortium.synthetic ([^`]*)`", prose(GUIDE))
+    made = re.search(r"`python -m consortium.simulation ([^`]*)`", prose(GUIDE))
     assert made is not None
     main(made[1].split())
     (code,) = blocks(GUIDE, "python")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
+from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
 from consortium.study.reader import load_study
-from consortium.synthetic.networks import network_maps
 from tests.support.bids_validator import objections
 from tests.support.command_line import enter, refused
 from tests.support.forgery import settle

@@ -28,9 +28,9 @@ from consortium.coordinator.demo.prepare import (
     write_study,
 )
 from consortium.coordinator.demo.story import SITES
+from consortium.simulation.bids import Recipe
+from consortium.simulation.signals import Levels
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Recipe
-from consortium.synthetic.signals import Levels
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 

@@ -14,8 +14,8 @@ import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.engine.clock import Clock
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 from site_agent.agent import Agent
 from tests.support.command_line import enter
 from tests.support.local_consortium import STUDY

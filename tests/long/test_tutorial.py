@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.synthetic.__main__ import main as make_up
+from consortium.simulation.__main__ import main as make_up
 from tests.support.command_line import PROGRAMS, enter
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -74,7 +74,7 @@ class Shell:
         match words:
             case ["cat", file]:
                 return Path(file).read_text(encoding="utf-8")
-            case ["python", "-m", "consortium.synthetic", *rest]:
+            case ["python", "-m", "consortium.simulation", *rest]:
                 make_up(rest)
             case ["site-agent", *_] if beside and log:
                 with Path(log).open("w") as file:

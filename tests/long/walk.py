@@ -143,7 +143,7 @@ def make_scans(disk: SlowDisk) -> int:
     disk.make(2048)
     words = ["--subjects", str(PERSONS), "--volumes", str(VOLUMES), "--networks", "4"]
     words += ["--resolution", "4"]
-    make = [sys.executable, "-m", "consortium.synthetic", str(disk.mount / "made")]
+    make = [sys.executable, "-m", "consortium.simulation", str(disk.mount / "made")]
     subprocess.run([*make, "--sites", *SITES, *words], check=True)
     disk.seal()
     scans = (disk.mount / "made" / SITES[0] / "bids").rglob("*_bold.nii.gz")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from consortium.base.lock import only_one
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.run import run_study
 from consortium.coordinator.run_folder import read_run
@@ -31,7 +32,6 @@ from consortium.errors import (
     SiteError,
     StudyError,
 )
-from consortium.files.lock import only_one
 from consortium.membership.roster_file import read_roster
 from consortium.secagg import unseal
 from site_agent.agent import Agent

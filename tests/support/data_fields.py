@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import yaml
 
+from consortium.simulation.dataset import write_json
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
-from consortium.synthetic.dataset import write_json
 from tests.support.recordings import write_tape
 from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape

@@ -16,9 +16,9 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
+from consortium.simulation.dataset import require_empty, start_dataset, write_json
+from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
-from consortium.synthetic.dataset import require_empty, start_dataset, write_json
-from consortium.synthetic.networks import network_maps
 from tests.support.fusion import linked_profiles
 from tests.support.fusion_person import (
     ELECTRODES,

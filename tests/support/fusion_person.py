@@ -10,8 +10,8 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.simulation.dataset import Run, stored_image, write_run
 from consortium.space.grid import Grid
-from consortium.synthetic.dataset import Run, stored_image, write_run
 from tests.support.fusion import CORRELATIONS, waves
 from tests.support.recordings import WRITERS, Tape, write_tape
 

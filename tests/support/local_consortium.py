@@ -21,12 +21,12 @@ from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space, study_space
 from consortium.study.reader import load_study
 from consortium.study.spec import Study
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
 from site_agent.agent import Agent
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig

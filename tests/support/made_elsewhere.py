@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 from tests.support.finished_run import play
 from tests.support.local_consortium import SITES, build
 

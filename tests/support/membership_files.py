@@ -10,8 +10,8 @@ from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import Roster, found_roster, save_roster
 from consortium.membership.signed_study import sign_study
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 from site_agent.config import SiteConfig
 from tests.support.local_consortium import SITES, STUDY
 

@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.synthetic.dataset import write_json
+from consortium.simulation.dataset import write_json
 
 DIGITAL = 32767
 """Largest number of an EDF sample."""

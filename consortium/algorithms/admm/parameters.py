@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.algorithms.admm.graph import Layout, study_edges
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 _SITE = Annotated[str, StringConstraints(max_length=63)]
 

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
 from consortium.algorithms.findings import Finding
-from consortium.formatting import count
+from consortium.base.formatting import count
 
 _RISK = 0.05
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from consortium.algorithms.base import MOST_MOMENT_FEATURES
 from consortium.algorithms.pca.parameters import Solver
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 Sizes = dict[str, float]
 

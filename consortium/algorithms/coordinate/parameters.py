@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
-from consortium.frozen_model import FrozenModel
 from consortium.views.base import ViewName
 
 Level = Annotated[float, Field(gt=0)]

@@ -13,7 +13,7 @@ from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.result import regression_result
-from consortium.formatting import number
+from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment

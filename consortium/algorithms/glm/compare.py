@@ -12,7 +12,7 @@ import numpy as np
 from consortium.algorithms.base import Array, SiteData
 from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.formatting import number
+from consortium.base.formatting import number
 
 _MANY = 0.2  # of the persons, at a limit
 _OFF = 0.03  # of a site's persons in another group than is stated

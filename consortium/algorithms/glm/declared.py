@@ -11,8 +11,8 @@ import numpy as np
 from consortium.algorithms.base import Array, Shape, SiteData
 from consortium.algorithms.glm.entries import Columns, Entry
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.base.formatting import number
 from consortium.errors import StudyError
-from consortium.formatting import number
 
 _OFF = 0.1  # of a public standard deviation: a mean that is further off is told at home
 

@@ -8,7 +8,7 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.outcome_correlation import SmoothCorrelation
 

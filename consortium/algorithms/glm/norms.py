@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 MOST_CORRELATION = 0.95
 

@@ -17,8 +17,8 @@ from pydantic import (
 
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
-from consortium.frozen_model import FrozenModel
 from consortium.views import View
 from consortium.views.base import Label, ViewName
 

@@ -15,8 +15,8 @@ import numpy as np
 from consortium.algorithms.base import Places, Query, Shape, SiteData
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.query_arguments import number_argument
+from consortium.base.formatting import count
 from consortium.errors import ProtocolError, StudyError
-from consortium.formatting import count
 from consortium.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 Text = Annotated[str, Field(min_length=1, max_length=129)]
 Levels = Mapping[str, tuple[str, ...]]

@@ -10,8 +10,8 @@ from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
+from consortium.base.formatting import count, number
 from consortium.errors import StudyError
-from consortium.formatting import count, number
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import expected_cosines, resolved
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 from consortium.kernels.projectors import GlobalSignal
 
 BasisKind = Literal["smooth", "atlas", "voxels"]

@@ -12,7 +12,7 @@ from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.site import smooth_basis
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import (
     Directions,
     Networks,

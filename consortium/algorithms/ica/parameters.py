@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from consortium.algorithms.pca.parameters import Solver
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 from consortium.kernels import infomax
 
 Optimizer = Literal["rotation", "fixed-point", "gradient"]

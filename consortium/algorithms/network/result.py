@@ -12,7 +12,7 @@ from consortium.algorithms.findings import Finding, State
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
-from consortium.formatting import percent
+from consortium.base.formatting import percent
 from consortium.kernels.classifier import layers
 
 _UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy

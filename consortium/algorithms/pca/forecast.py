@@ -19,7 +19,7 @@ from consortium.algorithms.pca.plan import (
     plan_releases,
     planned_iterations,
 )
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power_plan import expected_energies, expected_strengths
 

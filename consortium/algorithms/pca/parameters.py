@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from consortium.algorithms.base import MOST_MOMENT_FEATURES
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 Solver = Literal["moment", "power", "subspace"]
 

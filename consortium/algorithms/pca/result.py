@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.kernels.bulk import find_bulk, freed_variances
 from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric

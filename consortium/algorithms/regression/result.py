@@ -24,7 +24,7 @@ from consortium.algorithms.regression.plan import (
     release_weights,
     target_entry,
 )
-from consortium.formatting import number
+from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment

@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
 from consortium.algorithms.summarize.parameters import SummarizeParameters
+from consortium.base.formatting import count
 from consortium.errors import SiteError
-from consortium.formatting import count
 from consortium.kernels.mean_embedding import (
     choose_points,
     contrast_deviation,

@@ -18,8 +18,8 @@ from consortium.algorithms.template_networks.plan import (
     deviation_of,
     templates_of,
 )
+from consortium.base.formatting import number
 from consortium.errors import StudyError
-from consortium.formatting import number
 from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Agreement
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 from consortium.kernels.projectors import GlobalSignal
 from consortium.views.base import BesideName
 

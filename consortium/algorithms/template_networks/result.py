@@ -17,7 +17,7 @@ from consortium.algorithms.template_networks.plan import (
     cutoff_planned,
     templates_of,
 )
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Shrunk, shrink
 

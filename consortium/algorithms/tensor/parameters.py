@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from consortium.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel
 
 
 class TensorParameters(FrozenModel):

@@ -12,7 +12,7 @@ from consortium.algorithms.findings import Finding
 from consortium.algorithms.tensor.levels import read_levels
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import CONSTANT, constants
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
 from consortium.kernels.tensor import contract, orthogonal_components

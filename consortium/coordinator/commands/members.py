@@ -21,7 +21,7 @@ def init(
     """Make a consortium: its keys and an empty roster."""
     import secrets
 
-    from consortium.files.atomic import make_folder
+    from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity
     from consortium.membership.roster_file import fingerprint, found_roster, save_roster
 
@@ -92,7 +92,7 @@ def rotate(
     """Give the consortium new keys, vouched for by the old ones."""
     import secrets
 
-    from consortium.files.atomic import make_folder
+    from consortium.base.atomic import make_folder
     from consortium.membership.keys import create_identity, load_identity
     from consortium.membership.roster_file import read_roster, save_roster
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consortium.command_line import Terminal, program
+from consortium.base.command_line import Terminal, program
 from consortium.errors import StudyError
 
 if TYPE_CHECKING:

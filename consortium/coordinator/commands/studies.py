@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consortium.command_line import AsJson
+from consortium.base.command_line import AsJson
 from consortium.coordinator.commands.program import (
     STUDIES,
     Credentials,

@@ -22,9 +22,9 @@ from consortium.coordinator.demo.story import LEVELS, SCANNERS
 from consortium.coordinator.run import run_study
 from consortium.engine.clock import Clock
 from consortium.report.statement import summary
+from consortium.simulation.bids import Recipe
+from consortium.simulation.real import split_over_sites
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Recipe
-from consortium.synthetic.real import split_over_sites
 
 
 def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console) -> DemoFolders:

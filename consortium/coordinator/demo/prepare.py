@@ -21,8 +21,8 @@ from consortium.membership.admission import JoinRequest, admit, read_request
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster_file import found_roster, read_roster, save_roster
 from consortium.membership.signed_study import sign_study
+from consortium.simulation.bids import Recipe, make_consortium
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Recipe, make_consortium
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
 from site_agent.enrolment.request import join_consortium
@@ -85,7 +85,7 @@ def agree(place: DemoFolders, files: RunFiles) -> None:
 
 def write_study(files: RunFiles, template: str, **given: str) -> None:
     """Write a study file from a template, with words in capitals replaced."""
-    text = (resources.files("consortium") / "synthetic" / template).read_text(encoding="utf-8")
+    text = (resources.files("consortium") / "simulation" / template).read_text(encoding="utf-8")
     for word, value in given.items():
         text = text.replace(word, value)
     files.study.parent.mkdir(exist_ok=True)

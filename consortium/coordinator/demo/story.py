@@ -33,9 +33,9 @@ from consortium.engine.clock import Clock
 from consortium.membership.roster import fingerprint
 from consortium.membership.roster_file import read_roster
 from consortium.report.statement import summary
+from consortium.simulation.bids import Patients, Recipe, Scanner
+from consortium.simulation.signals import Levels
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Patients, Recipe, Scanner
-from consortium.synthetic.signals import Levels
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import accounts, studies

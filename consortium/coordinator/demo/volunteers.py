@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.simulation.bids import Patients, Recipe, make_consortium
 from consortium.space.study_space import study_space
 from consortium.study.reader import load_study
-from consortium.synthetic.bids import Patients, Recipe, make_consortium
 from site_agent.loading.feature_vectors import FeatureDataset
 
 _SITE = "volunteers"

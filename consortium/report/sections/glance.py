@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from consortium.algorithms.findings import NOT_TOLD, Finding
-from consortium.formatting import number, percent
+from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import Section
 from consortium.report.shown_maps import ident

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consortium.algorithms.findings import ImageSet
-from consortium.formatting import count, number
+from consortium.base.formatting import count, number
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.sections.base import (

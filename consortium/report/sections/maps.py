@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from consortium.algorithms.findings import NOT_TOLD, NOT_TOLD_APART, Finding
-from consortium.formatting import count, percent
+from consortium.base.formatting import count, percent
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import (

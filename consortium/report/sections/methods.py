@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from consortium.algorithms import REGISTRY
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport

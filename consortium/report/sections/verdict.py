@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consortium.formatting import count, number, power_of_ten
+from consortium.base.formatting import count, number, power_of_ten
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, Section

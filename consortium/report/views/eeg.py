@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from consortium.formatting import count
+from consortium.base.formatting import count
 from consortium.report.finished import Finished
 from consortium.report.pictures import DOTS, PALETTE, SIZE, Drawing, Picture, to_picture
 from consortium.report.tables import write_loading_table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.files.atomic import write_json
+from consortium.base.atomic import write_json
 from consortium.report.bids import about_image, map_stem, write_image
 from consortium.report.brain_figures import THRESHOLD, draw_map
 from consortium.report.components import robust_z

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from consortium.base.atomic import write_text
 from consortium.coordinator.contrast import contrast, read_released
 from consortium.errors import OutputError, StudyError
-from consortium.files.atomic import write_text
 from consortium.report.tables import write_tables
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import sites_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from consortium.base.formatting import moment
 from consortium.coordinator.progress_bar import RoundsBar, tell_plainly, waiting_lines
 from consortium.engine.wait_file import WaitFile, Waiting
-from consortium.formatting import moment
 
 WAITING = Waiting(
     "round 3 (contribution)",

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from consortium.base.lock import only_one
 from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.status import RunStatus, SiteStatus, run_status
 from consortium.errors import SiteError, ThresholdError
-from consortium.files.lock import only_one
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 
 RUN = "small-0001"

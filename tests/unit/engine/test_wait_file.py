@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from consortium.base.work import work_folder
 from consortium.engine.wait_file import WAITING, WaitFile, Waiting, read_waiting
 from consortium.errors import OutputError
-from consortium.files.work import work_folder
 
 
 def board(folder: Path, now: float = 1000.0) -> WaitFile:

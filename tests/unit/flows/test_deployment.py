@@ -16,10 +16,10 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
 
+from consortium.base.lock import only_one
 from consortium.coordinator.schedule import not_covered
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
-from consortium.files.lock import only_one
 from consortium.membership.consent import withdraw
 from consortium.membership.keys import load_identity
 from flows.deployment import scheduled_study

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from consortium.base.work import work_folder
 from consortium.coordinator.demo.layout import DemoFolders
-from consortium.files.work import work_folder
 from consortium.report.privacy_report import read_privacy_report
 from flows.prefect_database import DATABASE
 from tests.support.local_consortium import STUDY, LocalConsortium, build, conduct

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from consortium.files.work import work_folder
+from consortium.base.work import work_folder
 from tests.support.forgery import settle
 from tests.support.local_consortium import SITES, STUDY
 from tests.support.patience import PATIENCE

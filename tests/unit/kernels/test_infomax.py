@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consortium.kernels import infomax
-from consortium.synthetic.garch import garch_courses
+from consortium.simulation.garch import garch_courses
 
 SEEDS = st.integers(0, 2**32 - 1)
 

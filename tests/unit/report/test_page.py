@@ -12,8 +12,8 @@ import pytest
 from matplotlib import pyplot as plt
 from PIL import Image
 
+from consortium.base.formatting import number
 from consortium.errors import OutputError
-from consortium.formatting import number
 from consortium.report.brain_figures import draw_map
 from consortium.report.page import first_picture, write_page
 from consortium.report.sections.verdict import verdict

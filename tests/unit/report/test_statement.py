@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from consortium.formatting import count, number, percent, power_of_ten
+from consortium.base.formatting import count, number, percent, power_of_ten
 from consortium.privacy.gdp import best_guess, detection_power, epsilon_of
 from consortium.report.sections.methods import analysis_methods
 from consortium.report.statement import statement

@@ -11,9 +11,9 @@ from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.demo.prepare import write_study
 from consortium.coordinator.demo.story import SITES
 from consortium.coordinator.demo.volunteers import Volunteers, measure_volunteers
+from consortium.simulation.bids import Patients, Recipe, Scanner
+from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
-from consortium.synthetic.bids import Patients, Recipe, Scanner
-from consortium.synthetic.networks import network_maps
 
 NETWORKS, LOUD = 4, 0
 

@@ -189,9 +189,9 @@ def test_two_runs_are_one_subject(tmp_path):
 
 
 def test_a_made_up_site_can_be_loaded_and_holds_its_networks(tmp_path):
+    from consortium.simulation.bids import Recipe, make_consortium
+    from consortium.simulation.networks import network_maps
     from consortium.space.grid import study_grid
-    from consortium.synthetic.bids import Recipe, make_consortium
-    from consortium.synthetic.networks import network_maps
 
     made = make_consortium(tmp_path, Recipe(("a",), 6, seed=1, resolution=12.0, networks=5))
     data = DataSection(resolution=12, detrend="quadratic", confounds=("trans_*", "rot_*", "csf"))

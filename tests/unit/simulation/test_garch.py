@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from consortium.synthetic.garch import (
+from consortium.simulation.garch import (
     BURN_IN,
     PERSISTENCE,
     SHOCK,

@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 from consortium import __version__
+from consortium.base.stopping import ended_by_signals
 from consortium.errors import ConfigurationError, ConsortiumError
-from consortium.stopping import ended_by_signals
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from consortium.files.atomic import write_bytes
+from consortium.base.atomic import write_bytes
 
 MOST_TEXT = 1_000_000
 """Characters; whatever people write by hand is a page."""

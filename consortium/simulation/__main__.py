@@ -1,4 +1,4 @@
-"""Make up the scans of a consortium: ``python -m consortium.synthetic FOLDER``."""
+"""Make up the scans of a consortium: ``python -m consortium.simulation FOLDER``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from consortium.errors import ConsortiumError
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.signals import Levels
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.signals import Levels
 
 
 def main(words: list[str] | None = None) -> None:
@@ -32,7 +32,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser("python -m consortium.synthetic", description=main.__doc__)
+    parser = ArgumentParser("python -m consortium.simulation", description=main.__doc__)
     parser.add_argument("folder", type=Path, help="gets SITE/bids for every site, and truth")
     parser.add_argument("--sites", nargs="+", default=["north", "east", "south"])
     parser.add_argument("--subjects", type=int, default=20, help="persons of each site")

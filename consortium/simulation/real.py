@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.simulation.dataset import Run, require_empty, start_dataset, write_run
 from consortium.space.nifti import UNREADABLE
-from consortium.synthetic.dataset import Run, require_empty, start_dataset, write_run
 
 SERIES = {
     "nibabel": ("tests/data/functional.nii",),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError
+from consortium.simulation.networks import NETWORKS, network_maps
 from consortium.space.grid import template_grid
-from consortium.synthetic.networks import NETWORKS, network_maps
 
 
 @pytest.fixture(scope="module")

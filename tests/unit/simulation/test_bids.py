@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from consortium.errors import OutputError
+from consortium.simulation.bids import Recipe, make_consortium
+from consortium.simulation.dataset import SLOPE, stored_image
+from consortium.simulation.networks import network_maps
+from consortium.simulation.signals import BASELINE, Levels, anatomy, scan
 from consortium.space.grid import template_grid
-from consortium.synthetic.bids import Recipe, make_consortium
-from consortium.synthetic.dataset import SLOPE, stored_image
-from consortium.synthetic.networks import network_maps
-from consortium.synthetic.signals import BASELINE, Levels, anatomy, scan
 
 RECIPE = Recipe(("north", "south"), (2, 1), seed=5, volumes=(30, 34), networks=10, resolution=16.0)
 NAME = re.compile(

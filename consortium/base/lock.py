@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from consortium.base.work import work_folder
 from consortium.errors import OutputError
-from consortium.files.work import work_folder
 
 _LOCK = "lock"
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from consortium.base.frozen_model import FrozenModel
+from consortium.base.model_file import read_model
 from consortium.errors import ConfigurationError, StudyError
-from consortium.files.model_file import read_model
-from consortium.frozen_model import FrozenModel
 from consortium.study.reader import parse_study
 
-STUDY = Path(__file__).parents[2] / "configs" / "glm.yaml"
+STUDY = Path(__file__).parents[3] / "configs" / "glm.yaml"
 
 
 def refusal(place: str, value: Any) -> str:

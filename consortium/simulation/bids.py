@@ -11,8 +11,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.space.grid import Grid, template_grid
-from consortium.synthetic.dataset import (
+from consortium.simulation.dataset import (
     Run,
     require_empty,
     start_dataset,
@@ -20,8 +19,9 @@ from consortium.synthetic.dataset import (
     write_json,
     write_run,
 )
-from consortium.synthetic.networks import network_maps
-from consortium.synthetic.signals import Anatomy, Array, Levels, anatomy, scan
+from consortium.simulation.networks import network_maps
+from consortium.simulation.signals import Anatomy, Array, Levels, anatomy, scan
+from consortium.space.grid import Grid, template_grid
 
 SPACE = "MNI152NLin2009cAsym"
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from consortium.base.atomic import write_bytes
+from consortium.base.frozen_model import first_problem
+from consortium.base.strict_yaml import PlainYamlError, read_yaml
 from consortium.errors import ConfigurationError, OutputError
-from consortium.files.atomic import write_bytes
-from consortium.files.strict_yaml import PlainYamlError, read_yaml
-from consortium.frozen_model import first_problem
 
 _WIDTH = 92
 _Model = TypeVar("_Model", bound=BaseModel)

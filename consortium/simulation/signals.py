@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, signal, sparse
 
+from consortium.simulation.garch import garch_courses
+from consortium.simulation.networks import Blob, sum_of_blobs
 from consortium.space.grid import Grid
-from consortium.synthetic.garch import garch_courses
-from consortium.synthetic.networks import Blob, sum_of_blobs
 
 Array = NDArray[np.float32]
 

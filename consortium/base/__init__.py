@@ -1,0 +1,1 @@
+"""What every room stands on: files, numbers in words, and what both programs share."""

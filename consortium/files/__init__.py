@@ -1,1 +1,0 @@
-"""What touches the disk on behalf of everybody."""

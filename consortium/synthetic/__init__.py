@@ -1,1 +1,0 @@
-"""Made-up scans for the demo and the tests."""
