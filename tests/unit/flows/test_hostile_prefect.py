@@ -174,7 +174,7 @@ def test_a_sites_work_neither_waits_nor_fails(lie: Tamper | None, server: Server
         start, done = time.monotonic(), []
         attend("north", lambda: done.append(True))
     assert done
-    assert time.monotonic() - start < 40  # a process starts, and has half a minute to end
+    assert time.monotonic() - start < PATIENCE  # an endless answer is not read to its end
 
 
 def test_what_ends_a_sites_work_is_raised_and_not_told(server: Server) -> None:

@@ -251,7 +251,7 @@ def test_a_cluster_that_is_not_there_is_told_in_a_sentence():
     begin = time.monotonic()
     with pytest.raises(EngineError, match=r"can't be used now .* it is tried again"):
         list(engine.map(square, [1]))
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 300
 
 
 def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
