@@ -23,7 +23,7 @@ from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.running import Blocks, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import robust_deviation
-from consortium.algorithms.base import Array, Expects
+from consortium.algorithms.base import AnalysisPlan, Array
 from consortium.coordinator.design import Assumed, expect
 from consortium.study.spec import Study
 
@@ -110,7 +110,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
-    assert all(isinstance(REGISTRY[each.algorithm], Expects) for each in ANALYSES.values())
+    assert all(
+        REGISTRY[each.algorithm].expect is not AnalysisPlan.expect for each in ANALYSES.values()
+    )
     print("| analysis | what | ε | persons | foretold | measured | off | told |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with ProcessPoolExecutor(given.processes) as pool:

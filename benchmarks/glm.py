@@ -29,7 +29,7 @@ from benchmarks.glm_runs import (
     noise_of,
     run_trial,
 )
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast, problem
 
 CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
@@ -93,7 +93,7 @@ def _at(
     people: People, trial: Trial, noise: float, generator: np.random.Generator
 ) -> dict[str, float]:
     truth, unit, entries = people.truth, people.deviation, len(people.truth)
-    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
     effect, error = result.arrays["effect"] * unit, result.arrays["error"] * unit
     low, high = result.arrays["low"] * unit, result.arrays["high"] * unit

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms.base import Shape
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import Mechanism, plan_mechanism
 
@@ -24,7 +24,7 @@ CELLS = ((1000, 20, 8), (1000, 68, 8), (1000, 400, 33), (4000, 400, 8))
 EPSILONS = (1.0, 8.0)
 
 
-def mechanisms(plan: GlmPlan, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
+def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
     """Every round of a plan, as a private study would do it."""
     return {
         release.stage: plan_mechanism(
@@ -46,7 +46,7 @@ def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[flo
         people = make_people(*cell, np.random.default_rng((number, 15, *cell)))
         trial = make_trial(people)
         shape = replace(trial.shape, noise=noise)
-        plan = GlmPlan(trial.parameters, shape)
+        plan = Glm(trial.parameters, shape)
         rounds = mechanisms(plan, shape, epsilon)
         lattices = {stage: each.lattice for stage, each in rounds.items()}
         with_grid, without = (

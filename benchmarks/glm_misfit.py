@@ -22,8 +22,8 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import Array, People, Unkind, make_people
 from benchmarks.glm_liar import Odd, odd_people, wrong_groups
 from benchmarks.glm_runs import Trial, least_squares, make_trial, noise_of, run_trial
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import forecast
 from consortium.views.table import TableView
 
@@ -299,7 +299,7 @@ def one_run(misfit: Misfit, number: int) -> dict[str, float]:
     pooled = least_squares(design, people.outcomes)[0]
     trial = trial_for(misfit, people)
     noise = noise_of(misfit.epsilon, len(trial.sites))
-    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
     unit = _WIDE if misfit.slope and misfit.ages else 1.0
     deviation = people.outcomes.std(axis=1)
@@ -307,7 +307,7 @@ def one_run(misfit: Misfit, number: int) -> dict[str, float]:
 
 
 def counted(
-    result: Any, truth: Array, pooled: Array, deviation: Array, plan: GlmPlan
+    result: Any, truth: Array, pooled: Array, deviation: Array, plan: Glm
 ) -> dict[str, float]:
     """A run's errors and decisions, in the outcomes' true deviations."""
     if "effect" not in result.arrays:

@@ -13,8 +13,8 @@ from scipy.stats import t as student
 from benchmarks.glm_data import COVARIATES, People
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Result, Shape
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.lattice import Lattice
@@ -109,7 +109,7 @@ def run_trial(
     noise: float,
     generator: np.random.Generator,
     missing: Sequence[frozenset[int]] = (),
-    plan: GlmPlan | None = None,
+    plan: Glm | None = None,
     lattices: Mapping[str, Lattice] | None = None,
 ) -> Result:
     """Drive the analysis; every release has Gaussian noise of the planned law.
@@ -119,9 +119,9 @@ def run_trial(
     stage, sites round as a private round does; without, nobody does.
     """
     shape = replace(trial.shape, noise=noise)
-    plan = plan or GlmPlan(trial.parameters, shape)
+    plan = plan or Glm(trial.parameters, shape)
     planned = {release.stage: release for release in plan.releases}
-    run = GLM.run(trial.parameters, shape)
+    run = GLM(trial.parameters, shape).run()
     sizes = np.array(shape.subjects, dtype=np.float64)
     query, number = next(run), 0
     while True:
@@ -167,8 +167,8 @@ def by_regression(
         site = TableData(np.vstack([design, target]), views)
         sizes = (len(target),)
         shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
-        (stage,) = algorithm.releases(parameters, shape)
-        run = algorithm.run(parameters, shape)
+        (stage,) = algorithm(parameters, shape).planned()
+        run = algorithm(parameters, shape).run()
         query = next(run)
         mean = algorithm.statistics[query.statistic](site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise

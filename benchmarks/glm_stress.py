@@ -17,7 +17,7 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import Unkind, make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from benchmarks.glm_variants import COLUMNS, noted, row_of
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast, problem
 
 CELL, EPSILON = (1000, 68, 8), 4.0
@@ -40,7 +40,7 @@ def stressed(cell: tuple[int, int, int], runs: int, epsilon: float, unkind: Unki
         generator = np.random.default_rng((number, 14, *cell))
         people = make_people(*cell, generator, unkind=unkind)
         trial = make_trial(people)
-        plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise))
+        plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
         result = run_trial(trial, noise, generator, plan=plan)
         noted(tally, result, people.truth / people.deviation)
         foretold = forecast(plan)

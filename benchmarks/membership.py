@@ -61,8 +61,8 @@ class Study:
         noise = 1 / (mu * np.sqrt((SITES - 1) / SITES))
         trial = self._trial(self.outcomes)
         shape = replace(trial.shape, noise=noise)
-        (self.planned,) = GLM.releases(trial.parameters, shape)
-        self.query = next(GLM.run(trial.parameters, shape))
+        (self.planned,) = GLM(trial.parameters, shape).planned()
+        self.query = next(GLM(trial.parameters, shape).run())
         assert isinstance(self.planned.bound, BlocksBound)
         self.bound = self.planned.bound
         self.deviation = self.bound.deviations(self.bound.spread / mu)["effects"]  # of honest sums

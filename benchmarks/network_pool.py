@@ -96,7 +96,7 @@ def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
     deviation = 0.0 if seed is None else float(made.stages[0].mechanism.noise.aggregate())
     values = pack_symmetric(matrix)
     values += deviation * np.random.default_rng(seed or 0).standard_normal(len(values))
-    run = GROUP_ICA.run(made.study.analysis, made.shape)
+    run = GROUP_ICA(made.study.analysis, made.shape).run()
     next(run)
     try:
         run.send(Release(values, deviation))

@@ -84,7 +84,7 @@ def result(mean: Array, made: Cell, seed: int) -> Result:
     """The study's result with its noise."""
     deviation = float(made.plan.stages[0].mechanism.noise.aggregate())
     values = mean + deviation * np.random.default_rng(seed).standard_normal(mean.shape)
-    run = BY_TEMPLATES.run(made.plan.study.analysis, made.plan.shape)
+    run = BY_TEMPLATES(made.plan.study.analysis, made.plan.shape).run()
     next(run)
     try:
         run.send(Release(values.ravel(), deviation))

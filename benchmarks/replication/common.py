@@ -62,7 +62,7 @@ def noisy_run(
         Stages that are released without noise, although the budget pays for them.
     """
     plan = make_plan(study, shape)
-    run = REGISTRY[study.algorithm].run(study.analysis, shape)
+    run = REGISTRY[study.algorithm](study.analysis, shape).run()
     release = None
     try:
         while True:

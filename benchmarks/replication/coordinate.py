@@ -137,7 +137,7 @@ def _planned(whole: float, level: float, randomize: str) -> Array:
     sizes = (PERSONS // SITES,) * SITES
     shape = Extent(ENTRIES, 0, VIEWS).shape(sizes, sizes, "subject")
     (stage,) = make_plan(study, shape).stages
-    run = REGISTRY["coordinate"].run(study.analysis, shape)
+    run = REGISTRY["coordinate"](study.analysis, shape).run()
     next(run)
     noise = stage.mechanism.noise
     release = Release(np.zeros(ENTRIES), noise.aggregate(), tuple(range(SITES)))

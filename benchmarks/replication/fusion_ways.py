@@ -16,7 +16,7 @@ from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.simulation.array_data import ArrayData
 
-CCA = Cca()
+CCA = Cca
 DELTA, SITES, PAIRS = 1e-5, 10, 5
 
 
@@ -73,8 +73,8 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
     counts = [len(site.lengths) for site in sites]
     shape = sites[0].extent.shape(counts, counts, "subject")
     parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds))
-    planned = {r.stage: r for r in CCA.releases(parameters, shape)}
-    run = CCA.run(parameters, shape)
+    planned = {r.stage: r for r in CCA(parameters, shape).planned()}
+    run = CCA(parameters, shape).run()
     query = next(run)
     try:
         while True:

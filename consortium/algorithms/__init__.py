@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from consortium.algorithms.admm.centre import Admm
 from consortium.algorithms.average import Average
-from consortium.algorithms.base import Algorithm
+from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.coordinate.centre import Coordinate
 from consortium.algorithms.glm.centre import Glm
@@ -21,23 +22,23 @@ from consortium.algorithms.summarize.centre import Summarize
 from consortium.algorithms.template_networks.centre import TemplateNetworks
 from consortium.algorithms.tensor.centre import Tensor
 
-REGISTRY: Mapping[str, Algorithm] = MappingProxyType(
+REGISTRY: Mapping[str, type[AnalysisPlan[Any]]] = MappingProxyType(
     {
-        "admm": Admm(),
-        "average": Average(),
-        "cca": Cca(),
-        "coordinate": Coordinate(),
-        "histogram": Histogram(),
-        "glm": Glm(),
-        "group_ica": GroupIca(),
-        "ica": Ica(),
-        "network": Network(),
-        "pca": Pca(),
-        "regression": Regression(),
-        "summarize": Summarize(),
-        "template_networks": TemplateNetworks(),
-        "tensor": Tensor(),
+        "admm": Admm,
+        "average": Average,
+        "cca": Cca,
+        "coordinate": Coordinate,
+        "histogram": Histogram,
+        "glm": Glm,
+        "group_ica": GroupIca,
+        "ica": Ica,
+        "network": Network,
+        "pca": Pca,
+        "regression": Regression,
+        "summarize": Summarize,
+        "template_networks": TemplateNetworks,
+        "tensor": Tensor,
     }
 )
 
-__all__ = ["REGISTRY", "Algorithm"]
+__all__ = ["REGISTRY", "AnalysisPlan"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from scipy.special import log_ndtr, ndtri
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
     MOST_ROWS,
+    AnalysisParameters,
+    AnalysisPlan,
     Array,
     Captions,
     Case,
@@ -32,12 +34,10 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Table,
-    Takes,
 )
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.base.formatting import count
-from consortium.base.frozen_model import FrozenModel
 from consortium.errors import PrivacyError
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns
@@ -46,7 +46,7 @@ _USUAL = 0.8
 """Assumed squared norm of a person over the bound's square."""
 
 
-class AverageParameters(FrozenModel):
+class AverageParameters(AnalysisParameters):
     """Parameters of `average`."""
 
     bound: float = Field(
@@ -101,12 +101,12 @@ def _sum_volumes(features: int, unit: Unit, norm: float, blocks: Iterable[Array]
     return total
 
 
-class Average:
+class Average(AnalysisPlan[AverageParameters]):
     """One release of D numbers, or of 2 D from feature vectors."""
 
     name = "average"
     title = "private average"
-    takes: Takes = "any"
+    takes = "any"
     needs_means = True
     Parameters = AverageParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -119,36 +119,37 @@ class Average:
         Case({"bound": 0.7}, views=(("x", 4), ("y", 1))),
     )
 
-    def releases(self, parameters: AverageParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""
-        norm, entries = parameters.bound, shape.features
-        if not shape.views:
+        norm, entries = self.parameters.bound, self.shape.features
+        if not self.shape.views:
             return (PlannedRelease("average", "mean_volume", entries, Bound(norm), 1, 1.0),)
         bound = Bound(math.sqrt(1.5) * norm, influence=2.0 * norm)
         return (PlannedRelease("average", "mean_squares", 2 * entries, bound, 1, 1.0),)
 
-    def expect(self, parameters: AverageParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Standard error of an entry, from noise alone to what chance can add at the most.
 
         Persons whose norm is the bound and whose mean is zero have the largest chance, which is
         what a result tells; a usual one's squared norm is assumed to be four fifths of that.
         """
-        (planned,) = self.releases(parameters, shape)
-        units, entries = sum(shape.units), shape.features
-        noise = deviation_of(planned, shape)
-        chance = parameters.bound / math.sqrt(units * entries)
+        (planned,) = self.releases
+        units, entries = sum(self.shape.units), self.shape.features
+        noise = deviation_of(planned, self.shape)
+        chance = self.parameters.bound / math.sqrt(units * entries)
         error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
-        floor = float(-ndtri((1 - parameters.confidence) / (2 * entries))) * most
+        floor = float(-ndtri((1 - self.parameters.confidence) / (2 * entries))) * most
         ranged = "from noise alone to all that chance can add"
         return (
             Expectation("standard error", error, noise, most, rises=False, ranged=ranged),
             Expectation("least mean that is seen", floor, rises=False),
         )
 
-    def run(self, parameters: AverageParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask once and return the answer as a map (D x 1)."""
-        release = yield Query("average", "mean_squares" if shape.views else "mean_volume")
-        return _result(release, parameters, shape)
+        release = yield Query("average", "mean_squares" if self.shape.views else "mean_volume")
+        return _result(release, self.parameters, self.shape)
 
 
 def _evenly(mean: Array, level: float, bound: float) -> Array:

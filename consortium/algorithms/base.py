@@ -1,9 +1,9 @@
-"""The one shape of an algorithm.
+"""The one shape of an analysis: a plan that is made once, from its parameters and public sizes.
 
 The centre's half is a generator: it yields a `Query`, is sent the
 `Release`, and returns a `Result`. The site's half is a pure function of the site's
 data and the query. Noise, secure aggregation, accounting and the transcript are
-the engine's business; an algorithm never sees them. What the two halves exchange, what is public
+the engine's business; an analysis never sees them. What the two halves exchange, what is public
 of the data, and what comes out are defined beside this file, and imported from here.
 
 Examples
@@ -12,32 +12,30 @@ A whole analysis: the share of persons whose first entry is positive. A site's h
 planned bound, and answers with a mean over its persons, none of whom counts for more.
 
 >>> import numpy as np
->>> from consortium.base.frozen_model import FrozenModel
 >>> def positive(data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
->>> class Share:
+>>> class Share(AnalysisPlan):
 ...     name, title, takes, needs_means = "share", "share of positives", "features", True
-...     Parameters = FrozenModel
+...     Parameters = AnalysisParameters
 ...     statistics = {"positive": positive}
 ...     cases = (Case(views=(("x", 2),)),)
+...     releases = (PlannedRelease("share", "positive", 1, Bound(1.0, cone=True), 1, 1.0),)
 ...
-...     def releases(self, parameters, shape):
-...         return (PlannedRelease("share", "positive", 1, Bound(1.0, cone=True), 1, 1.0),)
-...
-...     def run(self, parameters, shape):
+...     def run(self):
 ...         release = yield Query("share", "positive")
 ...         return Result({"share": release.values}, {"noise": release.deviation})
 
 The plan is made from public sizes; one person moves what is released by √2/500 at the most:
 
 >>> shape = Extent(2, views=(("x", 2),)).shape((300, 200), (300, 200), "subject")
->>> (planned,) = Share().releases(FrozenModel(), shape)
+>>> plan = Share(AnalysisParameters(), shape)
+>>> (planned,) = plan.releases
 >>> round(planned.bound.sensitivity(sum(shape.units)), 6)
 0.002828
 
 The centre's half asks, is sent what was released, and returns:
 
->>> run = Share().run(FrozenModel(), shape)
+>>> run = plan.run()
 >>> next(run).statistic
 'positive'
 >>> try:
@@ -49,11 +47,10 @@ The centre's half asks, is sent what was released, and returns:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
-
-from pydantic import BaseModel
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from consortium.algorithms.expectation import Expectation
 from consortium.algorithms.query import (
@@ -75,6 +72,7 @@ from consortium.algorithms.query import (
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
 from consortium.algorithms.shape import Extent, Places, Shape, Templates, units_of
+from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
 __all__ = [
@@ -83,29 +81,23 @@ __all__ = [
     "MOST_MOMENT_FEATURES",
     "MOST_ROWS",
     "MOST_SOLVED_FEATURES",
-    "Algorithm",
+    "AnalysisParameters",
+    "AnalysisPlan",
     "Argument",
     "Array",
     "Captions",
     "Case",
-    "ChecksSizes",
-    "Compares",
     "Expectation",
-    "Expects",
     "Extent",
     "Fixed",
-    "Foretells",
     "Form",
     "Local",
-    "NamesSites",
-    "NamesTemplates",
     "NeighbourAnswers",
     "Places",
     "PlannedRelease",
     "Query",
     "Release",
     "Released",
-    "Remarks",
     "Resolution",
     "Result",
     "Run",
@@ -114,7 +106,6 @@ __all__ = [
     "Table",
     "Takes",
     "Templates",
-    "Withholds",
     "form_of",
     "forms_of",
     "units_of",
@@ -197,110 +188,122 @@ class Case:
     templates: int = 0
 
 
-@runtime_checkable
-class NamesSites(Protocol):
-    """Parameters that name sites of the study."""
+class AnalysisParameters(FrozenModel):
+    """A study's ``analysis``; what most analyses don't state has an answer here."""
+
+    @property
+    def may_lack(self) -> tuple[str, ...]:
+        """Views whose entries a participant may lack."""
+        return ()
+
+    @property
+    def template_file(self) -> str | None:
+        """File of public maps beside the study file."""
+        return None
 
     def check_sites(self, sites: Sequence[str]) -> None:
-        """Raise StudyError if they don't fit the study's sites."""
-
-
-@runtime_checkable
-class ChecksSizes(Protocol):
-    """Parameters that state how many persons sites have."""
+        """Raise StudyError if sites that are named don't fit the study's."""
 
     def check_sizes(self, sites: Sequence[str], subjects: Sequence[int]) -> None:
-        """Raise StudyError if a plan is asked for other numbers than those stated.
+        """Raise StudyError if a plan is asked for other numbers of participants than are stated.
 
         Not for a run: a site that has others answers all the same.
         """
 
+    def scaled(self, factor: float) -> Self:
+        """The same for a study in which every site has more participants, or fewer."""
+        del factor
+        return self
 
-@runtime_checkable
-class NamesTemplates(Protocol):
-    """Parameters that name a file of public maps beside the study file."""
+    def joined(self, sites: Sequence[str], more: Sequence[str]) -> Self | None:
+        """The same for a study with more sites, as its own are in the mean; None if it can't be."""
+        del sites, more
+        return self
+
+    def stated_sizes(self, sites: Sequence[str]) -> tuple[int, ...] | None:
+        """Participants of each site, where the analysis states them."""
+        del sites
+        return None
+
+
+P = TypeVar("P", bound=AnalysisParameters)
+
+
+class AnalysisPlan(ABC, Generic[P]):
+    """A whole analysis, made once from its parameters and the public sizes; `REGISTRY` has all.
+
+    Parameters
+    ----------
+    parameters : AnalysisParameters
+        Of the analysis' own model.
+    shape : Shape
+    """
+
+    name: ClassVar[str]
+    """Key in the registry and value of a study's ``algorithm``."""
+    title: ClassVar[str]
+    """Name for people."""
+    takes: ClassVar[Takes]
+    """Image series, D x T_m numbers per person; feature vectors, D per person; or either."""
+    needs_means: ClassVar[bool] = False
+    """Whether it makes no sense on detrended data."""
+    Parameters: ClassVar[type[AnalysisParameters]]
+    """Model of a study's ``analysis``."""
+    statistics: ClassVar[Mapping[str, Local]]
+    """Site's half: the mean over the site's units of a statistic clipped to the bound."""
+    cases: ClassVar[Sequence[Case]]
+    """Examples that together ask for every statistic, in every unit that it is for."""
+
+    def __init__(self, parameters: P, shape: Shape) -> None:
+        self.parameters, self.shape = parameters, shape
 
     @property
-    def templates(self) -> str:
-        """The file's name."""
+    @abstractmethod
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Every release that `run` can make, at the worst."""
 
+    @abstractmethod
+    def run(self) -> Run:
+        """Centre's half."""
 
-@runtime_checkable
-class Foretells(Protocol):
-    """An algorithm that says before a run what its study will see."""
+    def planned(self) -> tuple[PlannedRelease, ...]:
+        """Every release of a study that is worth it.
 
-    def foretell(self, parameters: Any, shape: Shape) -> Table:
-        """What to expect of the study, and of the nearest others."""
+        Raises
+        ------
+        StudyError
+            If the parameters don't fit the sizes, or nothing is expected to be seen.
+        """
+        releases = self.releases
+        self.refuse_hopeless()
+        return releases
 
+    def refuse_hopeless(self) -> None:
+        """Raise StudyError if nothing is expected to be seen."""
 
-@runtime_checkable
-class Expects(Protocol):
-    """An algorithm whose forecast is numbers, for any study near a given one."""
+    def foretell(self) -> Table | None:
+        """What to expect of the study, and of the nearest others; None without a forecast."""
+        return None
 
-    def expect(self, parameters: Any, shape: Shape) -> tuple[Expectation, ...]:
-        """What the study is expected to reach; the most important number first."""
+    def expect(self) -> tuple[Expectation, ...]:
+        """What the study is expected to reach, the most important number first; may be empty."""
+        return ()
 
-
-@runtime_checkable
-class Withholds(Protocol):
-    """An algorithm that leaves something out of its forecast, or has none."""
-
-    def withheld(self, parameters: Any, shape: Shape) -> str:
+    def withheld(self) -> str:
         """What is not foretold, and why, in a sentence; empty if nothing is left out."""
+        return ""
 
+    def remarks(self) -> tuple[str, ...]:
+        """What more becomes public than the name lets expect, a sentence each.
 
-@runtime_checkable
-class Remarks(Protocol):
-    """An algorithm that says, before a run, what more becomes public than its name lets expect."""
+        For plans, and for a site's people before they say yes.
+        """
+        return ()
 
-    def remarks(self, parameters: Any, shape: Shape) -> tuple[str, ...]:
-        """A sentence each, for plans and for a site's people before they say yes."""
-
-
-@runtime_checkable
-class Compares(Protocol):
-    """An algorithm whose study states public numbers that a site's own data may contradict."""
-
-    def compare(self, parameters: Any, shape: Shape, site: int, data: SiteData) -> tuple[str, ...]:
-        """What differs, a sentence each, for the site's own people before they say yes.
+    def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
+        """Public numbers that a site's own data contradict, for its own people before they say yes.
 
         Nothing that the site sends may depend on it: a refusal would tell of single persons.
         """
-
-
-class Algorithm(Protocol):
-    """A whole algorithm; `REGISTRY` maps its name to one of these."""
-
-    @property
-    def name(self) -> str:
-        """Key in the registry and value of a study's ``algorithm``."""
-
-    @property
-    def title(self) -> str:
-        """Name for people."""
-
-    @property
-    def takes(self) -> Takes:
-        """Image series, D x T_m numbers per person; feature vectors, D per person; or either."""
-
-    @property
-    def needs_means(self) -> bool:
-        """Whether it makes no sense on detrended data."""
-
-    @property
-    def Parameters(self) -> type[BaseModel]:  # noqa: N802 - a class
-        """Model of a study's ``analysis``."""
-
-    @property
-    def statistics(self) -> Mapping[str, Local]:
-        """Site's half: the mean over the site's units of a statistic clipped to the bound."""
-
-    @property
-    def cases(self) -> Sequence[Case]:
-        """Examples that together ask for every statistic, in every unit that it is for."""
-
-    def releases(self, parameters: Any, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """Every release that `run` can make, at the worst."""
-
-    def run(self, parameters: Any, shape: Shape) -> Run:
-        """Centre's half."""
+        del site, data
+        return ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from scipy.special import ndtri
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import (
+    AnalysisParameters,
+    AnalysisPlan,
     Argument,
     Array,
     Captions,
@@ -33,12 +36,10 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Table,
-    Takes,
     forms_of,
 )
 from consortium.algorithms.query_arguments import index_argument
 from consortium.base.formatting import number
-from consortium.base.frozen_model import FrozenModel
 from consortium.errors import ProtocolError, StudyError
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
@@ -47,7 +48,7 @@ _MOST_BINS = 1_000
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
-class HistogramParameters(FrozenModel):
+class HistogramParameters(AnalysisParameters):
     """Parameters of `histogram`."""
 
     view: ViewName = Field(description="View that the column, or another entry, is of.")
@@ -86,12 +87,12 @@ def _bin_shares(data: SiteData, query: Query, bound: Bound) -> Array:
     return shares
 
 
-class Histogram:
+class Histogram(AnalysisPlan[HistogramParameters]):
     """One release of K numbers."""
 
     name = "histogram"
     title = "private histogram"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = True
     Parameters = HistogramParameters
     statistics: ClassVar[Mapping[str, Local]] = {"bin_shares": _bin_shares}
@@ -100,21 +101,22 @@ class Histogram:
         Case({"view": "x", "entry": 3, "limits": [0, 90], "quantiles": [0.5]}, views=_VIEWS),
     )
 
-    def releases(self, parameters: HistogramParameters, shape: Shape) -> tuple[PlannedRelease]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
-        fixed, bound = _arguments(parameters, shape), Bound(1.0, cone=True)
+        fixed, bound = _arguments(self.parameters, self.shape), Bound(1.0, cone=True)
         return (
             PlannedRelease(
-                *("histogram", "bin_shares", parameters.bins, bound, 1, 1.0, forms_of(fixed)),
+                *("histogram", "bin_shares", self.parameters.bins, bound, 1, 1.0, forms_of(fixed)),
                 fixed=fixed,
             ),
         )
 
-    def expect(self, parameters: HistogramParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Half the width of a count's interval: the noise's, whoever the persons are."""
-        persons, (planned,) = sum(shape.units), self.releases(parameters, shape)
-        half = _half_width(parameters, deviation_of(planned, shape))
-        usual = half * parameters.bins
+        persons, (planned,) = sum(self.shape.units), self.releases
+        half = _half_width(self.parameters, deviation_of(planned, self.shape))
+        usual = half * self.parameters.bins
         return (
             Expectation(
                 "a count's interval to either side, in persons", persons * half, rises=False
@@ -122,21 +124,22 @@ class Histogram:
             Expectation("the same over a bin's mean share of the persons", usual, rises=False),
         )
 
-    def withheld(self, parameters: HistogramParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why nothing is foretold of quantiles."""
-        del shape
-        if not parameters.quantiles:
+        if not self.parameters.quantiles:
             return ""
         return (
             "Nothing is foretold of the quantiles' intervals, since they depend on how the column "
             "is spread."
         )
 
-    def run(self, parameters: HistogramParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask once, and read counts and quantiles."""
-        release = yield Query("histogram", "bin_shares", _arguments(parameters, shape))
-        persons = sum(shape.units[site] for site in release.sites or range(len(shape.units)))
-        return _result(parameters, release, persons)
+        release = yield Query("histogram", "bin_shares", _arguments(self.parameters, self.shape))
+        persons = sum(
+            self.shape.units[site] for site in release.sites or range(len(self.shape.units))
+        )
+        return _result(self.parameters, release, persons)
 
 
 def _result(parameters: HistogramParameters, release: Release, persons: int) -> Result:

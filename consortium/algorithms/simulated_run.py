@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import DRAWS, NEW, AssumedSite, Classes
 from consortium.algorithms.base import (
-    Algorithm,
+    AnalysisPlan,
     Array,
     Extent,
     NeighbourAnswers,
@@ -27,22 +27,8 @@ from consortium.algorithms.base import (
 )
 
 
-class Trainable(Protocol):
-    """A classifier's plan."""
-
-    @property
-    def parameters(self) -> Any:
-        """Of its own model."""
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes, and the noise for them."""
-
-
 def replay(
-    algorithm: Algorithm,
-    parameters: Any,
-    shape: Shape,
+    plan: AnalysisPlan[Any],
     tables: Sequence[Array],
     generator: np.random.Generator,
 ) -> Result:
@@ -50,25 +36,23 @@ def replay(
 
     Parameters
     ----------
-    algorithm : Algorithm
-    parameters
-        Of its own model.
-    shape : Shape
-        A plan's: the noise is that of its sizes.
+    plan : AnalysisPlan
+        The noise is that of its sizes.
     tables : sequence of array, D x M
         Persons of every site; a site with fewer than are planned stands for all that it has.
     generator : numpy.random.Generator
         Of the noise.
     """
+    shape = plan.shape
     extent = Extent(shape.features, views=shape.views)
     sites = [AssumedSite(table, extent) for table in tables]
-    planned = {each.stage: each for each in algorithm.releases(parameters, shape)}
+    planned = {each.stage: each for each in plan.releases}
     spoken: list[Array] = []
-    run = algorithm.run(parameters, shape)
+    run = plan.run()
     query = next(run)
     while True:
         release = planned[query.stage]
-        rows = _rows(algorithm, release, query, sites, spoken)
+        rows = _rows(plan, release, query, sites, spoken)
         noisy = _released(release, shape, rows, generator)
         if release.neighbours and release.released == "each":
             spoken.append(noisy.values)
@@ -80,8 +64,7 @@ def replay(
 
 
 def trained(
-    algorithm: Algorithm,
-    plan: Trainable,
+    plan: AnalysisPlan[Any],
     sizes: Sequence[int],
     law: Callable[[np.random.Generator], Classes],
     stacked: Callable[[Array, Array], Array],
@@ -90,8 +73,7 @@ def trained(
 
     Parameters
     ----------
-    algorithm : Algorithm
-    plan : Trainable
+    plan : AnalysisPlan
     sizes : sequence of int
         Persons of every site.
     law : callable
@@ -111,19 +93,19 @@ def trained(
         generator = np.random.default_rng(seed)
         classes = law(generator)
         tables = [stacked(*classes.draw(size, generator)) for size in sizes]
-        result = replay(algorithm, plan.parameters, plan.shape, tables, generator)
+        result = replay(plan, tables, generator)
         yield result, *classes.draw(NEW, generator)
 
 
 def _rows(
-    algorithm: Algorithm,
+    plan: AnalysisPlan[Any],
     planned: PlannedRelease,
     query: Query,
     sites: Sequence[AssumedSite],
     spoken: Sequence[Array],
 ) -> Array:
     """What the sites answer, one row each."""
-    local, rows = algorithm.statistics[query.statistic], []
+    local, rows = plan.statistics[query.statistic], []
     for number, site in enumerate(sites):
         asked = replace(query, site=number)
         if planned.neighbours:

@@ -7,11 +7,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Foretells
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment
-from consortium.coordinator.design import remarks_of
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
@@ -47,7 +44,7 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             for stage in made.stages
         ],
         "forecast": _forecast(made),
-        "remarks": list(remarks_of(made)),
+        "remarks": list(made.analysis.remarks()),
     }
 
 
@@ -59,10 +56,9 @@ def _checked(made: Plan) -> str:
 
 def _forecast(made: Plan) -> list[dict[str, object]]:
     """What the study will see, where its analysis can tell: one mapping for each row."""
-    algorithm = REGISTRY[made.study.algorithm]
-    if not isinstance(algorithm, Foretells):
+    table = made.analysis.foretell()
+    if table is None:
         return []
-    table = algorithm.foretell(made.study.analysis, made.shape)
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
@@ -93,15 +89,14 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
-    for remark in remarks_of(made):
+    for remark in made.analysis.remarks():
         out.print(remark, soft_wrap=True)
     _show_forecast(made, out)
 
 
 def _show_forecast(made: Plan, out: Console) -> None:
-    algorithm = REGISTRY[made.study.algorithm]
-    if isinstance(algorithm, Foretells):
-        foretold = algorithm.foretell(made.study.analysis, made.shape)
+    foretold = made.analysis.foretell()
+    if foretold is not None:
         table = Table(*foretold.columns, title=foretold.caption, title_justify="left")
         for row in foretold.rows:
             table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))

@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Expectation, Expects, Extent, NamesSites, Remarks, Withholds
-from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.base import Expectation, Extent
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import epsilon_of, mu_of
@@ -70,36 +68,22 @@ class Assumed:
 
     def with_persons(self, factor: float) -> Assumed:
         """The same with more or fewer persons in every hospital."""
-        subjects = tuple(max(1, round(factor * size)) for size in self.subjects)
-        analysis = self.study.analysis
-        if isinstance(analysis, GlmParameters) and analysis.groups:
-            groups = {
-                site: tuple(max(1, round(factor * size)) for size in sizes)
-                for site, sizes in analysis.groups.items()
-            }
-            subjects = tuple(sum(groups[site]) for site in self.study.sites)
-            analysis = analysis.model_copy(update={"groups": groups})
+        analysis = self.study.analysis.scaled(factor)
+        usual = tuple(max(1, round(factor * size)) for size in self.subjects)
+        subjects = analysis.stated_sizes(self.study.sites) or usual
         return self._changed({"analysis": analysis}, subjects)
 
     def with_hospitals(self, more: int) -> Assumed | None:
         """The same with more hospitals of the mean size; None if the study names what each does."""
-        sites, analysis = self.study.sites, self.study.analysis
+        sites = self.study.sites
         names = tuple(f"another{number}" for number in range(1, more + 1))
-        if isinstance(analysis, GlmParameters) and isinstance(analysis.shares, dict):
-            usual = sum(analysis.shares.values()) / len(sites)
-            shares = analysis.shares | dict.fromkeys(names, usual)
-            analysis = analysis.model_copy(update={"shares": shares})
-        if isinstance(analysis, GlmParameters) and analysis.groups:
-            columns = zip(*(analysis.groups[site] for site in sites), strict=True)
-            mean = tuple(max(1, round(sum(column) / len(sites))) for column in columns)
-            groups = analysis.groups | dict.fromkeys(names, mean)
-            analysis, each = analysis.model_copy(update={"groups": groups}), sum(mean)
-        elif isinstance(analysis, NamesSites) and more and not isinstance(analysis, GlmParameters):
+        analysis = self.study.analysis.joined(sites, names)
+        if analysis is None:
             return None
-        else:
-            each = round(sum(self.subjects) / len(sites))
+        size = round(sum(self.subjects) / len(sites))
+        each = analysis.stated_sizes(names) or (size,) * more
         update = {"sites": (*sites, *names), "analysis": analysis}
-        return self._changed(update, (*self.subjects, *[each] * more))
+        return self._changed(update, (*self.subjects, *each))
 
     def _changed(self, update: Mapping[str, Any], subjects: tuple[int, ...]) -> Assumed:
         study = self.study.model_copy(update=update)
@@ -148,6 +132,11 @@ class Design:
     withheld: str = ""
     remarks: tuple[str, ...] = ()
 
+    @property
+    def foretold(self) -> bool:
+        """Whether the analysis has a forecast; else it is told how large the noise is."""
+        return bool(self.plan.analysis.expect())
+
 
 def design(assumed: Assumed) -> Design:
     """Foretell a study and those near it.
@@ -170,15 +159,20 @@ def design(assumed: Assumed) -> Design:
     }
     expected = expect(plan)
     sentences = _sentences(assumed, expected, curves)
-    return Design(assumed, plan, expected, curves, sentences, withheld(plan), remarks_of(plan))
+    return Design(
+        assumed,
+        plan,
+        expected,
+        curves,
+        sentences,
+        plan.analysis.withheld(),
+        plan.analysis.remarks(),
+    )
 
 
 def expect(plan: Plan) -> Expected:
     """What an analysis foretells of a plan; else how large the noise is beside what is summed."""
-    algorithm = REGISTRY[plan.study.algorithm]
-    if isinstance(algorithm, Expects):
-        return algorithm.expect(plan.study.analysis, plan.shape)
-    return tuple(
+    return plan.analysis.expect() or tuple(
         Expectation(
             f"noise in '{stage.name}' over the bound of a person's part",
             stage.mechanism.noise.aggregate() / stage.release.bound.norm,
@@ -186,22 +180,6 @@ def expect(plan: Plan) -> Expected:
         )
         for stage in plan.stages
     )
-
-
-def withheld(plan: Plan) -> str:
-    """What an analysis does not foretell, and why; empty if it leaves nothing out."""
-    algorithm = REGISTRY[plan.study.algorithm]
-    if isinstance(algorithm, Withholds):
-        return algorithm.withheld(plan.study.analysis, plan.shape)
-    return ""
-
-
-def remarks_of(plan: Plan) -> tuple[str, ...]:
-    """What more becomes public, or is chosen, than the study file lets expect."""
-    algorithm = REGISTRY[plan.study.algorithm]
-    if isinstance(algorithm, Remarks):
-        return algorithm.remarks(plan.study.analysis, plan.shape)
-    return ()
 
 
 def _points(near: Any) -> tuple[Point, ...]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Expectation, Expects, Foretells
+from consortium.algorithms.base import Expectation
 from consortium.base.atomic import write_json, write_text
 from consortium.base.formatting import number
 from consortium.coordinator.design import (
@@ -160,19 +159,18 @@ def _planned(points: Sequence[Point]) -> list[Point]:
 
 
 def _shown(found: Design) -> dict[str, Any]:
-    study, algorithm = found.assumed.study, REGISTRY[found.assumed.study.algorithm]
-    table = None
-    if isinstance(algorithm, Foretells):
-        foretold = algorithm.foretell(study.analysis, found.plan.shape)
+    study, analysis = found.assumed.study, found.plan.analysis
+    table, foretold = None, analysis.foretell()
+    if foretold is not None:
         rows = [[cell_text(cell) for cell in row] for row in foretold.rows]
         table = {"caption": foretold.caption, "columns": foretold.columns, "rows": rows}
     return {
         "study": study,
         "title": study.title or study.study,
-        "analysis": algorithm.title,
+        "analysis": analysis.title,
         "persons": sum(found.assumed.subjects),
         "epsilon": found.plan.epsilon,
-        "forecast": isinstance(algorithm, Expects),
+        "forecast": found.foretold,
         "expected": [(each.name, number(each.value), _range(each)) for each in found.expected],
         "sentences": found.sentences,
         "withheld": found.withheld,
@@ -200,7 +198,7 @@ def _study(found: Design) -> dict[str, Any]:
         "epsilon": found.plan.epsilon,
         "delta": study.privacy.delta,
         "unit": study.privacy.unit,
-        "forecast": isinstance(REGISTRY[study.algorithm], Expects),
+        "forecast": found.foretold,
         "expected": _expected(found.expected),
         "curves": {
             name: [{"at": point.at, "expected": _expected(point.expected)} for point in points]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Argument, Array, Query, Release, Result, forms_of
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.accountant import Budget
@@ -62,7 +61,7 @@ class Session:
         self.result: Result | None = None
         self.pending: Query | None = None
         self._budgets = [Budget(plan.promised_mu) for _ in plan.study.sites]
-        self._run = REGISTRY[plan.study.algorithm].run(plan.study.analysis, plan.shape)
+        self._run = plan.analysis.run()
         self._advance(None)
 
     @property

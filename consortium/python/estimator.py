@@ -17,8 +17,6 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import ChecksSizes, Compares, Foretells
 from consortium.base.formatting import count
 from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
@@ -110,12 +108,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         with scratch_folder() as scratch:
             study = self._study(scratch)
             extent = study_space(study, scratch).extent
-        if isinstance(study.analysis, ChecksSizes):
-            study.analysis.check_sizes(study.sites, [persons])
+        study.analysis.check_sizes(study.sites, [persons])
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
-        algorithm = REGISTRY[self._algorithm]
-        assert isinstance(algorithm, Foretells)  # noqa: S101 - for the type checker
-        table = algorithm.foretell(plan.study.analysis, plan.shape)
+        table = plan.analysis.foretell()
+        assert table is not None  # noqa: S101 - for the type checker
         cells = zip(*plain_table(table).rows, strict=True)
         return dict(zip(table.columns, cells, strict=True))
 
@@ -149,12 +145,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _tell(self, plan: Plan, data: SiteDataset | FeatureDataset) -> None:
         """Tell the data's owner alone who is left out, and which stated numbers are not theirs."""
-        algorithm, told = REGISTRY[self._algorithm], list[str]()
+        told = list[str]()
         left_out = data.survey.skipped
         if left_out:
             told.append(f"{count(len(left_out), 'person')} left out: {left_out[0].detail}")
-        if isinstance(algorithm, Compares):
-            told += algorithm.compare(plan.study.analysis, plan.shape, 0, data)
+        told += plan.analysis.compare(0, data)
         for sentence in told:
             warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
 

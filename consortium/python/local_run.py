@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import SiteData
 from consortium.engine.session import Session
 from consortium.errors import PrivacyError
@@ -60,7 +59,7 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
             f"A plan of {len(plan.study.sites)} sites with scheme {privacy.scheme} can't be "
             "carried out in one place; plan one site with scheme local."
         )
-    local = REGISTRY[plan.study.algorithm].statistics
+    local = plan.analysis.statistics
     session = Session(plan)
     while session.pending is not None:
         query, mechanism = session.pending, session.stage.mechanism

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Result, Shape, SiteData
 from consortium.engine.neighbour_answers import collect, speaks
 from consortium.engine.queries import encode_query, query_context
@@ -54,7 +53,7 @@ class Simulation:
         session, number = self.session, self.session.number
         assert session.pending is not None  # noqa: S101 - for the type checker
         stage, query = session.stage, session.pending
-        mechanism, local = stage.mechanism, REGISTRY[self.plan.study.algorithm].statistics
+        mechanism, local = stage.mechanism, self.plan.analysis.statistics
         body, _ = encode_query(query)
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries

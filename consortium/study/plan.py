@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from consortium.algorithms import REGISTRY
+from consortium.algorithms import REGISTRY, AnalysisPlan
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.accountant import Budget
@@ -87,6 +88,11 @@ class Plan:
     def minimum(self) -> int:
         """Fewest sites that a round may end with."""
         return len(self.study.sites) - self.study.privacy.dropouts
+
+    @cached_property
+    def analysis(self) -> AnalysisPlan[Any]:
+        """The analysis, with what follows from parameters and sizes."""
+        return REGISTRY[self.study.algorithm](self.study.analysis, self.shape)
 
     @cached_property
     def losses(self) -> tuple[tuple[float, ...], ...]:
@@ -250,7 +256,7 @@ def planned_releases(study: Study, shape: Shape) -> tuple[PlannedRelease, ...]:
         If the parameters don't fit the sizes, or are too small or large to be computed with.
     """
     try:
-        releases = REGISTRY[study.algorithm].releases(study.analysis, shape)
+        releases = REGISTRY[study.algorithm](study.analysis, shape).planned()
     except ArithmeticError as error:
         raise _out_of_range(study) from error
     for release in releases:

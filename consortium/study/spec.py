@@ -6,7 +6,6 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     Field,
     SerializeAsAny,
     StringConstraints,
@@ -16,7 +15,7 @@ from pydantic import (
 )
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import NamesSites, NamesTemplates
+from consortium.algorithms.base import AnalysisParameters
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
 from consortium.views import View, files_of
@@ -182,7 +181,9 @@ class Study(Section):
     )
     privacy: PrivacySection = Field(description=PrivacySection.__doc__)
     algorithm: str = Field(description="Name of the analysis.")
-    analysis: SerializeAsAny[BaseModel] = Field(description="The analysis's own parameters.")
+    analysis: SerializeAsAny[AnalysisParameters] = Field(
+        description="The analysis's own parameters."
+    )
     timing: TimingSection = Field(default_factory=TimingSection, description=TimingSection.__doc__)
     verification: VerificationSection = Field(
         default_factory=VerificationSection, description=VerificationSection.__doc__
@@ -245,8 +246,7 @@ class Study(Section):
             )
         self._check_checkers()
         self._check_views()
-        if isinstance(self.analysis, NamesSites):
-            self.analysis.check_sites(self.sites)
+        self.analysis.check_sites(self.sites)
         if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
             raise ValueError(
                 f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
@@ -302,7 +302,7 @@ class Study(Section):
             raise ValueError(
                 "data.standardize: 'voxel' makes every amplitude one; set subject or none"
             )
-        may = getattr(self.analysis, "may_lack", ())
+        may = self.analysis.may_lack
         gaps = [v.name for v in self.features if v.most_missing and v.name not in may]
         if gaps:
             raise ValueError(
@@ -316,7 +316,7 @@ class Study(Section):
     @property
     def templates(self) -> str | None:
         """File of public maps that the analysis names."""
-        return self.analysis.templates if isinstance(self.analysis, NamesTemplates) else None
+        return self.analysis.template_file
 
     @property
     def map_files(self) -> tuple[str, ...]:

@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Compares, Remarks
 from consortium.base.formatting import count
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
@@ -300,13 +298,8 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
 
 def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
     """What becomes public, what the data contradict of the study's words, and odd images."""
-    algorithm, analysis = REGISTRY[plan.study.algorithm], plan.study.analysis
-    notes: list[str] = []
-    if isinstance(algorithm, Remarks):
-        notes += algorithm.remarks(analysis, plan.shape)
-    if isinstance(algorithm, Compares):
-        index = plan.study.sites.index(site)
-        notes += algorithm.compare(analysis, plan.shape, index, data)
+    notes = [*plan.analysis.remarks()]
+    notes += plan.analysis.compare(plan.study.sites.index(site), data)
     if isinstance(data, SiteDataset):
         notes += quality_remarks(data.survey.subjects, plan.study.data)
     return tuple(notes)

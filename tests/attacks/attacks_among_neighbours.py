@@ -114,7 +114,7 @@ def flatter_cost_than_planned(stage: Stage) -> bool:
     """Asks for ADMM's models with a hundredth of the penalty that was planned."""
     algorithm, sites = REGISTRY["admm"], make_feature_sites(PLAIN, persons=(40, 40))
     parameters = algorithm.Parameters(target="y", rounds=1, penalty=0.1)
-    bound = algorithm.releases(parameters, shape_of(sites))[0].bound
+    bound = algorithm(parameters, shape_of(sites)).planned()[0].bound
     ((query, *_), *_) = drive(algorithm, parameters, sites)
     asked = {**query.arguments, "penalty": query.arguments["penalty"] / 100}
     heard = NeighbourAnswers(0, np.zeros((0, 2, 5)))

@@ -121,7 +121,7 @@ def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
 @every_case
 def test_the_planned_releases_share_one_budget(name, case):
     algorithm, parameters, sites = prepared(name, case)
-    planned = algorithm.releases(parameters, shape_of(sites))
+    planned = algorithm(parameters, shape_of(sites)).planned()
     assert sum(release.share for release in planned) <= 1 + 1e-12
     assert all(release.share > 0 for release in planned)
     assert all(release.rounds >= 1 and release.entries >= 1 for release in planned)
@@ -194,7 +194,7 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
 def test_the_same_releases_lead_to_the_same_queries_and_the_same_result(name, case):
     algorithm, parameters, sites = prepared(name, case)
     queries, releases, result = drive(algorithm, parameters, sites, loud(3))
-    again = algorithm.run(parameters, shape_of(sites))
+    again = algorithm(parameters, shape_of(sites)).run()
     assert encode_query(next(again)) == encode_query(queries[0])
     for release, query in zip(releases, queries[1:], strict=False):
         assert encode_query(again.send(release)) == encode_query(query)

@@ -34,7 +34,7 @@ from tests.support.local_consortium import SITES, LocalConsortium, conduct
 
 
 @pytest.fixture
-def gossip(monkeypatch: pytest.MonkeyPatch) -> Gossip:
+def gossip(monkeypatch: pytest.MonkeyPatch) -> type[Gossip]:
     return register(monkeypatch)
 
 
@@ -42,7 +42,7 @@ def place_of(tmp_path: Path, dropouts: int = 0) -> DemoFolders:
     return settle(tmp_path / "place", text=TEXT, dropouts=dropouts)
 
 
-def check_heard(gossip: Gossip, said: list[np.ndarray]) -> None:
+def check_heard(gossip: type[Gossip], said: list[np.ndarray]) -> None:
     """Every site was given its neighbours' released answers, and zeros for the others."""
     assert len(gossip.heard) == len(SITES) * ROUNDS
     for heard in gossip.heard:
@@ -52,7 +52,7 @@ def check_heard(gossip: Gossip, said: list[np.ndarray]) -> None:
             assert np.array_equal(answers, expected)
 
 
-def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -> None:
+def test_sites_hear_what_their_neighbours_said(gossip: type[Gossip], tmp_path: Path) -> None:
     place = place_of(tmp_path)
     said = {
         name: np.frombuffer(raw) for name, raw in conduct(LocalConsortium(place).centre()).items()
@@ -63,7 +63,7 @@ def test_sites_hear_what_their_neighbours_said(gossip: Gossip, tmp_path: Path) -
 
 
 def test_sites_that_start_again_before_every_round_say_the_same(
-    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gossip: type[Gossip], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mail, local = Mail(monkeypatch), LocalConsortium(place_of(tmp_path))
     centre = local.centre()
@@ -104,13 +104,15 @@ DUE = [
 """That each site lists each neighbour's answer once, in the round after."""
 
 
-def test_what_was_heard_is_listed_once(gossip: Gossip, tmp_path: Path) -> None:
+def test_what_was_heard_is_listed_once(gossip: type[Gossip], tmp_path: Path) -> None:
     local = LocalConsortium(place_of(tmp_path))
     conduct(local.centre())
     assert sorted(listed(local.place)) == sorted(DUE)
 
 
-def test_who_starts_again_before_every_round_lists_the_same(gossip: Gossip, tmp_path: Path) -> None:
+def test_who_starts_again_before_every_round_lists_the_same(
+    gossip: type[Gossip], tmp_path: Path
+) -> None:
     local = LocalConsortium(place_of(tmp_path))
     centre = local.centre()
     centre.open()
@@ -120,7 +122,7 @@ def test_who_starts_again_before_every_round_lists_the_same(gossip: Gossip, tmp_
     assert sorted(listed(local.place)) == sorted(DUE)
 
 
-def test_a_manifest_lists_no_more_than_has_room(gossip: Gossip) -> None:
+def test_a_manifest_lists_no_more_than_has_room(gossip: type[Gossip]) -> None:
     """The oldest first; the rest stands in the manifests that follow."""
     (stage,) = make_plan(make_study(), shape_of(make_sites())).stages
     heard = [messages.Heard("east", n, bytes(32), bytes(64)) for n in range(1, 10)]
@@ -128,7 +130,7 @@ def test_a_manifest_lists_no_more_than_has_room(gossip: Gossip) -> None:
     assert [each.round for each in found] == [1, 2, 3, 4]
 
 
-def meddled(gossip: Gossip, place: DemoFolders, message: bytes) -> str:
+def meddled(gossip: type[Gossip], place: DemoFolders, message: bytes) -> str:
     """North's log after another message stands where east's answer to round 1 was."""
     local, name = LocalConsortium(place), NAMES.round(1, BROADCAST, "east")
     centre = local.centre()
@@ -153,7 +155,7 @@ def meddled(gossip: Gossip, place: DemoFolders, message: bytes) -> str:
 
 
 def test_an_answer_that_its_site_did_not_sign_is_not_believed(
-    gossip: Gossip, tmp_path: Path
+    gossip: type[Gossip], tmp_path: Path
 ) -> None:
     place = place_of(tmp_path)
     forged = sign(
@@ -162,7 +164,9 @@ def test_an_answer_that_its_site_did_not_sign_is_not_believed(
     assert "sender" in meddled(gossip, place, forged)
 
 
-def test_an_answer_to_another_question_is_not_believed(gossip: Gossip, tmp_path: Path) -> None:
+def test_an_answer_to_another_question_is_not_believed(
+    gossip: type[Gossip], tmp_path: Path
+) -> None:
     place = place_of(tmp_path)
     other = sign(
         place, BROADCAST, 1, encode_broadcast(bytes(32), np.zeros(6, np.uint32), 32), who="east"
@@ -170,11 +174,11 @@ def test_an_answer_to_another_question_is_not_believed(gossip: Gossip, tmp_path:
     assert "another question" in meddled(gossip, place, other)
 
 
-def test_an_answer_without_end_is_not_read(gossip: Gossip, tmp_path: Path) -> None:
+def test_an_answer_without_end_is_not_read(gossip: type[Gossip], tmp_path: Path) -> None:
     assert "holds more than" in meddled(gossip, place_of(tmp_path), bytes(1 << 20))
 
 
-def test_an_answer_with_the_longest_names_is_read(gossip: Gossip, tmp_path: Path) -> None:
+def test_an_answer_with_the_longest_names_is_read(gossip: type[Gossip], tmp_path: Path) -> None:
     (stage,) = make_plan(make_study(), shape_of(make_sites())).stages
     vector = np.zeros(stage.mechanism.entries, stage.mechanism.lattice.dtype)
     body = encode_broadcast(bytes(32), vector, stage.mechanism.lattice.bits)
@@ -184,7 +188,7 @@ def test_an_answer_with_the_longest_names_is_read(gossip: Gossip, tmp_path: Path
 
 
 def test_an_answer_that_is_kept_back_is_made_up_for_by_the_one_before(
-    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gossip: type[Gossip], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = NAMES.round(2, BROADCAST, "east")
     alter_reads(monkeypatch, lambda name, data, _: None if name == hidden else data)
@@ -194,7 +198,7 @@ def test_an_answer_that_is_kept_back_is_made_up_for_by_the_one_before(
     assert not np.array_equal(last[1][1, 1], last[1][0, 1])  # east knows its own
 
 
-def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) -> None:
+def test_neighbours_go_on_without_a_lost_site(gossip: type[Gossip], tmp_path: Path) -> None:
     local = LocalConsortium(place_of(tmp_path, dropouts=1))
     centre = local.centre()
     centre.open()
@@ -214,7 +218,7 @@ def test_neighbours_go_on_without_a_lost_site(gossip: Gossip, tmp_path: Path) ->
 
 
 def test_an_answer_that_comes_late_is_heard_later(
-    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gossip: type[Gossip], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = NAMES.round(1, BROADCAST, "east")
     alter_reads(monkeypatch, lambda name, data, seen: None if name == late and seen < 2 else data)
@@ -227,7 +231,7 @@ def test_an_answer_that_comes_late_is_heard_later(
 
 
 def test_a_site_that_dies_between_charge_and_answer_pays_once(
-    gossip: Gossip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gossip: type[Gossip], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local, died, real = LocalConsortium(place_of(tmp_path)), [], Ledger.reserve
 

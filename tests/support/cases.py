@@ -151,7 +151,7 @@ def shape_of(sites, noise=0.0):
 
 def planned_by(algorithm, parameters, sites, known=0.0):
     """Planned releases by stage."""
-    return {r.stage: r for r in algorithm.releases(parameters, shape_of(sites, known))}
+    return {r.stage: r for r in algorithm(parameters, shape_of(sites, known)).planned()}
 
 
 def pooled_mean(algorithm, query, bound, sites):
@@ -195,7 +195,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
     Queries of a stage that hears are recorded as the first site gets them.
     """
     planned = planned_by(algorithm, parameters, sites, known)
-    run = algorithm.run(parameters, shape_of(sites, known))
+    run = algorithm(parameters, shape_of(sites, known)).run()
     queries, releases, told = [], [], []
     try:
         query = next(run)
@@ -215,9 +215,9 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
 
     ``generator`` draws it; only the sites ``present`` answer.
     """
-    planned = {release.stage: release for release in algorithm.releases(parameters, shape)}
+    planned = {release.stage: release for release in algorithm(parameters, shape).planned()}
     present = more.get("present", tuple(range(len(sites))))
-    run, weights = algorithm.run(parameters, shape), [shape.units[n] for n in present]
+    run, weights = algorithm(parameters, shape).run(), [shape.units[n] for n in present]
     try:
         query = next(run)
         while True:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from functools import cached_property, partial
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,12 +15,12 @@ from consortium import algorithms
 from consortium.algorithms.average import Average, _mean_volume
 from consortium.algorithms.base import (
     Array,
+    Local,
     NeighbourAnswers,
     PlannedRelease,
     Query,
     Result,
     Run,
-    Shape,
     SiteData,
 )
 from consortium.privacy.bounds import Bound
@@ -35,35 +38,35 @@ timing: {join: 4, answer: 4}
 """
 
 
+def _gossip(heard: list[NeighbourAnswers], data: SiteData, query: Query, bound: Bound) -> Array:
+    assert query.neighbour_answers is not None
+    assert query.site == query.neighbour_answers.site
+    heard.append(query.neighbour_answers)
+    mean = _mean_volume(data, query, bound)
+    if len(query.neighbour_answers.answers):
+        last = query.neighbour_answers.answers[-1]
+        mean = (mean + last[list(RING[query.neighbour_answers.site])].mean(axis=0)) / 2
+    return clip_vector(mean, bound.norm)
+
+
 class Gossip(Average):
     """Every site says its mean, drawn towards what its neighbours said last.
 
     ``heard`` records what every site was given before each answer.
     """
 
-    def __init__(self) -> None:
-        self.heard: list[NeighbourAnswers] = []
-        self.statistics = {"gossip": self._gossip}  # type: ignore[misc]
+    heard: ClassVar[list[NeighbourAnswers]]
 
-    def _gossip(self, data: SiteData, query: Query, bound: Bound) -> Array:
-        assert query.neighbour_answers is not None
-        assert query.site == query.neighbour_answers.site
-        self.heard.append(query.neighbour_answers)
-        mean = _mean_volume(data, query, bound)
-        if len(query.neighbour_answers.answers):
-            last = query.neighbour_answers.answers[-1]
-            mean = (mean + last[list(RING[query.neighbour_answers.site])].mean(axis=0)) / 2
-        return clip_vector(mean, bound.norm)
-
-    def releases(self, parameters: object, shape: Shape) -> tuple[PlannedRelease, ...]:
-        entries, bound = shape.features, Bound(1.0)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        entries, bound = self.shape.features, Bound(1.0)
         return (
             PlannedRelease(
                 "talk", "gossip", entries, bound, ROUNDS, 1.0, released="each", neighbours=RING
             ),
         )
 
-    def run(self, parameters: object, shape: Shape) -> Run:
+    def run(self) -> Run:
         rows = []
         for _ in range(ROUNDS):
             release = yield Query("talk", "gossip")
@@ -71,9 +74,15 @@ class Gossip(Average):
         return Result({f"round{number}": values for number, values in enumerate(rows)})
 
 
-def register(patch: pytest.MonkeyPatch) -> Gossip:
+def register(patch: pytest.MonkeyPatch) -> type[Gossip]:
     """Let 'average' be the gossip everywhere."""
-    gossip, known = Gossip(), algorithms.REGISTRY
+    heard, known = list[NeighbourAnswers](), algorithms.REGISTRY
+
+    class Registered(Gossip):
+        statistics: ClassVar[Mapping[str, Local]] = {"gossip": partial(_gossip, heard)}
+
+    gossip = Registered
+    gossip.heard = heard
     changed = MappingProxyType({**known, "average": gossip})
     for module in list(sys.modules.values()):
         if getattr(module, "REGISTRY", None) is known:

@@ -22,7 +22,7 @@ import numpy as np
 
 from consortium.algorithms.admm.forecast import expect
 from consortium.algorithms.admm.parameters import AdmmParameters
-from consortium.algorithms.admm.plan import AdmmPlan, plan_releases
+from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.admm.result import admm_result
 from consortium.algorithms.admm.site import local_gain, local_model
 from consortium.algorithms.assumed_persons import NO_EFFECT
@@ -31,12 +31,9 @@ from consortium.algorithms.base import (
     Case,
     Expectation,
     Local,
-    PlannedRelease,
     Query,
     Release,
     Run,
-    Shape,
-    Takes,
 )
 
 
@@ -64,12 +61,12 @@ class _Course:
         self.history.append(self.models)
 
 
-class Admm:
+class Admm(AdmmPlan):
     """As many releases of each site's model as rounds; IPP: fewer, with one number before each."""
 
     name = "admm"
     title = "ADMM among neighbours"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = False
     Parameters = AdmmParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -87,33 +84,27 @@ class Admm:
         ),
     )
 
-    def releases(self, parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """Equal broadcasts with the whole budget, or with what the tests leave of it."""
-        return plan_releases(parameters, shape)
-
-    def expect(self, parameters: AdmmParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Accuracy, where an effect is assumed, and what a coefficient must pass."""
-        return expect(self, parameters, shape)
+        return expect(self)
 
-    def withheld(self, parameters: AdmmParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why no accuracy is foretold."""
-        del shape
-        return "" if parameters.detect is not None else NO_EFFECT
+        return "" if self.parameters.detect is not None else NO_EFFECT
 
-    def run(self, parameters: AdmmParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask for models, round by round, and tell what the sites agreed on."""
-        plan = AdmmPlan(parameters, shape)
-        empty = np.zeros((len(shape.units), plan.entries))
-        course = _Course(empty, np.zeros(plan.broadcasts))
-        for iteration in range(parameters.rounds):
-            if course.broadcasts == plan.broadcasts:
+        empty = np.zeros((len(self.shape.units), self.entries))
+        course = _Course(empty, np.zeros(self.broadcasts))
+        for iteration in range(self.parameters.rounds):
+            if course.broadcasts == self.broadcasts:
                 break
-            worth = iteration == 0 or parameters.broadcasts is None
-            if worth or (yield from _is_worth_it(plan, course)):
-                arguments = {**plan.arguments, "held": course.held.copy()}
+            worth = iteration == 0 or self.parameters.broadcasts is None
+            if worth or (yield from _is_worth_it(self, course)):
+                arguments = {**self.arguments, "held": course.held.copy()}
                 course.take((yield Query("broadcast", "admm_model", arguments)))
             course.stand()
-        return admm_result(plan, course.history, course.gains, course.noise)
+        return admm_result(self, course.history, course.gains, course.noise)
 
 
 def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, bool]:

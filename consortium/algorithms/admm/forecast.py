@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.admm.result import gathered_floor
 from consortium.algorithms.assumed import deviation_of
@@ -23,23 +22,22 @@ from consortium.algorithms.assumed_persons import (
     expected_accuracy,
     sizes_drawn,
 )
-from consortium.algorithms.base import Algorithm, Array, Expectation, Shape
+from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.simulated_run import trained
 
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
 
 
-def expect(admm: Algorithm, parameters: AdmmParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(plan: AdmmPlan) -> tuple[Expectation, ...]:
     """Accuracy on new persons, if an effect is assumed, and what a coefficient must pass.
 
     The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
     them, and chance is counted larger than it is.
     """
-    plan = AdmmPlan(parameters, shape)
-    noise = deviation_of(admm.releases(parameters, shape)[0], shape)
+    noise = deviation_of(plan.releases[0], plan.shape)
     floor = gathered_floor(plan, plan.broadcasts, noise)
-    told = () if parameters.detect is None else (_accuracy(admm, plan),)
+    told = () if plan.parameters.detect is None else (_accuracy(plan),)
     return *told, Expectation("least coefficient that is found", floor, rises=False)
 
 
@@ -56,13 +54,13 @@ def stacked(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 
-def _accuracy(admm: Algorithm, plan: AdmmPlan) -> Expectation:
+def _accuracy(plan: AdmmPlan) -> Expectation:
     sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
     law, table = partial(assumed_classes, plan), partial(stacked, plan)
     return expected_accuracy(
         [
             told_rightly(result.arrays, plan.target, entries, kinds)
-            for result, entries, kinds in trained(admm, plan, sizes, law, table)
+            for result, entries, kinds in trained(plan, sizes, law, table)
         ]
     )
 

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.algorithms.admm.graph import Layout, study_edges
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 
 _SITE = Annotated[str, StringConstraints(max_length=63)]
 
 
-class AdmmParameters(FrozenModel):
+class AdmmParameters(AnalysisParameters):
     """Parameters of `admm`."""
 
     target: str = Field(
@@ -104,3 +104,8 @@ class AdmmParameters(FrozenModel):
     def check_sites(self, sites: Sequence[str]) -> None:
         """Refuse a graph that does not fit a study's sites: see `study_edges`."""
         study_edges(len(sites), sites, self.graph or "ring", self.edges)
+
+    def joined(self, sites: Sequence[str], more: Sequence[str]) -> AdmmParameters | None:
+        """Nobody knows whom further sites would talk to."""
+        del sites
+        return None if more else self

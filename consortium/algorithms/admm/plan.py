@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.site import gain_influence, model_influence, solvable
-from consortium.algorithms.base import Argument, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import AnalysisPlan, Argument, PlannedRelease, Shape, forms_of
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 
@@ -18,48 +19,7 @@ _FLATTEST = 2e-4  # a round; below, steps are long enough for any data
 _STIFFEST = 1e3
 
 
-def plan_releases(parameters: AdmmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-    """Equal broadcasts with the whole budget, or with what the tests leave of it."""
-    plan = AdmmPlan(parameters, shape)
-    fixed = plan.arguments
-    forms = {**forms_of(fixed), "held": (plan.broadcasts,)}
-    influence = model_influence(plan.length, plan.curvature, plan.radius)
-    model = PlannedRelease(
-        "broadcast",
-        "admm_model",
-        plan.entries,
-        Bound(plan.radius, influence=influence),
-        plan.broadcasts,
-        1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
-        forms,
-        "each",
-        plan.neighbours,
-        fixed,
-    )
-    if parameters.broadcasts is None:
-        return (model,)
-    influence = gain_influence(plan.length, plan.trust)
-    bound = Bound(2 * plan.length * plan.trust, influence=influence)
-    tests, share = parameters.rounds - 1, parameters.tests
-    fixed = {**fixed, "trust": float(plan.trust)}
-    forms = {**forms, **forms_of(fixed)}
-    return (
-        model,
-        PlannedRelease(
-            "gain",
-            "admm_gain",
-            1,
-            bound,
-            tests,
-            share,
-            forms,
-            neighbours=plan.neighbours,
-            fixed=fixed,
-        ),
-    )
-
-
-class AdmmPlan:
+class AdmmPlan(AnalysisPlan[AdmmParameters]):
     """What every site and the centre know before the first round.
 
     Parameters
@@ -94,7 +54,7 @@ class AdmmPlan:
     """
 
     def __init__(self, parameters: AdmmParameters, shape: Shape) -> None:
-        self.parameters, self.shape = parameters, shape
+        super().__init__(parameters, shape)
         self.target = _target(parameters, shape)
         self.edges: tuple[Edge, ...] = study_edges(
             len(shape.units), shape.sites, parameters.graph or "ring", parameters.edges
@@ -115,6 +75,47 @@ class AdmmPlan:
                 "precision that is charged; choose a value nearer to the default, or of bound, "
                 "radius and trust."
             )
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Equal broadcasts with the whole budget, or with what the tests leave of it."""
+        parameters = self.parameters
+        fixed = self.arguments
+        forms = {**forms_of(fixed), "held": (self.broadcasts,)}
+        influence = model_influence(self.length, self.curvature, self.radius)
+        model = PlannedRelease(
+            "broadcast",
+            "admm_model",
+            self.entries,
+            Bound(self.radius, influence=influence),
+            self.broadcasts,
+            1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
+            forms,
+            "each",
+            self.neighbours,
+            fixed,
+        )
+        if parameters.broadcasts is None:
+            return (model,)
+        influence = gain_influence(self.length, self.trust)
+        bound = Bound(2 * self.length * self.trust, influence=influence)
+        tests, share = parameters.rounds - 1, parameters.tests
+        fixed = {**fixed, "trust": float(self.trust)}
+        forms = {**forms, **forms_of(fixed)}
+        return (
+            model,
+            PlannedRelease(
+                "gain",
+                "admm_gain",
+                1,
+                bound,
+                tests,
+                share,
+                forms,
+                neighbours=self.neighbours,
+                fixed=fixed,
+            ),
+        )
 
     @property
     def _balanced_penalty(self) -> float:

@@ -21,12 +21,9 @@ from consortium.algorithms.base import (
     Case,
     Expectation,
     Local,
-    PlannedRelease,
     Query,
     Release,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.cca.forecast import expect
 from consortium.algorithms.cca.parameters import CcaParameters
@@ -56,12 +53,12 @@ COSTLY = (
 _VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
 
 
-class Cca:
+class Cca(CcaPlan):
     """A mean, if need be a PCA of some views, and one second moment of all views together."""
 
     name = "cca"
     title = "capeCCA"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = False
     Parameters = CcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -80,36 +77,30 @@ class Cca:
         Case({"pairs": 1, "reduce": {"faces": 1}, "solver": "power"}, views=_VIEWS),
     )
 
-    def releases(self, parameters: CcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """Mean and spread; a PCA for each view to reduce; the stacked moment."""
-        return CcaPlan(parameters, shape).releases
-
-    def expect(self, parameters: CcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
-        return expect(parameters, shape)
+        return expect(self)
 
-    def run(self, parameters: CcaParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Find centre and radii, reduce what is to be reduced, and solve."""
-        plan = CcaPlan(parameters, shape)
-        centre, radii = yield from find_centre(plan)
-        bases = yield from reduce_views(plan, centre, radii)
-        factors = np.sqrt(plan.shares) / radii
+        centre, radii = yield from find_centre(self)
+        bases = yield from reduce_views(self, centre, radii)
+        factors = np.sqrt(self.shares) / radii
         arguments: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": factors}
-        arguments |= {"constant": parameters.constant, "constants": plan.places}
+        arguments |= {"constant": self.parameters.constant, "constants": self.places}
         arguments |= {f"basis-{name}": basis for name, basis in bases.items()}
         release = yield Query("cca", "stacked_moment", arguments)
         views = [
             Scaled(name, float(factor), size, bases.get(name))
-            for (name, size), factor in zip(shape.views, factors, strict=True)
+            for (name, size), factor in zip(self.shape.views, factors, strict=True)
         ]
-        return cca_result(release, views, centre, plan)
+        return cca_result(release, views, centre, self)
 
-    def remarks(self, parameters: CcaParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell which constants there are, what that means, and whether it costs power."""
-        plan = CcaPlan(parameters, shape)
-        if plan.places > 1:
-            return (SITE_MEANS, COSTLY) if plan.costly else (SITE_MEANS,)
-        if len(shape.units) > 1 and plan.places:
+        if self.places > 1:
+            return (SITE_MEANS, COSTLY) if self.costly else (SITE_MEANS,)
+        if len(self.shape.units) > 1 and self.places:
             return (ONE_CONSTANT,)
         return ()
 

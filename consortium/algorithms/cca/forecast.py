@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from consortium.algorithms.assumed import drawn
-from consortium.algorithms.base import Array, Expectation, Shape
-from consortium.algorithms.cca.parameters import CcaParameters
+from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.findings import Finding
@@ -22,12 +21,11 @@ _DRAWS, _USUAL = 24, 60
 """Studies that are drawn, up to so many entries in all; fewer of more."""
 
 
-def expect(parameters: CcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
     """Chance that the link is found, and the error of its correlation when it is."""
-    plan = CcaPlan(parameters, shape)
     draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
     first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
-    link = parameters.detect
+    link = plan.parameters.detect
     told = np.array([each.value for each in first if each.state == "found"])
     power = len(told) / draws
     unsure = np.sqrt(max(power * (1 - power), 0.25 / draws) / draws)

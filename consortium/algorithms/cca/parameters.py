@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consortium.algorithms.base import MOST_MOMENT_FEATURES
+from consortium.algorithms.base import MOST_MOMENT_FEATURES, AnalysisParameters
 from consortium.algorithms.pca.parameters import Solver
-from consortium.base.frozen_model import FrozenModel
 
 Sizes = dict[str, float]
 
 
-class CcaParameters(FrozenModel):
+class CcaParameters(AnalysisParameters):
     """Parameters of `cca`."""
 
     pairs: int = Field(ge=1, le=100, description="K, canonical pairs to report.")

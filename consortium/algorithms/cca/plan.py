@@ -8,13 +8,13 @@ proportion to a. The mean has a fixed part: what is left of it is corrected late
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from consortium.algorithms.base import (
     MOST_MOMENT_FEATURES,
+    AnalysisPlan,
     Argument,
     Array,
     Form,
@@ -31,8 +31,7 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
 
 
-@dataclass(frozen=True)
-class CcaPlan:
+class CcaPlan(AnalysisPlan[CcaParameters]):
     """A study's stages.
 
     Parameters
@@ -46,10 +45,8 @@ class CcaPlan:
         If the parameters don't fit the views.
     """
 
-    parameters: CcaParameters
-    shape: Shape
-
-    def __post_init__(self) -> None:
+    def __init__(self, parameters: CcaParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
         if len(self.shape.views) < 2:
             raise StudyError("field 'features': cca links views to each other; give at least two.")
         for name in ("bounds", "radii", "shares", "reduce"):

@@ -13,17 +13,17 @@ arguments, so that nobody can ask for other levels than those that were approved
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.coordinate.forecast import expect
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
@@ -35,12 +35,12 @@ from consortium.algorithms.query_arguments import SITE_MEANS
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
-class Coordinate:
+class Coordinate(AnalysisPlan[CoordinateParameters]):
     """One release: of D numbers, or of (D + S)(D + S + 1)/2 for least squares."""
 
     name = "coordinate"
     title = "levels of privacy by view"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = True
     Parameters = CoordinateParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -54,23 +54,24 @@ class Coordinate:
         Case({"levels": {"y": 2.0}, "randomize": "record"}, views=_VIEWS),
     )
 
-    def releases(self, parameters: CoordinateParameters, shape: Shape) -> tuple[PlannedRelease]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
         """One release with the budget that the levels leave room for."""
-        return (plan_release(parameters, shape),)
+        return (plan_release(self.parameters, self.shape),)
 
-    def remarks(self, parameters: CoordinateParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public."""
-        return (SITE_MEANS,) if plan_bound(parameters, shape).places > 1 else ()
+        return (SITE_MEANS,) if plan_bound(self.parameters, self.shape).places > 1 else ()
 
-    def expect(self, parameters: CoordinateParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """How sure means or coefficients of each view are expected to be."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def run(self, parameters: CoordinateParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask once, and take the weights off again."""
-        bound = plan_bound(parameters, shape)
-        statistic = "coordinate_mean" if parameters.target is None else "coordinate_moment"
+        bound = plan_bound(self.parameters, self.shape)
+        statistic = "coordinate_mean" if self.parameters.target is None else "coordinate_moment"
         release = yield Query("coordinate", statistic)
-        found = pooled(release, shape)
-        solve = mean_result if parameters.target is None else squares_result
-        return solve(parameters, shape, bound, found)
+        found = pooled(release, self.shape)
+        solve = mean_result if self.parameters.target is None else squares_result
+        return solve(self.parameters, self.shape, bound, found)

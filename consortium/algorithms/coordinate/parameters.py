@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 from consortium.errors import StudyError
 from consortium.views.base import ViewName
 
@@ -14,7 +14,7 @@ Level = Annotated[float, Field(gt=0)]
 Radius = Annotated[float, Field(ge=1e-6)]
 
 
-class CoordinateParameters(FrozenModel):
+class CoordinateParameters(AnalysisParameters):
     """Parameters of `coordinate`."""
 
     levels: dict[ViewName, Level] = Field(

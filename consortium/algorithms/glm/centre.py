@@ -18,13 +18,10 @@ from consortium.algorithms.base import (
     Case,
     Expectation,
     Local,
-    PlannedRelease,
     Query,
     Run,
-    Shape,
     SiteData,
     Table,
-    Takes,
 )
 from consortium.algorithms.glm.centring import counted_centring, stated_centring
 from consortium.algorithms.glm.compare import (
@@ -58,12 +55,12 @@ _MEANS = {"z1": dict.fromkeys(("north", "east", "south", "west"), 0.1)}
 _VIEWS = (("z", 2), ("x", 4), ("group", 1))
 
 
-class Glm:
+class Glm(GlmPlan):
     """Norms and covariates first, then the contrast of every outcome."""
 
     name = "glm"
     title = "mega-analysis"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = False
     Parameters = GlmParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -96,41 +93,36 @@ class Glm:
         Case({**_SLOPE, "formula": "z1 + z2", "site_means": _MEANS}, views=_VIEWS),
     )
 
-    def releases(self, parameters: GlmParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """Two or three releases; a study that can't find anything is refused."""
-        plan = GlmPlan(parameters, shape)
-        check_worth(plan)
-        return plan.releases
+    def refuse_hopeless(self) -> None:
+        """Refuse a study that can't find anything."""
+        check_worth(self)
 
-    def foretell(self, parameters: GlmParameters, shape: Shape) -> Table:
+    def foretell(self) -> Table:
         """Expected errors of the study, of half and twice the noise, and of fewer outcomes."""
-        return foretell(GlmPlan(parameters, shape))
+        return foretell(self)
 
-    def expect(self, parameters: GlmParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Standard error, least detectable effect, and power for the effect that is asked for."""
-        return expect(GlmPlan(parameters, shape))
+        return expect(self)
 
-    def compare(
-        self, parameters: GlmParameters, shape: Shape, site: int, data: SiteData
-    ) -> tuple[str, ...]:
+    def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
         """Hold stated groups, norms, limits and columns against a site's own data."""
-        plan = GlmPlan(parameters, shape)
-        names = shape.sites or tuple(str(n) for n in range(len(shape.subjects)))
-        notes = compare_declared(parameters, names[site], plan.columns, data)
-        notes += compare_norms(parameters, plan.columns, data)
-        notes += compare_values(plan.columns, data)
-        notes += compare_tails(plan.columns, data)
-        if plan.columns.slope or parameters.counted:
+        names = self.shape.sites or tuple(str(n) for n in range(len(self.shape.subjects)))
+        notes = compare_declared(self.parameters, names[site], self.columns, data)
+        notes += compare_norms(self.parameters, self.columns, data)
+        notes += compare_values(self.columns, data)
+        notes += compare_tails(self.columns, data)
+        if self.columns.slope or self.parameters.counted:
             return notes
-        return (*compare_groups(plan.columns, plan.groups.counts(site), data), *notes)
+        return (*compare_groups(self.columns, self.groups.counts(site), data), *notes)
 
-    def remarks(self, parameters: GlmParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell what of groups and sites is public, and what is smoothed away."""
-        return remarks_of(GlmPlan(parameters, shape))
+        return remarks_of(self)
 
-    def run(self, parameters: GlmParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Count if nobody states it, look, stop if that leaves too little, and estimate."""
-        plan = GlmPlan(parameters, shape)
+        plan = self
         stages = {release.stage: release for release in plan.releases}
         counted, centring = dict[str, Argument](), stated_centring(plan)
         if "counts" in stages:
@@ -142,7 +134,7 @@ class Glm:
         release = yield Query("norms", stage.statistic, plan.norm_arguments | counted)
         learned = learn(plan, centring, stage, release)
         reason = hopeless(plan, learned, centring)
-        if shape.noise > 0 and reason and not parameters.anyway:
+        if self.shape.noise > 0 and reason and not self.parameters.anyway:
             return stopped_result(plan, learned, reason, centring)
         stage, heard = stages["contrast"], counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, plan.contrast_arguments | heard)

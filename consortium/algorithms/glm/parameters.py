@@ -15,9 +15,9 @@ from pydantic import (
     model_validator,
 )
 
+from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
-from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.base import Label, ViewName
@@ -35,7 +35,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 
 
-class GlmParameters(FrozenModel):
+class GlmParameters(AnalysisParameters):
     """Parameters of `glm`."""
 
     outcomes: ViewName | tuple[ViewName, ...] = Field(
@@ -326,6 +326,30 @@ class GlmParameters(FrozenModel):
                 f"{', '.join(sites)}, and the plan is asked for {_listed(subjects)}. What a study "
                 "finds is foretold for the stated ones: plan for these, or correct 'groups'."
             )
+
+    def scaled(self, factor: float) -> GlmParameters:
+        """The same with groups that are so many times as large."""
+        groups = {
+            site: tuple(max(1, round(factor * size)) for size in sizes)
+            for site, sizes in self.groups.items()
+        }
+        return self.model_copy(update={"groups": groups})
+
+    def joined(self, sites: Sequence[str], more: Sequence[str]) -> GlmParameters:
+        """The same with further sites, of the mean shares and groups."""
+        update: dict[str, Any] = {}
+        if isinstance(self.shares, dict):
+            usual = sum(self.shares.values()) / len(sites)
+            update["shares"] = self.shares | dict.fromkeys(more, usual)
+        if self.groups:
+            columns = zip(*(self.groups[site] for site in sites), strict=True)
+            mean = tuple(max(1, round(sum(column) / len(sites))) for column in columns)
+            update["groups"] = self.groups | dict.fromkeys(more, mean)
+        return self.model_copy(update=update)
+
+    def stated_sizes(self, sites: Sequence[str]) -> tuple[int, ...] | None:
+        """Participants of each site, as `groups` states them."""
+        return tuple(sum(self.groups[site]) for site in sites) if self.groups else None
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from consortium.algorithms.base import (
     MOST_ROWS,
+    AnalysisPlan,
     Argument,
     Array,
     Form,
@@ -56,7 +57,7 @@ STAGES = {
 """Stages by their statistics."""
 
 
-class GlmPlan:
+class GlmPlan(AnalysisPlan[GlmParameters]):
     """A study's releases: of counts if nobody states them, of norms and covariates, and effects.
 
     Parameters
@@ -75,8 +76,7 @@ class GlmPlan:
     def __init__(
         self, parameters: GlmParameters, shape: Shape, outcomes: int | None = None
     ) -> None:
-        self.parameters = parameters
-        self.shape = shape
+        super().__init__(parameters, shape)
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
         self.covariates = len(self.columns.covariates)  # p

@@ -244,17 +244,18 @@ def foretell(plan: GlmPlan) -> Table:
     """Tabulate what the study will see, and what others near it would."""
     parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
+    near = type(plan)
     plans = {
         "as it is": plan,
-        "twice the noise (near half the ε)": GlmPlan(parameters, louder),
-        "half the noise (near twice the ε)": GlmPlan(parameters, softer),
+        "twice the noise (near half the ε)": near(parameters, louder),
+        "half the noise (near twice the ε)": near(parameters, softer),
     }
     if parameters.smooth:
         longer = parameters.model_copy(update={"cutoff": 1.5 * plan.cutoff})
-        plans["with a cutoff half as long again"] = GlmPlan(longer, shape)
+        plans["with a cutoff half as long again"] = near(longer, shape)
     else:
-        plans["a quarter of the outcomes"] = GlmPlan(parameters, shape, max(count // 4, 1))
-        plans["means of ten groups of outcomes"] = GlmPlan(parameters, shape, min(count, 10))
+        plans["a quarter of the outcomes"] = near(parameters, shape, max(count // 4, 1))
+        plans["means of ten groups of outcomes"] = near(parameters, shape, min(count, 10))
     found = {name: forecast(each) for name, each in plans.items()}
     rows = [
         (

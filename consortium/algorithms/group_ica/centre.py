@@ -10,18 +10,18 @@ be trusted, by doing it again with fresh noise of the same law.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
     Table,
-    Takes,
 )
 from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
@@ -30,12 +30,12 @@ from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.group_ica.site import mean_projector
 
 
-class GroupIca:
+class GroupIca(AnalysisPlan[GroupIcaParameters]):
     """One release of d(d+1)/2 numbers."""
 
     name = "group_ica"
     title = "group ICA"
-    takes: Takes = "series"
+    takes = "series"
     needs_means = False
     Parameters = GroupIcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {"projectors": mean_projector}
@@ -44,22 +44,25 @@ class GroupIca:
         Case({"directions": 3, "global_signal": "remove", "replays": 10, "anyway": True}),
     )
 
-    def releases(self, parameters: GroupIcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """One release with the whole budget, refused if it is expected to show nothing."""
-        release = plan_release(parameters, shape)
-        refuse_hopeless(parameters, shape)
-        return (release,)
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """One release with the whole budget."""
+        return (plan_release(self.parameters, self.shape),)
 
-    def foretell(self, parameters: GroupIcaParameters, shape: Shape) -> Table:
+    def refuse_hopeless(self) -> None:
+        """Refuse a study that is expected to show nothing."""
+        refuse_hopeless(self.parameters, self.shape)
+
+    def foretell(self) -> Table:
         """Resolution, directions that are seen, and how well."""
-        told = sentences(parameters, shape)
+        told = sentences(self.parameters, self.shape)
         return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
 
-    def expect(self, parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Correlation of the maps with the truth, and how many are found."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def run(self, parameters: GroupIcaParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
-        release = yield Query("networks", "projectors", arguments_of(parameters, shape))
-        return make_result(release, parameters, shape)
+        release = yield Query("networks", "projectors", arguments_of(self.parameters, self.shape))
+        return make_result(release, self.parameters, self.shape)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 from consortium.kernels.projectors import GlobalSignal
 
 BasisKind = Literal["smooth", "atlas", "voxels"]
@@ -14,7 +14,7 @@ DIRECTIONS = 20
 """Directions of a person where the study names no number: group ICA's most common order."""
 
 
-class GroupIcaParameters(FrozenModel):
+class GroupIcaParameters(AnalysisParameters):
     """Parameters of `group_ica`."""
 
     components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(

@@ -18,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import expm, polar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Argument,
     Array,
     Captions,
@@ -35,7 +37,6 @@ from consortium.algorithms.base import (
     Result,
     Run,
     Shape,
-    Takes,
 )
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.ica.parameters import IcaParameters
@@ -57,12 +58,12 @@ Steps = Generator[Query, Release, tuple[Array, float]]
 """Rounds of an optimizer; returns the unmixing and the size of the last change."""
 
 
-class Ica:
+class Ica(AnalysisPlan[IcaParameters]):
     """PCA, then one release a round, then maps if they are asked for."""
 
     name = "ica"
     title = "capeDJICA"
-    takes: Takes = "series"
+    takes = "series"
     needs_means = False
     Parameters = IcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -86,40 +87,42 @@ class Ica:
         Case({"components": 3, "rounds": 2, "optimizer": "gradient"}, "timepoint"),
     )
 
-    def releases(self, parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
         """PCA's, ``rounds`` equal ones, and one of maps if they are asked for."""
-        return plan_releases(parameters, shape)
+        return plan_releases(self.parameters, self.shape)
 
-    def withheld(self, parameters: IcaParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why there is no forecast."""
-        del parameters, shape
         return (
             "There is no forecast of components found round by round: what is wrong with a "
             "rotation depends on how far from Gaussian the networks' courses are, which no public "
             "number tells."
         )
 
-    def run(self, parameters: IcaParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
-        subspace = yield from Pca().run(
-            pca_parameters(parameters, shape), left_for_pca(parameters, shape)
-        )
+        subspace = yield from Pca(
+            pca_parameters(self.parameters, self.shape), left_for_pca(self.parameters, self.shape)
+        ).run()
         basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
         improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
         whitening = basis / scales
-        unmixing, last = yield from improve[parameters.optimizer](parameters, shape, whitening)
+        unmixing, last = yield from improve[self.parameters.optimizer](
+            self.parameters, self.shape, whitening
+        )
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         told = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
-        if shape.places is not None:
+        if self.shape.places is not None:
             told = tuple(map(bool, np.array(told) & ~nearly_constant(mixing)))
         result = Result(
             {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
             {
                 **subspace.numbers,
                 "found": sum(told),
-                "rounds": planned_rounds(parameters, shape),
+                "rounds": planned_rounds(self.parameters, self.shape),
                 "last_change": last,
             },
             maps="mixing",
@@ -132,10 +135,10 @@ class Ica:
                 columns_found=told,
             ),
         )
-        if not parameters.maps:
+        if not self.parameters.maps:
             return result
         release = yield ask_maps(unmixing, whitening)
-        fine = release.values.reshape(shape.map_rows, -1)
+        fine = release.values.reshape(self.shape.map_rows, -1)
         return replace(
             result,
             arrays={**result.arrays, "maps": fine},

@@ -6,14 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.pca.parameters import Solver
-from consortium.base.frozen_model import FrozenModel
 from consortium.kernels import infomax
 
 Optimizer = Literal["rotation", "fixed-point", "gradient"]
 
 
-class IcaParameters(FrozenModel):
+class IcaParameters(AnalysisParameters):
     """Parameters of `ica`."""
 
     components: int = Field(ge=2, le=200, description="R, networks to look for.")

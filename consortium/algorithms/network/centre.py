@@ -17,11 +17,8 @@ from consortium.algorithms.base import (
     Case,
     Expectation,
     Local,
-    PlannedRelease,
     Query,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.network.forecast import expect, withheld
 from consortium.algorithms.network.parameters import NetworkParameters
@@ -36,12 +33,12 @@ UNKNOWN_SITES = (
 )
 
 
-class Network:
+class Network(NetworkPlan):
     """As many releases as rounds, of one number for each weight and bias, and one of accuracy."""
 
     name = "network"
     title = "jointly trained network"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = False
     Parameters = NetworkParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -56,28 +53,23 @@ class Network:
         ),
     )
 
-    def releases(self, parameters: NetworkParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
-        """Equal rounds, and the accuracy of what they end with."""
-        return NetworkPlan(parameters, shape).releases
-
-    def remarks(self, parameters: NetworkParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell whether the network knows the sites."""
-        if len(shape.units) < 2:
+        if len(self.shape.units) < 2:
             return ()
-        return (KNOWN_SITES,) if NetworkPlan(parameters, shape).places else (UNKNOWN_SITES,)
+        return (KNOWN_SITES,) if self.places else (UNKNOWN_SITES,)
 
-    def expect(self, parameters: NetworkParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Accuracy, where an effect is assumed, and what the noise lets be seen."""
-        return expect(self, parameters, shape)
+        return expect(self)
 
-    def withheld(self, parameters: NetworkParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why no accuracy is foretold."""
-        return withheld(NetworkPlan(parameters, shape))
+        return withheld(self)
 
-    def run(self, parameters: NetworkParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Descend, and average the last parameters."""
-        plan = NetworkPlan(parameters, shape)
-        fixed, current = plan.arguments, plan.start()
+        parameters, fixed, current = self.parameters, self.arguments, self.start()
         step, total = np.zeros_like(current), np.zeros_like(current)
         last = max(1, round(parameters.averaged * parameters.rounds))
         norms = []
@@ -92,12 +84,12 @@ class Network:
         noise = release.deviation * float(np.sqrt(len(current)))
         trained = total / last
         if not parameters.held_out:
-            return network_result(plan, trained, norms, noise)
+            return network_result(self, trained, norms, noise)
         query = {**fixed, "parameters": trained}
         release = yield Query("accuracy", "network_accuracy", query)
-        present = release.sites or range(len(shape.subjects))
-        told = judged(release, sum(shape.subjects[site] for site in present), parameters)
-        return network_result(plan, trained, norms, noise, told)
+        present = release.sites or range(len(self.shape.subjects))
+        told = judged(release, sum(self.shape.subjects[site] for site in present), parameters)
+        return network_result(self, trained, norms, noise, told)
 
 
 def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:

@@ -21,9 +21,8 @@ from consortium.algorithms.assumed_persons import (
     sizes_drawn,
     usual_spread,
 )
-from consortium.algorithms.base import Algorithm, Array, Expectation, Release, Shape
+from consortium.algorithms.base import Array, Expectation, Release
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import HELD_WEIGHT
@@ -31,23 +30,21 @@ from consortium.algorithms.simulated_run import trained
 from consortium.kernels.classifier import predict
 
 
-def expect(
-    network: Algorithm, parameters: NetworkParameters, shape: Shape
-) -> tuple[Expectation, ...]:
+def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
     """Accuracy on new persons, if an effect is assumed, and what the noise lets be seen.
 
     The range is that of half of the draws. Where persons are too many to be drawn, fewer stand for
     them, and chance is counted larger than it is.
     """
-    plan, told = NetworkPlan(parameters, shape), []
+    parameters, told = plan.parameters, list[Expectation]()
     if is_assumed(plan):
-        told = _foretold(network, plan)
+        told = _foretold(plan)
     if parameters.held_out:
         least = _least_advantage(plan)
         told.append(
             Expectation("least advantage over the largest class that is seen", least, rises=False)
         )
-    noise = deviation_of(plan.releases[0], shape) * math.sqrt(plan.count) / parameters.bound
+    noise = deviation_of(plan.releases[0], plan.shape) * math.sqrt(plan.count) / parameters.bound
     return *told, Expectation("norm of a round's noise over the clipping bound", noise, rises=False)
 
 
@@ -82,11 +79,11 @@ def stacked(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
     return np.vstack([inside[:at], target, inside[at:]])
 
 
-def _foretold(network: Algorithm, plan: NetworkPlan) -> list[Expectation]:
+def _foretold(plan: NetworkPlan) -> list[Expectation]:
     right, found = [], []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
     law, table = partial(assumed_classes, plan), partial(stacked, plan)
-    for result, entries, kinds in trained(network, plan, sizes, law, table):
+    for result, entries, kinds in trained(plan, sizes, law, table):
         units = tuple(int(size) for size in result.arrays["units"])
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
         guessed = chances.argmax(axis=0) if len(chances) > 1 else chances[0] > 0.5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 
 
-class NetworkParameters(FrozenModel):
+class NetworkParameters(AnalysisParameters):
     """Parameters of `network`."""
 
     target: str = Field(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from consortium.algorithms.base import (
     MOST_ENTRIES_A_ROUND,
+    AnalysisPlan,
     Argument,
     Array,
     Form,
@@ -27,8 +27,7 @@ _MOST_NOISE = 0.5
 At a third the networks were as good with them as without, at 1.1 worse by four points."""
 
 
-@dataclass(frozen=True)
-class NetworkPlan:
+class NetworkPlan(AnalysisPlan[NetworkParameters]):
     """What follows from parameters and public sizes.
 
     Parameters
@@ -42,10 +41,8 @@ class NetworkPlan:
         If target or units don't fit the study.
     """
 
-    parameters: NetworkParameters
-    shape: Shape
-
-    def __post_init__(self) -> None:
+    def __init__(self, parameters: NetworkParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
         if self.classes >= self.shape.features:
             raise StudyError(
                 "field 'features': nothing is left to tell the target from; add a view."

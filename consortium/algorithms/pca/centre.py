@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
@@ -26,7 +28,6 @@ from consortium.algorithms.base import (
     Run,
     Shape,
     Table,
-    Takes,
 )
 from consortium.algorithms.group_ica.plan import arguments_of, cutoff_planned
 from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
@@ -49,12 +50,12 @@ from consortium.algorithms.pca.site import power_product, second_moment, varianc
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 
-class Pca:
+class Pca(AnalysisPlan[PcaParameters]):
     """One release of D(D+1)/2 numbers, a few of D K, or one of d(d+1)/2 and a small one."""
 
     name = "pca"
     title = "capePCA"
-    takes: Takes = "any"
+    takes = "any"
     needs_means = False
     Parameters = PcaParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -71,30 +72,31 @@ class Pca:
         Case({"components": 2, "solver": "subspace"}),
     )
 
-    def releases(self, parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelease, ...]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget, or as many as there are iterations."""
-        return plan_releases(parameters, shape)
+        return plan_releases(self.parameters, self.shape)
 
-    def expect(self, parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def foretell(self, parameters: PcaParameters, shape: Shape) -> Table:
+    def foretell(self) -> Table:
         """What the study is expected to show of the leading directions."""
-        told = sentences(parameters, shape)
+        told = sentences(self.parameters, self.shape)
         return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
 
-    def run(self, parameters: PcaParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask for the second moment or its products, and return the leading eigenpairs."""
-        size = parameters.components
-        solver = chosen_solver(parameters, shape)
+        size = self.parameters.components
+        solver = chosen_solver(self.parameters, self.shape)
         if solver == "subspace":
-            return (yield from run_subspace(parameters, shape))
+            return (yield from run_subspace(self.parameters, self.shape))
         if solver == "power":
-            iterations = planned_iterations(parameters, shape)
-            return (yield from run_power(shape, size, iterations, parameters.seed))
+            iterations = planned_iterations(self.parameters, self.shape)
+            return (yield from run_power(self.shape, size, iterations, self.parameters.seed))
         release = yield Query("pca", "second_moment")
-        return subspace(release, size, sum(shape.samples))
+        return subspace(release, size, sum(self.shape.samples))
 
 
 def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:

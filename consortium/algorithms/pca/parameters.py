@@ -6,13 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from consortium.algorithms.base import MOST_MOMENT_FEATURES
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import MOST_MOMENT_FEATURES, AnalysisParameters
 
 Solver = Literal["moment", "power", "subspace"]
 
 
-class PcaParameters(FrozenModel):
+class PcaParameters(AnalysisParameters):
     """Parameters of `pca`."""
 
     components: int = Field(ge=1, le=500, description="K, dimensions to keep.")

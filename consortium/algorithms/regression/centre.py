@@ -11,17 +11,17 @@ vector would (for α² ≤ ‖x‖²), and E[y²] is in it. What noise and chanc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, hopeless
@@ -45,12 +45,12 @@ _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _COST = [[0, 0, 1], [0, -2], [1]]
 
 
-class Regression:
+class Regression(AnalysisPlan[RegressionParameters]):
     """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers."""
 
     name = "regression"
     title = "capeFM regression"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = False
     Parameters = RegressionParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -73,32 +73,31 @@ class Regression:
         ),
     )
 
-    def releases(
-        self, parameters: RegressionParameters, shape: Shape
-    ) -> tuple[PlannedRelease, PlannedRelease]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
         """The moment, and squared influences with a small part of the budget."""
-        return plan_releases(parameters, shape)
+        return plan_releases(self.parameters, self.shape)
 
-    def remarks(self, parameters: RegressionParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell that sites' means become public, and if nothing can be expected."""
-        means = (SITE_MEANS,) if constants(parameters, shape) > 1 else ()
-        return means + hopeless(parameters, shape)
+        means = (SITE_MEANS,) if constants(self.parameters, self.shape) > 1 else ()
+        return means + hopeless(self.parameters, self.shape)
 
-    def expect(self, parameters: RegressionParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Expected error, if persons are as `forecast` assumes."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def run(self, parameters: RegressionParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
-        target = target_entry(parameters, shape)
-        asked = query_arguments(parameters, shape)
+        target = target_entry(self.parameters, self.shape)
+        asked = query_arguments(self.parameters, self.shape)
         release = yield Query("regression", "regression_moment", asked)
         fit, sites = (
-            least_squares(read_moment(release, parameters, shape)),
-            present_sites(release, shape),
+            least_squares(read_moment(release, self.parameters, self.shape)),
+            present_sites(release, self.shape),
         )
-        if worth_asking(fit, parameters.confidence):
-            asked = asked | influence_arguments(parameters, shape, fit, sites)
+        if worth_asking(fit, self.parameters.confidence):
+            asked = asked | influence_arguments(self.parameters, self.shape, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
-            fit = measured(parameters, shape, fit, sites, release)
-        return regression_result(parameters, shape, target, fit)
+            fit = measured(self.parameters, self.shape, fit, sites, release)
+        return regression_result(self.parameters, self.shape, target, fit)

@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 
 Cost = tuple[tuple[float, float, float], tuple[float, float], tuple[float]]
 
 
-class RegressionParameters(FrozenModel):
+class RegressionParameters(AnalysisParameters):
     """Parameters of `regression`."""
 
     target: str = Field(

@@ -11,19 +11,19 @@ persons, which the published auction hands over, have no price in a privacy budg
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.summarize.forecast import WITHHELD, expect
 from consortium.algorithms.summarize.parameters import SummarizeParameters
@@ -34,12 +34,12 @@ from consortium.algorithms.summarize.site import mean_embedding
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 
 
-class Summarize:
+class Summarize(AnalysisPlan[SummarizeParameters]):
     """One release of 2 F numbers of each site."""
 
     name = "summarize"
     title = "summary under covariate shift"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = True
     Parameters = SummarizeParameters
     statistics: ClassVar[Mapping[str, Local]] = {"mean_embedding": mean_embedding}
@@ -48,23 +48,23 @@ class Summarize:
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
 
-    def releases(self, parameters: SummarizeParameters, shape: Shape) -> tuple[PlannedRelease]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
         """One release with the whole budget."""
-        return plan_releases(parameters, shape)
+        return plan_releases(self.parameters, self.shape)
 
-    def expect(self, parameters: SummarizeParameters, shape: Shape) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """How far apart sites must be to be seen to differ."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def withheld(self, parameters: SummarizeParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why nothing is foretold of the mixture."""
-        del parameters, shape
         return WITHHELD
 
-    def run(self, parameters: SummarizeParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask once, and compare."""
-        generator = np.random.default_rng(parameters.seed)
-        frequencies = draw_public(parameters, shape, generator)
+        generator = np.random.default_rng(self.parameters.seed)
+        frequencies = draw_public(self.parameters, self.shape, generator)
         release = yield Query("summarize", "mean_embedding", {"frequencies": frequencies})
-        found = read_embeddings(release, shape)
-        return summarize_result(parameters, found, frequencies, generator)
+        found = read_embeddings(release, self.shape)
+        return summarize_result(self.parameters, found, frequencies, generator)

@@ -10,18 +10,18 @@ a map of which the release tells nothing beyond its template is said to be that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Case,
     Expectation,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
     Table,
-    Takes,
 )
 from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
@@ -36,12 +36,12 @@ from consortium.algorithms.template_networks.site import mean_connectivity, mean
 _FILE = "templates.nii.gz"
 
 
-class TemplateNetworks:
+class TemplateNetworks(AnalysisPlan[TemplateNetworksParameters]):
     """One release of d·R numbers, and one of R(R - 1)/2."""
 
     name = "template_networks"
     title = "networks by templates"
-    takes: Takes = "series"
+    takes = "series"
     needs_means = False
     Parameters = TemplateNetworksParameters
     statistics: ClassVar[Mapping[str, Local]] = {
@@ -61,29 +61,28 @@ class TemplateNetworks:
         ),
     )
 
-    def releases(
-        self, parameters: TemplateNetworksParameters, shape: Shape
-    ) -> tuple[PlannedRelease, ...]:
-        """Maps and connectivity, refused if they are expected to tell nothing."""
-        releases = plan_releases(parameters, shape)
-        refuse_hopeless(parameters, shape)
-        return releases
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Maps and connectivity."""
+        return plan_releases(self.parameters, self.shape)
 
-    def foretell(self, parameters: TemplateNetworksParameters, shape: Shape) -> Table:
+    def refuse_hopeless(self) -> None:
+        """Refuse a study that is expected to tell nothing."""
+        refuse_hopeless(self.parameters, self.shape)
+
+    def foretell(self) -> Table:
         """Resolution, and how much better than templates maps will be."""
-        told = sentences(parameters, shape)
+        told = sentences(self.parameters, self.shape)
         return Table("What this study will see", ("forecast",), tuple((line,) for line in told))
 
-    def expect(
-        self, parameters: TemplateNetworksParameters, shape: Shape
-    ) -> tuple[Expectation, ...]:
+    def expect(self) -> tuple[Expectation, ...]:
         """Correlation of a usual map with the group's, and the error of a connection."""
-        return expect(parameters, shape)
+        return expect(self.parameters, self.shape)
 
-    def run(self, parameters: TemplateNetworksParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""
-        arguments, connectivity = arguments_of(parameters, shape), None
+        arguments, connectivity = arguments_of(self.parameters, self.shape), None
         maps = yield Query("maps", "template_maps", arguments)
-        if connectivity_share(parameters, shape):
+        if connectivity_share(self.parameters, self.shape):
             connectivity = yield Query("connectivity", "template_connectivity", arguments)
-        return make_result(maps, connectivity, parameters, shape)
+        return make_result(maps, connectivity, self.parameters, self.shape)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 from consortium.kernels.projectors import GlobalSignal
 from consortium.views.base import BesideName
 
 
-class TemplateNetworksParameters(FrozenModel):
+class TemplateNetworksParameters(AnalysisParameters):
     """Parameters of `template_networks`."""
 
     templates: BesideName = Field(
@@ -48,3 +48,8 @@ class TemplateNetworksParameters(FrozenModel):
         default=False,
         description="Whether to run a study that is expected to tell nothing beyond templates.",
     )
+
+    @property
+    def template_file(self) -> str:
+        """File of public maps beside the study file."""
+        return self.templates

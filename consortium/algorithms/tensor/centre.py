@@ -12,17 +12,17 @@ is known far better than the third moment: for orthonormal u_k and whitened mean
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Argument,
     Case,
     Local,
     PlannedRelease,
     Query,
     Run,
-    Shape,
-    Takes,
 )
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.tensor.parameters import TensorParameters
@@ -57,12 +57,12 @@ _VIEWS = (("x", 4), ("y", 1))  # of the examples
 _WORDS = ("one", "two", "three")
 
 
-class Tensor:
+class Tensor(AnalysisPlan[TensorParameters]):
     """A second moment of D x D, then a third of K x K x K, or of D x D x D where D is small."""
 
     name = "tensor"
     title = "capeAGN tensor decomposition"
-    takes: Takes = "features"
+    takes = "features"
     needs_means = True
     Parameters = TensorParameters
     statistics: ClassVar[Mapping[str, Local]] = STATISTICS
@@ -80,42 +80,43 @@ class Tensor:
         ),
     )
 
-    def releases(
-        self, parameters: TensorParameters, shape: Shape
-    ) -> tuple[PlannedRelease, PlannedRelease]:
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
         """One release each, sharing the budget."""
-        return plan_releases(parameters, shape)
+        return plan_releases(self.parameters, self.shape)
 
-    def remarks(self, parameters: TensorParameters, shape: Shape) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """Tell which constants there are, what that means, and whether it costs power."""
-        if constants(parameters, shape) > 1:
-            costly = means_noise(parameters, shape) > MOST_NOISE
+        if constants(self.parameters, self.shape) > 1:
+            costly = means_noise(self.parameters, self.shape) > MOST_NOISE
             return (SITE_MEANS, COSTLY) if costly else (SITE_MEANS,)
-        if len(shape.units) < 2:
+        if len(self.shape.units) < 2:
             return ()
-        return (ONE_CONSTANT if parameters.words is None else TOPICS,)
+        return (ONE_CONSTANT if self.parameters.words is None else TOPICS,)
 
-    def withheld(self, parameters: TensorParameters, shape: Shape) -> str:
+    def withheld(self) -> str:
         """Why there is no forecast."""
-        del parameters, shape
         return (
             "There is no forecast of a decomposed tensor: its error depends on the components' "
             "weights and on how far apart they are, which no public number tells."
         )
 
-    def run(self, parameters: TensorParameters, shape: Shape) -> Run:
+    def run(self) -> Run:
         """Whiten by the second moment, decompose the third."""
-        starts, size = vocabulary(parameters, shape)
+        starts, size = vocabulary(self.parameters, self.shape)
         topics = len(starts) > 0
-        kind, (where, more) = "topic" if topics else "mixture", fixed_arguments(parameters, shape)
+        kind, (where, more) = (
+            "topic" if topics else "mixture",
+            fixed_arguments(self.parameters, self.shape),
+        )
         second = yield Query("second", f"{kind}_second", {**where, **more})
-        model = (topic_moments if topics else mixture_moments)(second, parameters, shape)
-        if released_whole(parameters, size):
+        model = (topic_moments if topics else mixture_moments)(second, self.parameters, self.shape)
+        if released_whole(self.parameters, size):
             third = yield Query("third", "topic_cube", {**where, **more})
             tensor = transformed(unpack_cubic(third.values, size), model.whitening.forward)
-            return tensor_result(parameters, shape, model, tensor)
+            return tensor_result(self.parameters, self.shape, model, tensor)
         forward = model.scale * model.whitening.forward
         asked: dict[str, Argument] = {**where, **model.taken, "whitening": forward}
         third = yield Query("third", f"{kind}_third", asked)
-        tensor = unpack_cubic(third.values, parameters.components) / model.scale**3
-        return tensor_result(parameters, shape, model, corrected(tensor, model))
+        tensor = unpack_cubic(third.values, self.parameters.components) / model.scale**3
+        return tensor_result(self.parameters, self.shape, model, corrected(tensor, model))

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.algorithms.base import AnalysisParameters
 
 
-class TensorParameters(FrozenModel):
+class TensorParameters(AnalysisParameters):
     """Parameters of `tensor`."""
 
     components: int = Field(ge=2, le=50, description="K, components of the mixture, or topics.")

@@ -50,8 +50,6 @@ def site_sizes(text: str, study: Study) -> tuple[int, ...]:
     StudyError
         If there are not as many, one is no number, or the study itself states others.
     """
-    from consortium.algorithms.base import ChecksSizes
-
     sites = len(study.sites)
     try:
         numbers = tuple(int(part) for part in text.split(","))
@@ -61,6 +59,5 @@ def site_sizes(text: str, study: Study) -> tuple[int, ...]:
         numbers *= sites
     if len(numbers) != sites or min(numbers) < 1:
         raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
-    if isinstance(study.analysis, ChecksSizes):
-        study.analysis.check_sizes(study.sites, numbers)
+    study.analysis.check_sizes(study.sites, numbers)
     return numbers

@@ -133,8 +133,8 @@ def test_all_broadcasts_worth_it_are_plain_admm():
 def test_every_sites_curvature_is_at_least_the_planned(graph):
     shape = shape_of(sites_of(people(), VIEWS, COUNTS))
     parameters = ADMM.Parameters(target="y", graph=graph, penalty=0.3, regularization=0.1)
-    (release,) = ADMM.releases(parameters, shape)
-    arguments = next(ADMM.run(parameters, shape)).arguments
+    (release,) = ADMM(parameters, shape).planned()
+    arguments = next(ADMM(parameters, shape).run()).arguments
     degrees = np.array([len(each) for each in release.neighbours])
     curvatures = 0.1 + 2 * arguments["penalty"] * degrees / arguments["weights"]
     length = 1.25**0.5
@@ -145,7 +145,7 @@ def test_every_sites_curvature_is_at_least_the_planned(graph):
 
 def test_a_site_that_misses_a_round_keeps_its_model():
     shape = shape_of(sites_of(people(), VIEWS, COUNTS))
-    run = ADMM.run(ADMM.Parameters(target="y", rounds=2, averaged=0.1), shape)
+    run = ADMM(ADMM.Parameters(target="y", rounds=2, averaged=0.1), shape).run()
     next(run)
     run.send(Release(np.ones((4, 4)), 0.1, (0, 1, 2, 3)))
     with pytest.raises(StopIteration) as stop:
@@ -204,14 +204,14 @@ def test_the_number_of_rounds_is_known_without_sizes():
 )
 def test_what_can_not_be_planned_is_told(analysis, words):
     with pytest.raises(StudyError, match=words):
-        ADMM.releases(ADMM.Parameters(**analysis), shape_of(sites_of(people(), VIEWS, COUNTS)))
+        ADMM(ADMM.Parameters(**analysis), shape_of(sites_of(people(), VIEWS, COUNTS))).planned()
 
 
 def test_a_noisier_study_takes_shorter_steps():
     shape = shape_of(sites_of(people(), VIEWS, COUNTS))
     parameters = ADMM.Parameters(target="y")
     spreads = [
-        ADMM.releases(parameters, replace(shape, noise=noise))[0].bound.spread
+        ADMM(parameters, replace(shape, noise=noise)).planned()[0].bound.spread
         for noise in (0.0, 0.001, 0.1, 1.0, 1e9)
     ]
     assert spreads[0] == spreads[1] > spreads[2] > spreads[3] > spreads[4] > 0

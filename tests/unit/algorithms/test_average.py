@@ -41,7 +41,7 @@ def test_squares_cost_nothing_beside_the_mean(reach):
     rng, local = np.random.default_rng(1), AVERAGE.statistics["mean_squares"]
     parameters = AVERAGE.Parameters(bound=reach)
     site = sites_of(np.zeros((3, 1)), VIEWS, (1,))
-    (release,) = AVERAGE.releases(parameters, shape_of(site))
+    (release,) = AVERAGE(parameters, shape_of(site)).planned()
     assert release.bound.sensitivity(1) == 2 * reach
 
     def apart(one, other):

@@ -12,7 +12,6 @@ from benchmarks.uneven import LINK
 from benchmarks.uneven import linked as linked_study
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.cca.centre import Cca
-from consortium.algorithms.cca.plan import CcaPlan
 from consortium.errors import StudyError
 from consortium.kernels.canonical_error import captured
 from consortium.privacy.gdp import mu_of
@@ -20,7 +19,7 @@ from consortium.privacy.mechanism import plan_mechanism
 from consortium.simulation.array_data import ArrayData
 from tests.support.cases import drive, make_vectors, shape_of
 
-CCA = Cca()
+CCA = Cca
 
 
 def wide(*names):
@@ -134,7 +133,7 @@ def private(views, epsilon, seed, pairs=3, **analysis):
     parameters = CCA.Parameters(pairs=pairs, **analysis)
     shape = shape_of(sites)
     deviations = {}
-    for release in CCA.releases(parameters, shape):
+    for release in CCA(parameters, shape).planned():
         mechanism = plan_mechanism(
             "cape",
             entries=release.entries,
@@ -144,12 +143,14 @@ def private(views, epsilon, seed, pairs=3, **analysis):
             colluding=1,
         )
         deviations[release.stage] = mechanism.noise.aggregate()
-    run = CCA.run(parameters, shape)
+    run = CCA(parameters, shape).run()
     query = next(run)
     try:
         while True:
             weights = np.array(shape.units) / sum(shape.units)
-            bound = next(r.bound for r in CCA.releases(parameters, shape) if r.stage == query.stage)
+            bound = next(
+                r.bound for r in CCA(parameters, shape).planned() if r.stage == query.stage
+            )
             local = CCA.statistics[query.statistic]
             mean = sum(
                 w * local(s, replace(query, site=k), bound)
@@ -229,13 +230,13 @@ def test_the_plan_says_where_constants_of_sites_cost_power():
     views, noise = (("x", 8), ("y", 5)), 8.0
     for persons, costly in ((50, True), (5000, False)):
         shape = Shape(13, (persons,) * 4, (persons,) * 4, "subject", views=views, noise=noise)
-        assert CcaPlan(CCA.Parameters(pairs=1), shape).places == 4
-        public, *more = CCA.remarks(CCA.Parameters(pairs=1), shape)
+        assert Cca(CCA.Parameters(pairs=1), shape).places == 4
+        public, *more = CCA(CCA.Parameters(pairs=1), shape).remarks()
         assert "become public" in public
         assert [("more is seen" in said) for said in more] == [True] * costly
         alike = CCA.Parameters(pairs=1, site_constants=False)
-        assert CcaPlan(alike, shape).places == 1
-        (said,) = CCA.remarks(alike, shape)
+        assert Cca(alike, shape).places == 1
+        (said,) = CCA(alike, shape).remarks()
         assert "count as a link" in said
 
 
@@ -273,23 +274,23 @@ def test_the_same_numbers_wherever_persons_are():
 )
 def test_what_does_not_fit_the_views_is_named(analysis, said):
     with pytest.raises(StudyError, match=said):
-        CCA.releases(CCA.Parameters(pairs=1, **analysis), shape_of(make_vectors()))
+        CCA(CCA.Parameters(pairs=1, **analysis), shape_of(make_vectors())).planned()
 
 
 def test_one_view_or_too_large_a_moment_is_refused():
     large = Shape(7000, (9,), (9,), "subject", views=(("x", 4000), ("y", 3000)))
     with pytest.raises(StudyError, match="at least two"):
-        CCA.releases(CCA.Parameters(pairs=1), Shape(4, (9,), (9,), "subject", views=(("x", 4),)))
+        CCA(CCA.Parameters(pairs=1), Shape(4, (9,), (9,), "subject", views=(("x", 4),))).planned()
     with pytest.raises(StudyError, match=r"analysis\.reduce"):
-        CCA.releases(CCA.Parameters(pairs=1), large)
-    assert CCA.releases(CCA.Parameters(pairs=1, reduce={"x": 20}), large)
+        CCA(CCA.Parameters(pairs=1), large).planned()
+    assert CCA(CCA.Parameters(pairs=1, reduce={"x": 20}), large).planned()
     with pytest.raises(ValidationError):
         CCA.Parameters(pairs=0)
 
 
 def test_the_budget_goes_where_the_noise_is():
     shape = Shape(3100, (900,), (900,), "subject", views=(("x", 3000), ("y", 100)))
-    planned = {r.stage: r for r in CCA.releases(CCA.Parameters(pairs=1, reduce={"x": 10}), shape)}
+    planned = {r.stage: r for r in CCA(CCA.Parameters(pairs=1, reduce={"x": 10}), shape).planned()}
     assert sum(release.share for release in planned.values()) == pytest.approx(1.0)
     assert planned["reduce-x"].share > planned["cca"].share > planned["centre"].share
 

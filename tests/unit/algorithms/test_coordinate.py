@@ -42,8 +42,8 @@ def solve(table, *, mu=None, generator=None, **analysis):
     """The result for a table at one place, with Gaussian noise of loss μ."""
     site = sites_of(table, VIEWS, (table.shape[1],))
     parameters = COORDINATE.Parameters.model_validate({**PROMISE, **analysis})
-    (release,) = COORDINATE.releases(parameters, shape_of(site))
-    run = COORDINATE.run(parameters, shape_of(site))
+    (release,) = COORDINATE(parameters, shape_of(site)).planned()
+    run = COORDINATE(parameters, shape_of(site)).run()
     values = COORDINATE.statistics[next(run).statistic](site[0], Query("", ""), release.bound)
     deviation = 0.0
     if mu is not None:
@@ -136,7 +136,7 @@ def test_an_observer_finds_no_more_than_the_level_says_and_would_with_one_weight
     def loss(levels):
         parameters = COORDINATE.Parameters(**PROMISE, levels=levels, target=target)
         one, two = (sites_of(t, VIEWS, (4,))[0] for t in (table, other))
-        (release,) = COORDINATE.releases(parameters, shape_of([one]))
+        (release,) = COORDINATE(parameters, shape_of([one])).planned()
         local, asked = COORDINATE.statistics[release.statistic], Query("", "")
         distance = np.linalg.norm(
             local(one, asked, release.bound) - local(two, asked, release.bound)
@@ -243,7 +243,7 @@ def test_every_site_has_a_constant_unless_the_study_says_otherwise():
         found = np.delete(result.arrays["coefficients"][:, 0], 2)
         assert found == pytest.approx(expected[:6], abs=1e-8)
         assert result.arrays["intercept"] == pytest.approx(expected[6:], abs=1e-8)
-        assert bool(COORDINATE.remarks(parameters, shape_of(sites))) == own
+        assert bool(COORDINATE(parameters, shape_of(sites)).remarks()) == own
 
 
 def test_the_table_tells_levels_and_the_assumption():

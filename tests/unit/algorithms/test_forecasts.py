@@ -14,8 +14,8 @@ from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import Classes, class_means, separation
-from consortium.algorithms.base import Expects, Withholds
-from consortium.coordinator.design import Assumed, expect, withheld
+from consortium.algorithms.base import AnalysisPlan
+from consortium.coordinator.design import Assumed, expect
 from consortium.coordinator.design_page import design_studies
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power_plan import expected_strengths
@@ -61,7 +61,7 @@ def test_the_chance_of_a_link_is_about_how_often_it_is_found():
 
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_that_is_tried_has_a_forecast(name):
-    assert isinstance(REGISTRY[ANALYSES[name].algorithm], Expects)
+    assert REGISTRY[ANALYSES[name].algorithm].expect is not AnalysisPlan.expect
 
 
 def test_principal_components_show_as_much_energy_as_eigenvectors_in_noise_do():
@@ -132,17 +132,20 @@ def test_assumed_persons_are_told_apart_as_well_as_was_said(classes):
 def test_no_accuracy_is_foretold_without_an_assumed_effect():
     case = REGISTRY["network"].cases[0]
     plan = _assumed("network", case).plan
-    assert "analysis.detect" in withheld(plan)
+    assert "analysis.detect" in plan.analysis.withheld()
     assert not any("accuracy" in each.name for each in expect(plan))
     asked = replace(case, analysis={**case.analysis, "detect": 0.9})
     plan = _assumed("network", asked).plan
-    assert withheld(plan) == ""
+    assert plan.analysis.withheld() == ""
     assert expect(plan)[0].name == "expected accuracy"
 
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_an_analysis_without_a_forecast_says_why(name):
-    assert isinstance(REGISTRY[name], Expects | Withholds)
+    analysis = REGISTRY[name]
+    assert analysis.expect is not AnalysisPlan.expect or (
+        analysis.withheld is not AnalysisPlan.withheld
+    )
 
 
 def test_classes_that_guessing_tells_as_well_lie_together():

@@ -13,8 +13,8 @@ from benchmarks.glm_variants import wrong_groups
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm import design
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.choice import CLIPPED
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import StudyError
 from consortium.kernels.covariate_adjustment import CovariateSums, adjust, left_of_noise
 from consortium.simulation.array_data import ArrayData
@@ -63,7 +63,7 @@ def test_without_noise_it_is_least_squares_with_a_constant_for_every_site():
 def test_without_covariates_a_look_and_one_release_compare_the_groups_within_sites():
     people = calm_people()
     trial = make_trial(people, formula="dx1", covariates={})
-    planned = GLM.releases(trial.parameters, trial.shape)
+    planned = GLM(trial.parameters, trial.shape).planned()
     assert [release.stage for release in planned] == ["norms", "contrast"]
     result = run_trial(trial, 0.0, np.random.default_rng(0))
     design = np.delete(people.design(), [1, 2, 3], axis=0)
@@ -147,25 +147,25 @@ def test_the_shares_of_a_study_of_regions_are_those_that_were_worked_out():
     # Published for 152 and 20 outcomes: T .84 and .72, G .08 and .16, A .01 and .02, M .02 and .05.
     published = ((152, 0.95, (0.84, 0.08, 0.01, 0.02)), (20, 1.05, (0.72, 0.16, 0.02, 0.05)))
     for entries, height, expected in published:
-        shares = GlmPlan(*plan_for(1000, entries, 4)).design.at_height(height).shares
+        shares = Glm(*plan_for(1000, entries, 4)).design.at_height(height).shares
         found = [shares[name] for name in ("effects", "contrast", "moment", "means")]
         assert found == pytest.approx(expected, abs=0.02)
 
 
 def test_noise_asks_for_a_lower_clip_and_chance_for_a_higher_one():
-    assert GlmPlan(*plan_for(400, 400, 1)).choice.height == 0.65
-    assert GlmPlan(*plan_for(8000, 20, 8)).choice.height >= 1.5
+    assert Glm(*plan_for(400, 400, 1)).choice.height == 0.65
+    assert Glm(*plan_for(8000, 20, 8)).choice.height >= 1.5
 
 
 def test_a_hard_clip_is_for_outcomes_of_which_no_part_is_shared_by_all():
     for correlation in (0.0, 0.25, 0.6):
-        choice = GlmPlan(
+        choice = Glm(
             *plan_for(1000, 5, 0.5, norms={"deviation": 1.0, "correlation": correlation})
         ).choice
         assert choice.lost <= 0.13
     assert choice.height == 1.3  # most of five outcomes that are alike is shared
     alike, apart = (
-        GlmPlan(*plan_for(1000, 20, 2, norms={"deviation": 1.0, "correlation": r})).choice.height
+        Glm(*plan_for(1000, 20, 2, norms={"deviation": 1.0, "correlation": r})).choice.height
         for r in (0.6, 0.0)
     )
     assert apart < alike
@@ -185,7 +185,7 @@ def test_an_effect_that_all_outcomes_share_loses_no_more_than_is_said(entries, h
         lost.append(1 - (found[1] - found[0]) / 0.5)
         trial = make_trial(people)
         shape = replace(trial.shape, noise=noise_of(4, 8))
-        told.append(GlmPlan(trial.parameters, shape).choice.lost)
+        told.append(Glm(trial.parameters, shape).choice.lost)
     assert np.mean(lost) == pytest.approx(np.mean(told), abs=0.045)
 
 
@@ -193,17 +193,17 @@ def test_an_effect_that_all_outcomes_share_loses_no_more_than_is_said(entries, h
     ("entries", "epsilon", "enough"), [(20, 4, 470), (152, 4, 860), (400, 8, 750)]
 )
 def test_a_study_is_refused_below_about_the_persons_that_power_needs(entries, epsilon, enough):
-    GLM.releases(*plan_for(int(1.15 * enough), entries, epsilon))
+    GLM(*plan_for(int(1.15 * enough), entries, epsilon)).planned()
     with pytest.raises(StudyError, match=r"hopeless.*smallest effect.*asks for 0\.5"):
-        GLM.releases(*plan_for(int(0.7 * enough), entries, epsilon))
+        GLM(*plan_for(int(0.7 * enough), entries, epsilon)).planned()
 
 
 def test_a_refusal_says_what_would_be_enough_and_that_is():
     parameters, shape = plan_for(600, 152, 4)
     with pytest.raises(StudyError, match=r"persons in sites as these.*outcomes instead of 152"):
-        GLM.releases(parameters, shape)
-    assert GLM.releases(parameters.model_copy(update={"anyway": True}), shape)
-    GLM.releases(*plan_for(1000, 152, 4))
+        GLM(parameters, shape).planned()
+    assert GLM(parameters.model_copy(update={"anyway": True}), shape).planned()
+    GLM(*plan_for(1000, 152, 4)).planned()
 
 
 def test_a_large_site_that_would_do_better_alone_is_told_so():
@@ -212,12 +212,12 @@ def test_a_large_site_that_would_do_better_alone_is_told_so():
     sizes = tuple(sum(counts) for counts in groups.values())
     shape = replace(shape, subjects=sizes, samples=sizes, sites=tuple(groups))
     with pytest.raises(StudyError, match="the largest site alone would have"):
-        GLM.releases(parameters, shape)
+        GLM(parameters, shape).planned()
 
 
 def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     parameters, shape = plan_for(1000, 152, 4)
-    table = GLM.foretell(parameters, shape)
+    table = GLM(parameters, shape).foretell()
     errors = {row[0]: row[1] for row in table.rows}
     assert (
         errors["twice the noise (near half the ε)"]
@@ -330,15 +330,15 @@ def test_groups_that_the_covariates_explain_end_the_study_with_its_budget_unspen
 
 def test_who_decides_is_told_whether_the_groups_are_public_or_counted_with_noise():
     stated, shape = plan_for(400, 20, 8)
-    (public,) = GLM.remarks(stated, shape)
+    (public,) = GLM(stated, shape).remarks()
     assert "'dx1' every site has is public" in public
-    (counted,) = GLM.remarks(*plan_for(400, 20, 8, **COUNTED))
+    (counted,) = GLM(*plan_for(400, 20, 8, **COUNTED)).remarks()
     assert re.search(r"told with noise of about [\d.]+ persons; the promise covers it", counted)
-    assert GLM.remarks(*plan_for(400, 20, 8, contrasts={"age": "age1"}, groups={})) == ()
+    assert GLM(*plan_for(400, 20, 8, contrasts={"age": "age1"}, groups={})).remarks() == ()
 
 
 def test_a_count_is_paid_for_and_costs_little_where_persons_are_many():
-    stated, counted = GlmPlan(*plan_for(4000, 68, 4)), GlmPlan(*plan_for(4000, 68, 4, **COUNTED))
+    stated, counted = Glm(*plan_for(4000, 68, 4)), Glm(*plan_for(4000, 68, 4, **COUNTED))
     assert [release.stage for release in counted.releases] == ["counts", "norms", "contrast"]
     assert sum(release.share for release in counted.releases) == pytest.approx(1.0)
     assert 1 < counted.choice.error / stated.choice.error < 1.1
@@ -561,13 +561,13 @@ def test_more_coefficients_than_persons_are_refused():
     trial = make_trial(people)
     shape = replace(trial.shape, subjects=(2, 1, 2, 2), noise=0.1)
     with pytest.raises(StudyError, match="have 8 coefficients, and there are 7 persons"):
-        GLM.releases(trial.parameters, shape)
+        GLM(trial.parameters, shape).planned()
 
 
 def test_a_site_of_one_group_is_named_in_the_plan():
     groups = {f"s{n}": [50, 50 * (n > 0)] for n in range(4)}
     parameters, shape = plan_for(400, 20, 8, sites=4, groups=groups)
-    assert "one group only, who tell nothing: s0." in GLM.foretell(parameters, shape).caption
+    assert "one group only, who tell nothing: s0." in GLM(parameters, shape).foretell().caption
 
 
 @pytest.mark.parametrize(
@@ -583,9 +583,9 @@ def test_a_site_is_told_at_home_of_columns_that_can_not_be_meant(row, value, mes
     table[row, :50] = value
     site = sites_of(table, (("who", 5), ("brain", 3)), (50,) * 4)[0]
     shape = Shape(8, (50,) * 4, (50,) * 4, "subject", 0, (("who", 5), ("brain", 3)), SITES)
-    assert any(re.search(message, note) for note in GLM.compare(study.analysis, shape, 0, site))
+    assert any(re.search(message, note) for note in GLM(study.analysis, shape).compare(0, site))
     calm = sites_of(wards_and_regions(), (("who", 5), ("brain", 3)), (50,) * 4)[0]
-    assert GLM.compare(study.analysis, shape, 0, calm) == ()
+    assert GLM(study.analysis, shape).compare(0, calm) == ()
 
 
 def test_a_covariate_that_is_there_twice_changes_no_effect():

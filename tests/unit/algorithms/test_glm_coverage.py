@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 
 CELL = (600, 20, 6)
 RUNS = 40
@@ -55,5 +55,5 @@ def test_all_coefficients_cost_the_contrast_a_fifth():
     for contrasts in ({"patients": "dx1"}, "all"):
         trial = make_trial(people, contrasts=contrasts)
         shape = replace(trial.shape, noise=noise_of(1, CELL[2]))
-        errors.append(GlmPlan(trial.parameters, shape).choice.error)
+        errors.append(Glm(trial.parameters, shape).choice.error)
     assert 1.05 < errors[1] / errors[0] < 1.35

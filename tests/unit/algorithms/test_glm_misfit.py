@@ -11,7 +11,7 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_misfit import CELLS, Misfit, one_run, people_of, trial_for
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast
 from consortium.algorithms.glm.site import _pairs
 from consortium.errors import StudyError
@@ -162,7 +162,7 @@ def test_outcomes_that_vary_more_than_stated_end_a_study_that_could_find_nothing
     people = make_people(800, 20, 8, np.random.default_rng(0))
     small = replace(people, deviation=people.deviation / 4)
     trial = make_trial(small, anyway=False, detect=0.5)
-    GLM.releases(trial.parameters, replace(trial.shape, noise=NOISE))
+    GLM(trial.parameters, replace(trial.shape, noise=NOISE)).planned()
     result = run_trial(trial, NOISE, np.random.default_rng(0))
     assert re.search(
         r"outcomes vary [23]\.?\d* times as much as is stated, or more", result.numbers["stopped"]
@@ -173,7 +173,7 @@ def test_a_study_that_is_worth_it_is_not_stopped_for_what_the_first_look_can_not
     people = make_people(800, 20, 8, np.random.default_rng(0))
     wide = replace(people, deviation=people.deviation / 1.3)
     trial = make_trial(wide, anyway=True)
-    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=NOISE))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
     trial = make_trial(wide, anyway=False, detect=1.15 * forecast(plan).detectable)
     for seed in range(6):
         result = run_trial(trial, NOISE, np.random.default_rng(seed))
@@ -202,11 +202,11 @@ def test_outcomes_that_are_missing_make_effects_neither_smaller_nor_others():
 def test_how_often_outcomes_are_missing_is_released_where_they_may_be():
     people = people_of(Misfit(), np.random.default_rng(0))
     trial = trial_for(CELLS["10 % missing"], people)
-    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=noise_of(4, 8)))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise_of(4, 8)))
     block = plan.releases[0].bound.block("gaps")
     assert (block.entries, block.norm) == (20, pytest.approx(np.sqrt(0.3 * 20)))
     assert sum(release.share for release in plan.releases) == pytest.approx(1.0)
-    whole = GlmPlan(trial_for(Misfit(missing=True), people).parameters, plan.shape)
+    whole = Glm(trial_for(Misfit(missing=True), people).parameters, plan.shape)
     assert "gaps" not in [each.name for each in whole.releases[0].bound.blocks]
 
 
@@ -225,9 +225,9 @@ def declared_trial(**analysis):
 
 def test_declared_means_are_not_released_and_everybody_is_told_what_that_means():
     trial = declared_trial()
-    plan = GlmPlan(trial.parameters, trial.shape)
+    plan = Glm(trial.parameters, trial.shape)
     assert plan.releases[0].bound.block("means").entries == 5 * 2
-    remarks = GLM.remarks(trial.parameters, trial.shape)
+    remarks = GLM(trial.parameters, trial.shape).remarks()
     assert any("the promise holds with declared numbers held constant" in each for each in remarks)
     result = run_trial(trial, noise_of(4, 5), np.random.default_rng(0))
     assert "with declared numbers held constant" in result.captions.meaning
@@ -236,7 +236,7 @@ def test_declared_means_are_not_released_and_everybody_is_told_what_that_means()
 def test_a_site_sees_its_own_mean_beside_the_declared_one():
     trial = declared_trial()
     own = float(trial.sites[3].table()[trial.shape.features - 3].mean())
-    notes = GLM.compare(trial.parameters, trial.shape, 3, trial.sites[3])
+    notes = GLM(trial.parameters, trial.shape).compare(3, trial.sites[3])
     (note,) = [each for each in notes if "declares a mean" in each]
     assert f"a mean of 0.06 of 'age1' here, and this data set's is {own:.3g}" in note
 
@@ -257,7 +257,7 @@ def test_means_that_do_not_fit_the_study_are_refused(means, message):
 
 def _check_and_plan(parameters, shape):
     parameters.check_sites(shape.sites)
-    GlmPlan(parameters, shape)
+    Glm(parameters, shape)
 
 
 # -- what a site is told at home -------------------------------------------------------------
@@ -269,7 +269,7 @@ def notes_of(change):
     table = trial.sites[0].table().copy()
     change(table)
     site = ArrayData(list(table.T[:, :, None]))
-    return " ".join(GLM.compare(trial.parameters, trial.shape, 0, site))
+    return " ".join(GLM(trial.parameters, trial.shape).compare(0, site))
 
 
 def test_a_site_is_told_at_home_of_norms_that_do_not_fit_its_outcomes():

@@ -11,8 +11,8 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.errors import ProtocolError
 from consortium.simulation.array_data import ArrayData
 from consortium.views.table import TableView
@@ -24,22 +24,22 @@ TRIAL = make_trial(PEOPLE)
 VOXELS = Places(np.argwhere(np.ones((3, 2, 1))) * 10.0, 1000.0)
 """Of the outcomes, where they are taken for images."""
 SHAPE = replace(TRIAL.shape, noise=0.4, image_places=VOXELS)
-PLAN = GlmPlan(TRIAL.parameters, SHAPE)
+PLAN = Glm(TRIAL.parameters, SHAPE)
 GROUPS = {"half": ["brain1", "brain3"], "all": ["brain*"]}
 PLANS = {
     "contrast": PLAN,
-    "all": GlmPlan(make_trial(PEOPLE, contrasts="all", averages=GROUPS).parameters, SHAPE),
-    "slope": GlmPlan(
+    "all": Glm(make_trial(PEOPLE, contrasts="all", averages=GROUPS).parameters, SHAPE),
+    "slope": Glm(
         make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, averages=GROUPS).parameters, SHAPE
     ),
 }
 COUNTED = {"counts": "released", "shares": 0.4, "groups": {}}
-PLANS["counted"] = GlmPlan(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
+PLANS["counted"] = Glm(make_trial(PEOPLE, **COUNTED).parameters, SHAPE)
 SMOOTH = {"basis": "smooth", "smoothness": 20.0, "cutoff": 26.0}
-PLANS["smooth"] = GlmPlan(make_trial(PEOPLE, **SMOOTH).parameters, SHAPE)
-PLANS["blind"] = GlmPlan(make_trial(PEOPLE, norms={}).parameters, SHAPE)
+PLANS["smooth"] = Glm(make_trial(PEOPLE, **SMOOTH).parameters, SHAPE)
+PLANS["blind"] = Glm(make_trial(PEOPLE, norms={}).parameters, SHAPE)
 DECLARED = {name: {"s0": 0.1, "s1": -0.05, "s2": 0.0} for name in ("age1", "sex1")}
-PLANS["declared"] = GlmPlan(
+PLANS["declared"] = Glm(
     make_trial(PEOPLE, contrasts={"age": "age1"}, groups={}, site_means=DECLARED).parameters,
     SHAPE,
 )
@@ -52,7 +52,7 @@ WITH_GAPS = [
         *((each, {"columns": {f"{each}1": LIMITS}}) for each in ("age", "icv", "sex")),
     )
 ]
-PLANS["gaps"] = GlmPlan(
+PLANS["gaps"] = Glm(
     GlmParameters.model_validate(
         make_trial(PEOPLE, norms={}).parameters.model_dump(exclude_none=True),
         context={"features": WITH_GAPS},

@@ -12,7 +12,7 @@ from benchmarks.glm_smooth import SMOOTHNESS, measured, people_of_images, trial_
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm import smooth
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast, problem
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
@@ -63,7 +63,7 @@ def test_without_noise_maps_are_those_of_least_squares_without_their_short_waves
 
 def test_only_the_coefficients_of_the_basis_are_released():
     trial = few_trial(few_people())
-    plan = GlmPlan(trial.parameters, replace(trial.shape, noise=0.2))
+    plan = Glm(trial.parameters, replace(trial.shape, noise=0.2))
     (effects,) = (b for b in plan.releases[-1].bound.blocks if b.name == "effects")
     assert effects.entries == SmoothCorrelation(GRID.coordinates, 24.0, 30.0).released
     asked = plan.releases[-1].fixed
@@ -87,12 +87,12 @@ def test_the_more_noise_there_is_the_longer_are_the_waves_that_are_kept():
     people = people_of_images(np.random.default_rng(0))
     trial = trial_of_images(people, **SMOOTH)
     cutoffs = [
-        GlmPlan(trial.parameters, replace(trial.shape, noise=noise_of(epsilon, 8))).cutoff
+        Glm(trial.parameters, replace(trial.shape, noise=noise_of(epsilon, 8))).cutoff
         for epsilon in (0.5, 2.0, 8.0)
     ]
     assert cutoffs == sorted(cutoffs, reverse=True)
     assert cutoffs[0] > cutoffs[-1]
-    table = GLM.foretell(trial.parameters, replace(trial.shape, noise=noise_of(8.0, 8)))
+    table = GLM(trial.parameters, replace(trial.shape, noise=noise_of(8.0, 8))).foretell()
     errors = {row[0]: row[1] for row in table.rows}
     assert errors["with a cutoff half as long again"] < errors["as it is"]
 
@@ -175,7 +175,7 @@ def test_the_headline_and_the_plan_say_that_the_sites_are_not_as_stated():
     assert result.numbers["persons_not_as_stated"] == 120
     trial = few_trial(few_people())
     shape = replace(trial.shape, noise=0.2, subjects=(10,) * len(trial.shape.subjects))
-    assert "are not those that 'groups' states" in GLM.foretell(trial.parameters, shape).caption
+    assert "are not those that 'groups' states" in GLM(trial.parameters, shape).foretell().caption
 
 
 @pytest.mark.parametrize(
@@ -234,11 +234,11 @@ def test_a_plan_passes_over_cutoffs_that_make_too_many_maps(monkeypatch):
     assert sizes[0] > sizes[1]
     smoothly_alike.cache_clear()
     monkeypatch.setattr(smooth, "_MOST_MAPS", sizes[1])
-    assert GlmPlan(parameters, trial.shape).cutoff >= cutoffs[1]
+    assert Glm(parameters, trial.shape).cutoff >= cutoffs[1]
     monkeypatch.setattr(smooth, "_MOST_MAPS", 0.5)
     smoothly_alike.cache_clear()
     with pytest.raises(StudyError, match="set a cutoff of about"):
-        GlmPlan(parameters, trial.shape)
+        Glm(parameters, trial.shape)
 
 
 def test_a_cutoff_that_smooths_the_asked_effect_away_is_not_worth_it():
@@ -247,7 +247,7 @@ def test_a_cutoff_that_smooths_the_asked_effect_away_is_not_worth_it():
     verdicts = {}
     for cutoff in (30.0, 300.0):
         parameters = trial.parameters.model_copy(update={"cutoff": cutoff, "detect": 0.8})
-        plan = GlmPlan(parameters, shape)
+        plan = Glm(parameters, shape)
         verdicts[cutoff] = problem(plan, forecast(plan))
     assert verdicts[30.0] == ""
     assert "of which such a cutoff keeps" in verdicts[300.0]

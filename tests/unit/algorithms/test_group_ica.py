@@ -77,7 +77,7 @@ def answer(matrix, deviation, seed, parameters, shape):
     """The result of a release of a matrix with noise of so large a deviation."""
     values = pack_symmetric(matrix)
     noisy = values + deviation * np.random.default_rng(seed).standard_normal(len(values))
-    run = GROUP_ICA.run(parameters, shape)
+    run = GROUP_ICA(parameters, shape).run()
     next(run)
     with pytest.raises(StopIteration) as stop:
         run.send(Release(noisy, deviation, (0, 1, 2, 3)))
@@ -196,7 +196,7 @@ def test_the_planned_sensitivity_is_exact(brains):
 
 
 def told(asked, shape):
-    return [line for (line,) in GROUP_ICA.foretell(asked.analysis, shape).rows]
+    return [line for (line,) in GROUP_ICA(asked.analysis, shape).foretell().rows]
 
 
 def test_a_hopeless_study_is_refused_with_what_would_be_enough(brains):
@@ -227,9 +227,9 @@ def test_a_forecast_says_resolution_and_accuracy(brains):
 
 def test_only_persons_are_its_unit():
     with pytest.raises(StudyError, match="set unit: subject"):
-        GROUP_ICA.releases(
+        GROUP_ICA(
             GROUP_ICA.Parameters(), replace(shape_of(make_brains(2)), unit="timepoint")
-        )
+        ).planned()
 
 
 @pytest.mark.parametrize(
@@ -243,15 +243,15 @@ def test_only_persons_are_its_unit():
 )
 def test_a_basis_that_can_t_be_had_is_refused(brains, analysis, words):
     with pytest.raises(StudyError, match=words):
-        GROUP_ICA.releases(GROUP_ICA.Parameters(**analysis), shape_of(brains))
+        GROUP_ICA(GROUP_ICA.Parameters(**analysis), shape_of(brains)).planned()
 
 
 def test_regions_are_their_own_basis(brains):
     regions = [ArrayData([block[::30] for block in site.blocks()]) for site in brains]
     with pytest.raises(StudyError, match=r"data\.atlas has regions"):
-        GROUP_ICA.releases(GROUP_ICA.Parameters(basis="smooth"), shape_of(regions))
+        GROUP_ICA(GROUP_ICA.Parameters(basis="smooth"), shape_of(regions)).planned()
     parameters = GROUP_ICA.Parameters(components=2, replays=10)
-    (release,) = GROUP_ICA.releases(parameters, shape_of(regions))
+    (release,) = GROUP_ICA(parameters, shape_of(regions)).planned()
     assert release.fixed["cutoff"] == 0.0
     _, _, result = drive(GROUP_ICA, parameters, regions)
     assert result.arrays["maps"].shape[0] == len(VOXELS[::30])

@@ -28,7 +28,7 @@ def people(seed=0):
 
 
 def finish(parameters, shape, release):
-    run = HISTOGRAM.run(parameters, shape)
+    run = HISTOGRAM(parameters, shape).run()
     next(run)
     with pytest.raises(StopIteration) as stop:
         run.send(release)
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_refused():
         ({"view": "x", "entry": 3}, "has 2 entries, and 3 is asked for"),
     ):
         with pytest.raises(StudyError, match=message):
-            HISTOGRAM.releases(HISTOGRAM.Parameters(**analysis), shape)
+            HISTOGRAM(HISTOGRAM.Parameters(**analysis), shape).planned()
     for wrong in ({"limits": (1, 1)}, {"quantiles": (1.0,)}, {"bins": 1}):
         with pytest.raises(ValidationError):
             HISTOGRAM.Parameters(view="x", **wrong)

@@ -78,10 +78,10 @@ def test_as_good_as_scikit_learn_on_pooled_data():
 def test_a_volume_unit_can_t_use_what_mixes_volumes():
     shape = Shape(FEATURES, (4, 4), (400, 400), "timepoint")
     with pytest.raises(StudyError, match=r"analysis\.score"):
-        ICA.releases(ICA.Parameters(components=3, score="volatility"), shape)
+        ICA(ICA.Parameters(components=3, score="volatility"), shape).planned()
     with pytest.raises(StudyError, match=r"analysis\.optimizer"):
-        ICA.releases(ICA.Parameters(components=3, optimizer="fixed-point"), shape)
-    _, second = ICA.releases(ICA.Parameters(components=3), shape)
+        ICA(ICA.Parameters(components=3, optimizer="fixed-point"), shape).planned()
+    _, second = ICA(ICA.Parameters(components=3), shape).planned()
     assert second.statistic == "rotation"
 
 
@@ -91,7 +91,7 @@ def test_a_volume_unit_can_t_use_what_mixes_volumes():
 )
 def test_planned_sizes(optimizer, entries, rounds):
     shape = Shape(FEATURES, (4, 4), (400, 400), "subject")
-    first, second = ICA.releases(ICA.Parameters(components=5, optimizer=optimizer), shape)
+    first, second = ICA(ICA.Parameters(components=5, optimizer=optimizer), shape).planned()
     assert (first.entries, first.rounds, first.share) == (78, 1, 0.6)
     assert (second.entries, second.rounds, second.share) == (entries, rounds, 0.4)
     assert not second.bound.cone
@@ -135,7 +135,7 @@ def test_a_bound_by_default_clips_few():
     _, sites = consortium("subject", garch)
     parameters = ICA.Parameters(components=SOURCES, pca_bound=10.0)
     queries, _, _ = drive(ICA, parameters, sites)
-    _, planned = ICA.releases(parameters, shape_of(sites))
+    _, planned = ICA(parameters, shape_of(sites)).planned()
     wide, site = Bound(1e6), sites[0]
     for query in queries[1:]:
         clipped = ICA.statistics["rotation"](site, query, planned.bound)
@@ -145,7 +145,7 @@ def test_a_bound_by_default_clips_few():
 
 def turned_by_noise(stated):
     """How far noise of standard deviation 3 in every release turns W away from PCA's axes."""
-    steps = ICA.run(ICA.Parameters(components=4, rounds=10), Shape(6, (9,), (90,), "subject"))
+    steps = ICA(ICA.Parameters(components=4, rounds=10), Shape(6, (9,), (90,), "subject")).run()
     next(steps)
     steps.send(Release(pack_symmetric(np.diag([6.0, 5.0, 4.0, 3.0, 2.0, 1.0])), 0.0))
     generator = np.random.default_rng(0)

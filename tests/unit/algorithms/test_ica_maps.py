@@ -56,14 +56,14 @@ def test_fine_maps_are_found_from_coarse_data():
     asked = ICA.Parameters(components=SOURCES, maps=True, score="tanh", rounds=30)
     shape = shape_of([site])
     shape = Shape(shape.features, shape.subjects, shape.samples, "subject", VOXELS)
-    planned = ICA.releases(asked, shape)
+    planned = ICA(asked, shape).planned()
     assert planned[-1].entries == VOXELS * SOURCES
     assert sum(release.share for release in planned) == pytest.approx(1.0)
     asked = asked.model_copy(update={"pca_bound": 1e6, "bound": 1e6, "maps_bound": 1e6})
-    run, answer = ICA.run(asked, shape), None
+    run, answer = ICA(asked, shape).run(), None
     from consortium.algorithms.base import Release
 
-    stages = {release.stage: release for release in ICA.releases(asked, shape)}
+    stages = {release.stage: release for release in ICA(asked, shape).planned()}
     try:
         while True:
             question = run.send(answer)
@@ -87,11 +87,11 @@ def test_without_maps_nothing_more_is_asked():
 
 def test_the_default_bound_clips_few_and_is_no_larger_than_a_volume():
     shape = Shape(REGIONS, (6,), (6 * VOLUMES,), "subject", VOXELS)
-    bound = ICA.releases(ICA.Parameters(components=3, maps=True), shape)[-1].bound
+    bound = ICA(ICA.Parameters(components=3, maps=True), shape).planned()[-1].bound
     assert not bound.cone
     assert bound.norm == pytest.approx(np.sqrt(0.3 + 3 / VOLUMES))
     short = Shape(REGIONS, (6,), (18,), "subject", VOXELS)
-    assert ICA.releases(ICA.Parameters(components=3, maps=True), short)[-1].bound.norm == 1.0
+    assert ICA(ICA.Parameters(components=3, maps=True), short).planned()[-1].bound.norm == 1.0
 
 
 def test_what_does_not_fit_is_refused():
@@ -101,10 +101,10 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ProtocolError):
             map_products(site, query(unmixing, whitening), Bound(1.0))
     with pytest.raises(StudyError, match="maps_resolution"):
-        ICA.releases(
+        ICA(
             ICA.Parameters(components=200, maps=True),
             Shape(300, (9,), (900,), "subject", 1_000_000),
-        )
+        ).planned()
 
 
 def test_persons_columns_are_copied_one_at_a_time_and_lie_in_one_layout():

@@ -7,7 +7,7 @@ from scipy.stats import binom, binomtest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.network.plan import NetworkPlan
+from consortium.algorithms.network.centre import Network
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import who_trains
 from consortium.errors import ProtocolError, StudyError
@@ -100,7 +100,7 @@ def first_step(deviation):
     parameters = NETWORK.Parameters(
         target="y", hidden=(), bound=0.5, learning_rate=3.0, site_constants=False
     )
-    steps = NETWORK.run(parameters, shape)
+    steps = NETWORK(parameters, shape).run()
     start = next(steps).arguments["parameters"]
     moved = steps.send(Release(np.ones(5), deviation)).arguments["parameters"]
     return np.linalg.norm(moved - start) / np.sqrt(5)
@@ -114,18 +114,18 @@ def test_steps_shrink_as_noise_grows():
 
 def test_the_budget_is_spread_evenly_over_the_rounds():
     shape = shape_of(make_feature_sites((("x", 4), ("y", 1))))
-    planned, once = NETWORK.releases(
+    planned, once = NETWORK(
         NETWORK.Parameters(
             target="y", hidden=(3,), rounds=7, bound=0.25, judging=0.25, site_constants=False
         ),
         shape,
-    )
+    ).planned()
     assert (planned.rounds, planned.entries, planned.share) == (7, 19, 0.75)
     assert planned.bound == Bound(0.25)
     assert (once.rounds, once.entries, once.share) == (1, 3, 0.25)
-    (alone,) = NETWORK.releases(
+    (alone,) = NETWORK(
         NETWORK.Parameters(target="y", hidden=(3,), rounds=7, held_out=0.0), shape
-    )
+    ).planned()
     assert alone.share == 1.0
 
 
@@ -174,7 +174,7 @@ def test_who_trains_depends_on_the_own_vector_alone():
 )
 def test_networks_that_can_t_be_are_refused(analysis, views, message):
     with pytest.raises(StudyError, match=message):
-        NETWORK.releases(NETWORK.Parameters(**analysis), shape_of(make_feature_sites(views)))
+        NETWORK(NETWORK.Parameters(**analysis), shape_of(make_feature_sites(views))).planned()
 
 
 @pytest.mark.parametrize("wrong", [{"momentum": 1.0}, {"averaged": 0.0}, {"hidden": [1] * 9}])
@@ -262,12 +262,12 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
     study = make_feature_study("network", views, {"target": "y"})
     for persons, places in ((COUNTS, 4), ((10,) * 4, 0)):
         shape = make_plan(study, shape_of(sites_of(table[:, : sum(persons)], views, persons))).shape
-        assert NetworkPlan(study.analysis, shape).places == places
-        (remark,) = NETWORK.remarks(study.analysis, shape)
+        assert Network(study.analysis, shape).places == places
+        (remark,) = NETWORK(study.analysis, shape).remarks()
         assert ("is told each person's site" in remark) == (places > 0)
     alone = shape_of(sites_of(table, views, (2000,)))
-    assert NetworkPlan(study.analysis, alone).places == 0
-    assert NETWORK.remarks(study.analysis, alone) == ()
+    assert Network(study.analysis, alone).places == 0
+    assert NETWORK(study.analysis, alone).remarks() == ()
 
 
 def test_the_accuracys_interval_holds_for_few_persons():

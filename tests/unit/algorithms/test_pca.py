@@ -121,15 +121,15 @@ def test_power_finds_what_the_moment_finds(unit):
 
 def test_the_solver_follows_the_size_and_never_needs_a_square():
     wide = Shape(70_000, (20,) * 4, (4000,) * 4, "subject")
-    (release,) = PCA.releases(PCA.Parameters(components=20), wide)
+    (release,) = PCA(PCA.Parameters(components=20), wide).planned()
     assert (release.statistic, release.entries, release.rounds) == ("power", 1_400_000, 5)
     assert not release.bound.cone
-    (release,) = PCA.releases(PCA.Parameters(components=20), Shape(900, (2,), (40,), "subject"))
+    (release,) = PCA(PCA.Parameters(components=20), Shape(900, (2,), (40,), "subject")).planned()
     assert release.statistic == "second_moment"
     with pytest.raises(StudyError, match=r"analysis\.solver"):
-        PCA.releases(PCA.Parameters(components=20, solver="moment"), wide)
+        PCA(PCA.Parameters(components=20, solver="moment"), wide).planned()
     with pytest.raises(StudyError, match=r"numbers a round"):
-        PCA.releases(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject"))
+        PCA(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject")).planned()
 
 
 @pytest.mark.parametrize("features", [6, 900, 70_000])
@@ -179,15 +179,15 @@ def test_a_basis_that_does_not_fit_is_refused():
 
 def test_more_components_than_features_are_refused():
     shape = Shape(5, (2, 2), (40, 40), "subject")
-    assert PCA.releases(PCA.Parameters(components=5), shape)[0].entries == 15
+    assert PCA(PCA.Parameters(components=5), shape).planned()[0].entries == 15
     with pytest.raises(StudyError, match=r"analysis\.components"):
-        PCA.releases(PCA.Parameters(components=6), shape)
+        PCA(PCA.Parameters(components=6), shape).planned()
 
 
 def test_the_default_bound_depends_on_the_unit_alone():
     for unit, norm in (("subject", 0.5), ("timepoint", 2.0)):
         shape = Shape(5, (2, 2), (40, 40), unit)
-        (release,) = PCA.releases(PCA.Parameters(components=2), shape)
+        (release,) = PCA(PCA.Parameters(components=2), shape).planned()
         assert release.bound.norm == norm
         assert release.bound.cone
 
@@ -204,7 +204,7 @@ def test_the_average_is_that_of_the_clipped_units(unit, bound):
     assert any(np.linalg.norm(u) > bound for u in units)
     assert any(np.linalg.norm(u) < bound for u in units)
     assert result.arrays["mean"].ravel() == pytest.approx(np.mean(clipped, axis=0))
-    assert AVERAGE.releases(parameters, shape_of(sites))[0].share == 1.0
+    assert AVERAGE(parameters, shape_of(sites)).planned()[0].share == 1.0
 
 
 def powered(features, persons, size, epsilon, seed, **analysis):
@@ -254,13 +254,13 @@ def test_what_a_power_iteration_finds_is_there():
 def test_a_plan_foretells_what_a_pca_will_show(solver):
     parameters = PCA.Parameters(components=6, solver=solver)
     quiet, loud = (
-        PCA.foretell(
+        PCA(
             parameters,
             make_plan(
                 make_study("pca", epsilon=e, analysis={"components": 6, "solver": solver}),
                 Extent(457).shape((n,) * 4, (100 * n,) * 4, "subject"),
             ).shape,
-        )
+        ).foretell()
         for e, n in ((16.0, 1000), (1.0, 20))
     )
     told = " ".join(str(row[0]) for row in loud.rows)

@@ -107,11 +107,11 @@ def test_what_it_is_not_for_is_said():
     shape = shape_of(make_brains(persons=2))
     for unit, size, words in (("timepoint", 3, "privacy.unit"), ("subject", 101, "100 directions")):
         with pytest.raises(StudyError, match=words):
-            PCA.releases(
+            PCA(
                 PCA.Parameters(components=size, solver="subspace"), replace(shape, unit=unit)
-            )
+            ).planned()
     of_atlas = Shape(90, (40,) * 4, (4000,) * 4, "subject")
-    assert [r.statistic for r in ICA.releases(ICA.Parameters(components=5), of_atlas)] == [
+    assert [r.statistic for r in ICA(ICA.Parameters(components=5), of_atlas).planned()] == [
         "second_moment",
         "rotation",
     ]

@@ -209,7 +209,7 @@ def test_a_whole_private_study_finds_the_coefficients():
         ("image", "image1"),
     ]
     assert "95 %" in table.caption
-    assert REGRESSION.remarks(study.analysis, shape_of(sites_of(table_, VIEWS, COUNTS)))
+    assert REGRESSION(study.analysis, shape_of(sites_of(table_, VIEWS, COUNTS))).remarks()
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.5, 1.0])
@@ -242,7 +242,7 @@ def test_views_that_don_t_fit_are_refused(analysis, views, message):
     table = np.zeros((sum(size for _, size in views), 2))
     shape = shape_of(sites_of(table, views, (2,)))
     with pytest.raises(StudyError, match=message):
-        REGRESSION.releases(REGRESSION.Parameters(**analysis), shape)
+        REGRESSION(REGRESSION.Parameters(**analysis), shape).planned()
 
 
 @pytest.mark.parametrize(
@@ -288,13 +288,13 @@ def test_a_plan_says_that_nothing_would_be_told_and_what_would_help():
     parameters = REGRESSION.Parameters(target="y", bound=8**0.5)
     many = (31,) * 34
     shape = Shape(9, many, many, "subject", views=(("x", 8), ("y", 1)), noise=0.6)
-    said = REGRESSION.remarks(parameters, shape)[-1]
+    said = REGRESSION(parameters, shape).remarks()[-1]
     assert "nothing would be told" in said
     assert "analysis.site_constants: false" in said
     together = parameters.model_copy(update={"site_constants": False})
-    assert not REGRESSION.remarks(together, shape)
-    assert "raise epsilon" in REGRESSION.remarks(together, replace(shape, noise=5.0))[0]
-    assert len(REGRESSION.remarks(parameters, replace(shape, noise=0.0))) == 1  # sites' means
+    assert not REGRESSION(together, shape).remarks()
+    assert "raise epsilon" in REGRESSION(together, replace(shape, noise=5.0)).remarks()[0]
+    assert len(REGRESSION(parameters, replace(shape, noise=0.0)).remarks()) == 1  # sites' means
 
 
 def test_what_leaves_everything_open_asks_nobody_again():

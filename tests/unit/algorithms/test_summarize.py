@@ -115,7 +115,7 @@ def test_intervals_hold_the_distance():
 def test_a_target_that_did_not_answer_is_told():
     study = make_feature_study("summarize", VIEWS, {"target": "north"})
     plan = make_plan(study, shape_of(shifted()))
-    generator = SUMMARIZE.run(study.analysis, plan.shape)
+    generator = SUMMARIZE(study.analysis, plan.shape).run()
     next(generator)
     values = np.random.default_rng(0).standard_normal((3, 100)) / 10
     with pytest.raises(StopIteration) as stop:
@@ -127,7 +127,7 @@ def test_a_target_that_did_not_answer_is_told():
 
 def test_one_answer_alone_is_nothing_to_compare():
     study = make_feature_study("summarize", VIEWS, {})
-    generator = SUMMARIZE.run(study.analysis, make_plan(study, shape_of(shifted())).shape)
+    generator = SUMMARIZE(study.analysis, make_plan(study, shape_of(shifted())).shape).run()
     next(generator)
     with pytest.raises(SiteError, match="nothing to compare"):
         generator.send(Release(np.zeros((1, 100)), 0.01, (2,)))
@@ -139,7 +139,7 @@ def test_sites_that_don_t_fit_are_refused():
         make_plan(study, shape_of(shifted()))
     (one,) = make_feature_sites(VIEWS, persons=(5,))
     with pytest.raises(StudyError, match="needs at least two"):
-        SUMMARIZE.releases(SUMMARIZE.Parameters(), shape_of([one]))
+        SUMMARIZE(SUMMARIZE.Parameters(), shape_of([one])).planned()
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def study(epsilon=8.0, **analysis):
 
 def answer(values, deviation, seed, parameters, shape):
     """The result of noiseless releases with noise of so large a deviation."""
-    generator, run = np.random.default_rng(seed), NETWORKS_BY_TEMPLATES.run(parameters, shape)
+    generator, run = np.random.default_rng(seed), NETWORKS_BY_TEMPLATES(parameters, shape).run()
     next(run)
     for each in values:
         noise = deviation * generator.standard_normal(len(each))
@@ -214,10 +214,10 @@ def test_two_persons_whose_maps_point_apart_reach_the_sensitivity():
     shape = Templates(np.eye(6, 1, dtype=np.float32))
     wave = np.sin(np.arange(20.0))
     query = Query("maps", "template_maps", {"cutoff": 0.0, "global_signal": "keep"})
-    (planned, *_) = NETWORKS_BY_TEMPLATES.releases(
+    (planned, *_) = NETWORKS_BY_TEMPLATES(
         study(connectivity=False).analysis,
         shape_of([ArrayData([np.zeros((6, 20))], templates=shape)]),
-    )
+    ).planned()
     told = []
     for sign in (-1.0, 1.0):
         person = np.outer([1e-6, sign, 0, 0, 0, 0], wave)
@@ -235,9 +235,11 @@ def test_no_template_of_any_scale_moves_a_statistic_further(statistic, seed):
     local = NETWORKS_BY_TEMPLATES.statistics[statistic]
     norm = float(10.0 ** generator.uniform(-3, 2))
     bound = replace(
-        NETWORKS_BY_TEMPLATES.releases(
+        NETWORKS_BY_TEMPLATES(
             study(anyway=True).analysis, shape_of(make_brains(templates(), persons=1))
-        )[0].bound,
+        )
+        .planned()[0]
+        .bound,
         norm=norm,
     )
 
@@ -257,7 +259,7 @@ def test_no_template_of_any_scale_moves_a_statistic_further(statistic, seed):
 
 
 def told(asked, shape):
-    return [line for (line,) in NETWORKS_BY_TEMPLATES.foretell(asked.analysis, shape).rows]
+    return [line for (line,) in NETWORKS_BY_TEMPLATES(asked.analysis, shape).foretell().rows]
 
 
 def test_a_hopeless_study_is_refused_with_what_would_be_enough(shifted):
@@ -305,19 +307,19 @@ NEEDLES = Templates(np.indices((1, len(VOXELS)))[1][0][:, None] % 2 * 2.0 - 1.0)
 def test_templates_that_can_t_be_used_are_refused(shifted, given, analysis, words):
     shape = replace(shape_of(shifted), templates=given)
     with pytest.raises(StudyError, match=words):
-        NETWORKS_BY_TEMPLATES.releases(study(**analysis).analysis, shape)
+        NETWORKS_BY_TEMPLATES(study(**analysis).analysis, shape).planned()
 
 
 def test_only_persons_are_its_unit(shifted):
     shape = replace(shape_of(shifted), unit="timepoint")
     with pytest.raises(StudyError, match="set unit: subject"):
-        NETWORKS_BY_TEMPLATES.releases(study().analysis, shape)
+        NETWORKS_BY_TEMPLATES(study().analysis, shape).planned()
 
 
 @pytest.mark.parametrize("change", [{"global_signal": "x"}, {"cutoff": np.nan}, {"cutoff": -1.0}])
 def test_a_question_that_nobody_asks_is_refused(shifted, change):
     arguments = {"cutoff": 40.0, "global_signal": "keep", **change}
     local = NETWORKS_BY_TEMPLATES.statistics["template_maps"]
-    bound = NETWORKS_BY_TEMPLATES.releases(study().analysis, shape_of(shifted))[0].bound
+    bound = NETWORKS_BY_TEMPLATES(study().analysis, shape_of(shifted)).planned()[0].bound
     with pytest.raises(ProtocolError, match="discard"):
         local(shifted[0], Query("maps", "template_maps", arguments), bound)

@@ -133,8 +133,8 @@ def test_the_margin_is_wide_where_noise_allows_it():
     rows = []
     for deviation in (0.0, 1e-5, 1e-2):
         parameters = TENSOR.Parameters(components=3, bound=1.8)
-        second, _ = TENSOR.releases(parameters, shape)
-        steps = TENSOR.run(parameters, shape)
+        second, _ = TENSOR(parameters, shape).planned()
+        steps = TENSOR(parameters, shape).run()
         query = next(steps)
         values = TENSOR.statistics[query.statistic](site[0], query, second.bound)
         whitening = steps.send(Release(values, deviation)).arguments["whitening"]
@@ -195,7 +195,7 @@ def test_what_is_taken_from_a_person_depends_on_nobody_else():
     """Two persons change places with two others: the mean moves by their own parts alone."""
     _, table, views = mixture(count=50)
     parameters = TENSOR.Parameters(components=3, bound=1.8)
-    _, third = TENSOR.releases(parameters, shape_of(make_feature_sites(views)))
+    _, third = TENSOR(parameters, shape_of(make_feature_sites(views))).planned()
     offsets = np.random.default_rng(1).standard_normal((4, 6))
     arguments = {"whitening": np.full((6, 3), 0.3), "offsets": offsets, "reach": 1.8}
     query = Query("third", third.statistic, arguments, site=2)
@@ -215,8 +215,8 @@ def test_a_site_that_did_not_answer_has_no_offset():
     shape = shape_of(sites_of(table, views, (100,) * 4))
     parts = sites_of(table[:, :300], views, (100,) * 3)
     parameters = TENSOR.Parameters(components=3, bound=1.8)
-    steps = TENSOR.run(parameters, shape)
-    query, (second, _) = next(steps), TENSOR.releases(parameters, shape)
+    steps = TENSOR(parameters, shape).run()
+    query, (second, _) = next(steps), TENSOR(parameters, shape).planned()
     local = TENSOR.statistics[query.statistic]
     values = [local(part, replace(query, site=k), second.bound) for k, part in enumerate(parts)]
     asked = steps.send(Release(np.mean(values, axis=0), 0.0, sites=(0, 1, 2)))
@@ -230,14 +230,14 @@ def test_the_plan_says_which_constants_there_are_and_what_they_cost():
     def remarks(size, **more):
         shape = replace(shape_of(make_feature_sites((("scale", 6),))), subjects=(size,) * 4)
         given = TENSOR.Parameters(components=3, bound=1.8, **more)
-        return TENSOR.remarks(given, replace(shape, noise=2.0))
+        return TENSOR(given, replace(shape, noise=2.0)).remarks()
 
     assert remarks(10_000) == (SITE_MEANS,)
     assert remarks(30) == (SITE_MEANS, COSTLY)
     assert remarks(30, site_constants=False) == (ONE_CONSTANT,)
     words = shape_of(make_feature_sites(tuple((name, 4) for name in WORDS)))
     topic = TENSOR.Parameters(components=2, model="topics", words=WORDS)
-    assert TENSOR.remarks(topic, words) == (TOPICS,)
+    assert TENSOR(topic, words).remarks() == (TOPICS,)
 
 
 @pytest.mark.parametrize("offsets", [np.zeros((4, 5)), np.zeros(6), np.zeros((2, 6)), None])
@@ -252,11 +252,11 @@ def test_offsets_that_do_not_fit_are_refused_by_the_site(offsets):
 def test_messages_have_the_planned_sizes():
     _, _, views = mixture()
     shape = shape_of(make_feature_sites(views))
-    second, third = TENSOR.releases(TENSOR.Parameters(components=3, bound=2.0), shape)
+    second, third = TENSOR(TENSOR.Parameters(components=3, bound=2.0), shape).planned()
     assert len(shape.units) == 4
     assert (second.entries, third.entries) == (55, 10)  # 10 · 11 / 2 and 3 · 4 · 5 / 6
     one = TENSOR.Parameters(components=3, bound=2.0, site_constants=False)
-    assert TENSOR.releases(one, shape)[0].entries == 28  # 7 · 8 / 2
+    assert TENSOR(one, shape).planned()[0].entries == 28  # 7 · 8 / 2
     assert second.bound == Bound(5.0, cone=True)
     assert third.bound == Bound(1.0)
     assert second.share + third.share == pytest.approx(1)
@@ -267,7 +267,7 @@ def test_of_few_words_a_topic_the_third_moment_is_released_whole():
     planned = {}
     for features in (12, 13):
         views = tuple((name, features) for name in WORDS)
-        planned[features] = TENSOR.releases(parameters, shape_of(make_feature_sites(views)))[1]
+        planned[features] = TENSOR(parameters, shape_of(make_feature_sites(views))).planned()[1]
     assert (planned[12].statistic, planned[12].entries) == ("topic_cube", 12 * 13 * 14 // 6)
     assert planned[12].bound == Bound(1.0, cone=True)
     assert (planned[13].statistic, planned[13].entries) == ("topic_third", 10)
@@ -311,7 +311,7 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
 )
 def test_studies_that_can_t_be_are_refused(analysis, views, message):
     with pytest.raises(StudyError, match=message):
-        TENSOR.releases(TENSOR.Parameters(**analysis), shape_of(make_feature_sites(views)))
+        TENSOR(TENSOR.Parameters(**analysis), shape_of(make_feature_sites(views))).planned()
 
 
 @pytest.mark.parametrize(

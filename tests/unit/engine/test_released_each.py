@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pytest
 
 from consortium.algorithms import average
 from consortium.algorithms.average import Average
-from consortium.algorithms.base import PlannedRelease, Query, Result, Run, Shape
+from consortium.algorithms.base import PlannedRelease, Query, Result, Run
 from consortium.report.accounting import account
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
@@ -19,23 +20,21 @@ from tests.support.cases import make_sites, make_study, shape_of
 class Each(Average):
     """The mean of each site on its own."""
 
-    def releases(self, parameters: object, shape: Shape) -> tuple[PlannedRelease, ...]:
-        (release,) = super().releases(parameters, shape)  # type: ignore[arg-type]
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        (release,) = super().releases
         return (replace(release, released="each"),)
 
-    def run(self, parameters: object, shape: Shape) -> Run:
+    def run(self) -> Run:
         release = yield Query("average", "mean_volume")
         return Result({"rows": release.values}, {"noise": release.deviation})
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    from consortium.engine import session
-    from consortium.simulation import simulation as simulation_module
     from consortium.study import plan
 
-    for module in (plan, simulation_module, session):
-        monkeypatch.setattr(module, "REGISTRY", {"average": Each()})
+    monkeypatch.setattr(plan, "REGISTRY", {"average": Each})
 
 
 @pytest.mark.parametrize("scheme", ["cape", "secure-sum", "local"])

@@ -1,18 +1,20 @@
 """The centre's half: only what is planned, charged before it is released, and repeatable."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.average import Average
 from consortium.algorithms.base import Query, Release, Result
-from consortium.engine import session as session_module
 from consortium.engine.queries import encode_query
 from consortium.engine.session import Session, check_planned, settle_fixed
 from consortium.errors import BudgetError, PrivacyError, ProtocolError
 from consortium.privacy.gdp import compose
 from consortium.simulation.simulation import Simulation
+from consortium.study import plan as plan_module
 from consortium.study.plan import make_plan
 from tests.support.cases import (
     PLAIN,
@@ -44,23 +46,19 @@ def run_to_the_end(session):
         session.accept(answer(session), range(4))
 
 
-class Rogue:
-    """Plans what `average` plans and asks what it was told to."""
-
-    def __init__(self, *queries):
-        self.queries = queries
-        self.seen = []
-
-    def run(self, parameters, shape):
-        for query in self.queries:
-            self.seen.append((yield query))
-        return Result({}, {})
-
-
 def rogue_session(monkeypatch, *queries):
-    rogue = Rogue(*queries)
-    monkeypatch.setattr(session_module, "REGISTRY", {"average": rogue})
-    return rogue, lambda: make_session("average")
+    class Rogue(Average):
+        """Plans what `average` plans and asks what it was told to."""
+
+        seen: ClassVar[list[object]] = []
+
+        def run(self):
+            for query in queries:
+                self.seen.append((yield query))
+            return Result({}, {})
+
+    monkeypatch.setattr(plan_module, "REGISTRY", {"average": Rogue})
+    return Rogue, lambda: make_session("average")
 
 
 GOOD = Query("average", "mean_volume")
@@ -126,7 +124,7 @@ def test_what_study_and_sizes_decide_is_compared_by_value_and_taken_from_the_pla
         shape_of(make_feature_sites(PLAIN)),
     )
     (stage,) = plan.stages
-    right = next(REGISTRY["admm"].run(plan.study.analysis, plan.shape))
+    right = next(REGISTRY["admm"](plan.study.analysis, plan.shape).run())
     held = right.arguments["held"] + 1.0  # the course of the run decides it
     nearly = float(np.nextafter(right.arguments["penalty"], 1.0))
     asked = replace(right, arguments={**right.arguments, "held": held, "penalty": nearly})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consortium.algorithms.average import Average
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
 from consortium.privacy.bounds import Bound
@@ -126,15 +127,14 @@ def test_an_epsilon_that_is_too_small_is_named(scheme):
 
 
 def test_releases_over_budget_are_refused(monkeypatch):
-    class Greedy:
+    class Greedy(Average):
         """Plans more than there is."""
 
-        def releases(self, parameters, shape):
-            return tuple(
-                PlannedRelease(name, "mean_volume", 20, Bound(1.0), 1, 0.6) for name in "ab"
-            )
+        releases = tuple(
+            PlannedRelease(name, "mean_volume", 20, Bound(1.0), 1, 0.6) for name in "ab"
+        )
 
-    monkeypatch.setattr(plan_module, "REGISTRY", {"average": Greedy()})
+    monkeypatch.setattr(plan_module, "REGISTRY", {"average": Greedy})
     with pytest.raises(BudgetError, match="round 1 of 'b'"):
         make_plan(make_study("average"), SHAPE)
 

@@ -174,7 +174,7 @@ def test_an_algorithm_of_either_kind_sees_persons_as_columns(bids: Path) -> None
     algorithm = REGISTRY["average"]
     study = data.study
     shape = data.extent.shape((3,), (3,), "subject")
-    (release,) = algorithm.releases(study.analysis, shape)
+    (release,) = algorithm(study.analysis, shape).planned()
     local = algorithm.statistics[release.statistic]
     mean = local(data, Query(release.stage, release.statistic), release.bound)
     clipped = data.table() / np.maximum(1, np.linalg.norm(data.table(), axis=0))
