@@ -224,11 +224,13 @@ class Study(Section):
     @field_validator("analysis", mode="before")
     @classmethod
     def _typed(cls, value: Any, info: ValidationInfo) -> Any:
-        name = info.data.get("algorithm")  # missing if it was refused, which is then reported
-        if isinstance(value, dict) and name is not None:
-            known = {key: info.data.get(key) for key in ("privacy", "features")}
-            return REGISTRY[name].Parameters.model_validate(value, context=known)
-        return value
+        if not isinstance(value, dict):
+            return value
+        name = info.data.get("algorithm")
+        if name is None:  # it was refused, which is then reported
+            return AnalysisParameters()
+        known = {key: info.data.get(key) for key in ("privacy", "features")}
+        return REGISTRY[name].Parameters.model_validate(value, context=known)
 
     @model_validator(mode="after")
     def _sound(self) -> Study:
