@@ -14,6 +14,7 @@ from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
+from site_agent.data.wording import Alias
 from site_agent.layout import CONFIG
 
 _TITLE = (
@@ -38,6 +39,12 @@ class SiteConfig(FrozenModel):
         default=None,
         description="Tab-separated table with columns participant_id and reason: persons of the "
         "data set who are in no study. It stays here, and so do its reasons.",
+    )
+    aliases: dict[str, Alias] = Field(
+        default={},
+        max_length=1_000,
+        description="What this site's tables have in the place of a study's columns and levels, "
+        "as {diagnosis: {column: Dx, levels: {SCZ: [scz, '1']}}}; by the study's column.",
     )
     exchange: str = Field(
         description="Where the consortium leaves its messages: a directory, s3://bucket/prefix or "

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from consortium.base.frozen_model import FrozenModel
 
-_COLUMN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_COLUMN = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 
 
 class PersonRule(FrozenModel):
@@ -49,7 +49,7 @@ class PersonRule(FrozenModel):
 def _columns(rules: dict[str, PersonRule]) -> dict[str, PersonRule]:
     for name in rules:
         if not _COLUMN.fullmatch(name):
-            raise ValueError(f"{name[:40]!r} is no column's name; use letters, digits, _ . -")
+            raise ValueError(f"{name[:40]!r} is no column's name; use letters, digits, _ . & -")
     return rules
 
 

@@ -31,6 +31,12 @@ class DataSection(Section):
         "{diagnosis: {levels: [control]}, age: {low: 18, high: 65}}: who fits all of them, limits "
         "included. Who has no such value is not taken. How many each site takes becomes public.",
     )
+    missing: tuple[float, ...] = Field(
+        default=(),
+        max_length=20,
+        description="Numbers that stand for a missing value in every site's tables, as [-9999, "
+        "999]; so do empty cells, n/a, NA and NaN.",
+    )
     session: EntityLabel | None = Field(
         default=None, description="Only recordings of this BIDS session (ses-); all if not given."
     )

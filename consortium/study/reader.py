@@ -59,7 +59,7 @@ def load_study(path: Path) -> Study:
 def study_schema() -> dict[str, Any]:
     """JSON schema of the study file, with every analysis's own parameters."""
     schema = Study.model_json_schema()
-    schema["$defs"].pop("BaseModel", None)
+    schema["$defs"].pop("AnalysisParameters")
     schema["properties"].pop("analysis")
     schema["allOf"] = []
     for name, algorithm in sorted(REGISTRY.items()):

@@ -33,6 +33,7 @@ from site_agent.approval.approval import (
 )
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
+from site_agent.data.doubts import doubts_about
 from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
@@ -210,7 +211,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
     engine, late = open_engine(config), partial(too_few_new, ledger, policy)
-    data = open_dataset(config.dataset, asked, space, folder / CACHE, engine, without, late)
+    cache, aliases = folder / CACHE, config.aliases
+    data = open_dataset(config.dataset, asked, space, cache, engine, without, late, aliases)
     problems = _load(data)
     survey = data.survey
     plan = None
@@ -257,6 +259,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             *_unknown(config),
             *_too_large(config, data),
             *_unusable(survey.skipped),
+            *_doubts(config, asked),
             *(_notes(plan, config.name, data) if plan and not problems else ()),
         ),
         whole=len(survey.whole),
@@ -284,6 +287,14 @@ def _unusable(skipped: Sequence[Skipped]) -> Iterator[str]:
     if many:
         who = f"{count(many, 'person')} {'is' if many == 1 else 'are'} left out as unusable"
         yield f"{who}; mend the files named above, or go on without."
+
+
+def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
+    """Cells that can't be meant as the study reads them; none if a table can't be read."""
+    try:
+        yield from doubts_about(config.dataset, study, config.aliases)
+    except DataError:  # which is told of the data themselves
+        return
 
 
 def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterator[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from consortium.views.column import Column
 from consortium.views.table import TableView
+from site_agent.data.wording import is_given
 
 
 def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
@@ -35,11 +36,6 @@ def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)
 
 
-def is_given(text: str | None) -> bool:
-    """Whether a cell holds anything."""
-    return (text or "").strip() not in ("", "n/a")
-
-
 def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float64] | int:
     """A person's vector, not a number where a value is missing that may be.
 
@@ -61,7 +57,7 @@ def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float6
 def lack_of(text: str | None, name: str, column: Column) -> str:
     """Why a value can't be used, without the value itself."""
     if not is_given(text):
-        return f"column {name} is empty"
+        return f"column {name} has no value"
     if column.levels:
         levels = ", ".join(column.levels)
         return f"column {name} has a value that is none of the study's levels ({levels})"

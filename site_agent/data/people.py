@@ -16,12 +16,15 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import Skipped, Without, in_turn, nobody
 from site_agent.data.tsv import Row, read_rows
+from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 
 PARTICIPANTS = "participants.tsv"
 REASON = "reason"
 
 
-def chosen_by(source: Path | Sequence[Path], data: DataSection) -> Without:
+def chosen_by(
+    source: Path | Sequence[Path], data: DataSection, aliases: Aliases = NO_ALIASES
+) -> Without:
     """Leave out whom a study does not take.
 
     Raises
@@ -29,7 +32,8 @@ def chosen_by(source: Path | Sequence[Path], data: DataSection) -> Without:
     DataError
         When asked: if there is no participants.tsv, or it lacks a column.
     """
-    return partial(_not_chosen, source, data.persons) if data.persons else nobody
+    wording = Wording(data.missing, aliases)
+    return partial(_not_chosen, source, data.persons, wording) if data.persons else nobody
 
 
 def left_out_here(table: Path | None) -> Without:
@@ -52,7 +56,8 @@ def candidates(config: SiteConfig, data: DataSection) -> list[str]:
         As `chosen_by` and `left_out_here`.
     """
     labels = labels_in(config.dataset)
-    hook = in_turn(chosen_by(config.dataset, data), left_out_here(config.left_out))
+    chosen = chosen_by(config.dataset, data, config.aliases)
+    hook = in_turn(chosen, left_out_here(config.left_out))
     out = {each.label for each in hook(labels)}
     return [label for label in labels if label not in out]
 
@@ -94,10 +99,13 @@ def participants_of(source: Path | Sequence[Path]) -> Path:
 
 
 def _not_chosen(
-    source: Path | Sequence[Path], rules: Mapping[str, PersonRule], labels: Sequence[str]
+    source: Path | Sequence[Path],
+    rules: Mapping[str, PersonRule],
+    wording: Wording,
+    labels: Sequence[str],
 ) -> Iterable[Skipped]:
     table = participants_of(source)
-    fits = {label: taken(row, rules) for label, row in read_rows(table, rules)}
+    fits = {label: taken(row, rules) for label, row in read_rows(table, rules, wording)}
     for label in labels:
         if label not in fits:
             why = f"{table} has no line for sub-{label}"

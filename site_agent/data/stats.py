@@ -7,27 +7,24 @@ Source: the comment lines of ``aparc.stats`` and ``aseg.stats`` (FreeSurfer 5 to
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import ANYONE, TableView
-from site_agent.data.encoding import vector_of
-from site_agent.data.survey import Skipped
+from site_agent.data.wording import Wording
 
 _MOST_BYTES = 4_000_000
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _NAME = "StructName"
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
-Vector = NDArray[np.float64]
 
-
-def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, Skipped]]:
-    """Read a view's vectors from the stats files of all persons.
+def stats_rows(
+    folder: Path, view: TableView, wording: Wording
+) -> Iterator[tuple[str, Mapping[str, str], Path]]:
+    """Yield every person's label, cells and stats file.
 
     A column is called after its region and its measure, as ``insula_ThickAvg`` or
     ``Left-Hippocampus_Volume_mm3``; a number of the whole brain by its own name, as
@@ -39,11 +36,7 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
         The site's data set.
     view : TableView
         Its file has ``sub-*`` for a person's folder.
-
-    Returns
-    -------
-    vectors, lacking
-        As `read_table`.
+    wording : Wording
 
     Raises
     ------
@@ -51,18 +44,10 @@ def read_stats(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
         If there is no folder of any person, or the path leads out of the data set or to another
         person's files.
     """
-    vectors: dict[str, Vector] = {}
-    lacking: dict[str, Skipped] = {}
+    names = [name for name, _ in view.single_columns]
     for label, path in _files(folder, view.file):
         found = _numbers(folder, path)
-        vector = vector_of([found.get(name) for name, _ in view.single_columns], view)
-        if isinstance(vector, int):
-            name, _ = view.single_columns[vector]
-            detail = f"{path}: no usable value of {name}."
-            lacking[label] = Skipped(label, "no-view", detail)
-        else:
-            vectors[label] = vector
-    return vectors, lacking
+        yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
 def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:

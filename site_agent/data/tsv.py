@@ -1,10 +1,12 @@
-"""Tables of persons: tab-separated, one line each, as BIDS keeps participants and phenotypes."""
+"""Tables of persons, one line each: those of BIDS, and of FreeSurfer and ENIGMA."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,16 @@ from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.encoding import encode, is_given, lack_of, vector_of
-from site_agent.data.stats import read_stats
+from site_agent.data.encoding import encode, lack_of, vector_of
+from site_agent.data.stats import stats_rows
 from site_agent.data.survey import Reason, Skipped
+from site_agent.data.wording import AS_WRITTEN, Wording, is_given, nearest
 
 IDENTIFIER = "participant_id"
+_FIRST = re.compile(
+    r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
+)
+"""A first column that names persons: of aparcstats2table, asegstats2table, ENIGMA's and others."""
 MOST_BYTES = 200_000_000
 """Of a table; a hundred thousand persons with two hundred columns take about this."""
 MOST_BYTES_OF_RUN = 50_000_000
@@ -30,7 +37,9 @@ Vector = NDArray[np.float64]
 Row = Mapping[str, str | None]
 
 
-def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[str, Skipped]]:
+def read_table(
+    folder: Path, view: TableView, wording: Wording = AS_WRITTEN
+) -> tuple[dict[str, Vector], dict[str, Skipped]]:
     """Read a view's vectors from its table.
 
     Parameters
@@ -38,6 +47,8 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     folder : Path
         The site's data set.
     view : TableView
+    wording : Wording
+        How cells are read.
 
     Returns
     -------
@@ -52,19 +63,26 @@ def read_table(folder: Path, view: TableView) -> tuple[dict[str, Vector], dict[s
     DataError
         If the table is not there, can't be read, or lacks a column.
     """
-    if view.is_of_stats:
-        return read_stats(folder, view)
-    path = _path(folder, view.file)
     vectors: dict[str, Vector] = {}
     lacking: dict[str, Skipped] = {}
     columns = view.single_columns
-    for label, row in read_rows(path, [name for name, _ in columns]):
+    for label, row, path in rows_of(folder, view, wording):
         vector = vector_of([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
             lacking[label] = _lack(label, row, columns, path)
         else:
             vectors[label] = vector
     return vectors, lacking
+
+
+def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[str, Row, Path]]:
+    """Yield every person's label, cells and file of a view; raises as `read_table`."""
+    if view.is_of_stats:
+        yield from stats_rows(folder, view, wording)
+        return
+    path = _path(folder, view.file)
+    for label, row in read_rows(path, [name for name, _ in view.single_columns], wording):
+        yield label, row, path
 
 
 def _lack(label: str, row: Row, columns: Sequence[tuple[str, Column]], path: Path) -> Skipped:
@@ -77,8 +95,12 @@ def _lack(label: str, row: Row, columns: Sequence[tuple[str, Column]], path: Pat
     return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
 
 
-def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
-    """Yield every person's label, without ``sub-``, with their line of a table.
+def read_rows(
+    table: Path, columns: Iterable[str], wording: Wording = AS_WRITTEN
+) -> Iterator[tuple[str, Row]]:
+    """Yield every person's label, without ``sub-``, with their cells of some columns.
+
+    Cells are separated by tabs, or by commas where the first line has no tab.
 
     Raises
     ------
@@ -86,18 +108,27 @@ def read_rows(table: Path, columns: Iterable[str]) -> Iterator[tuple[str, Row]]:
         If the table is not there, can't be read, lacks a column, or has a person twice.
     """
     seen: set[str] = set()
+    wanted = {name: wording.column(name) for name in columns}
     with _opened(table, MOST_BYTES) as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        _check_header(table, rows.fieldnames, columns)
+        rows = _dictionaries(file)
+        identifier = _check_header(table, [*(rows.fieldnames or ())], wanted)
         for row in rows:
-            label = (row[IDENTIFIER] or "").strip().removeprefix("sub-")
+            label = (row[identifier] or "").strip().removeprefix("sub-")
             if not label or label in seen:
                 raise DataError(
-                    f"{table}, line {rows.line_num}: {IDENTIFIER} is empty or there twice; "
+                    f"{table}, line {rows.line_num}: {identifier} is empty or there twice; "
                     "give each person one line."
                 )
             seen.add(label)
-            yield label, row
+            yield label, {name: wording.cell(name, row[own]) for name, own in wanted.items()}
+
+
+def _dictionaries(file: Iterator[str]) -> csv.DictReader[str]:
+    first = next(file, "")
+    lines = chain([first], file)
+    if "\t" in first or "," not in first:
+        return csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return csv.DictReader(lines, skipinitialspace=True)
 
 
 def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
@@ -146,9 +177,24 @@ def _path(folder: Path, name: str) -> Path:
         ) from error
 
 
-def _check_header(path: Path, header: object, wanted: Iterable[str]) -> None:
-    there = list(header) if isinstance(header, (list, tuple)) else []
-    for name in (IDENTIFIER, *wanted):
+def _check_header(path: Path, there: list[str], wanted: Mapping[str, str]) -> str:
+    """Name the column of identifiers, if all that is wanted is there once."""
+    identifier = IDENTIFIER
+    if IDENTIFIER not in there and there and _FIRST.fullmatch(there[0].strip()):
+        identifier = there[0]
+    for name in (identifier, *wanted.values()):
         if there.count(name) != 1:
-            many = "no" if name not in there else "more than one"
-            raise DataError(f"{path} has {many} column '{name}'; correct the table or the study.")
+            raise DataError(_no_column(path, name, there))
+    return identifier
+
+
+def _no_column(path: Path, name: str, there: list[str]) -> str:
+    if name in there:
+        return f"{path} has more than one column '{name}'; correct the table or the study."
+    like = nearest(name, there)
+    if like is None or name == IDENTIFIER:
+        return f"{path} has no column '{name}'; correct the table or the study."
+    return (
+        f"{path} has no column '{name}', and one '{like}': if that is meant, write 'aliases: "
+        f"{{{name}: {{column: {like}}}}}' into site.yaml, or correct the table or the study."
+    )

@@ -30,6 +30,7 @@ from site_agent.data.survey import (
     nobody,
     whole_of,
 )
+from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 from site_agent.images.footprint import scratch, to_prepare, to_sum
@@ -63,6 +64,8 @@ class SiteDataset:
         Which of those whom the study takes are left out, and why.
     late : callable
         The same, asked last, about those who would take part.
+    aliases : mapping of str to Alias
+        What the site's tables have in the place of the study's columns and levels.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class SiteDataset:
         engine: Engine | None = None,
         without: Without = nobody,
         late: Without = nobody,
+        aliases: Aliases = NO_ALIASES,
     ) -> None:
         self.source = source
         self.data = data
@@ -83,7 +87,7 @@ class SiteDataset:
         self.unit = unit
         self.cache = BlockCache(cache)
         self.engine = engine or Threads()
-        self.without, self.late = in_turn(chosen_by(source, data), without), late
+        self.without, self.late = in_turn(chosen_by(source, data, aliases), without), late
         self._damaged: dict[str, str] = {}  # what preparing a person's files failed for
         self._last: tuple[NDArray[Any], Block] | None = None
 

@@ -22,6 +22,7 @@ from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by
 from site_agent.data.survey import CHOICES, Skipped, Survey, Without, in_turn, nobody, whole_of
 from site_agent.data.tsv import read_table
+from site_agent.data.wording import NO_ALIASES, Aliases, Wording
 from site_agent.engines.base import Engine
 from site_agent.engines.threads import Threads
 
@@ -36,30 +37,44 @@ def _read_columns(
     view: ViewSpace[TableView],
     cache: Path,
     engine: Engine,
+    aliases: Aliases,
 ) -> Found:
-    del study, space, cache, engine
-    vectors, lacking = read_table(source, view.view)
+    del space, cache, engine
+    vectors, lacking = read_table(source, view.view, Wording(study.data.missing, aliases))
     return vectors, list(lacking.values())
 
 
 def _read_images(
-    source: Path, study: Study, space: Space, view: ViewSpace[FmriView], cache: Path, engine: Engine
+    source: Path,
+    study: Study,
+    space: Space,
+    view: ViewSpace[FmriView],
+    cache: Path,
+    engine: Engine,
+    aliases: Aliases,
 ) -> Found:
+    del aliases
     from site_agent.images.measures import measure_images  # image libraries
 
     return measure_images(source, study, space, view, cache, engine)
 
 
 def _read_recordings(
-    source: Path, study: Study, space: Space, view: ViewSpace[EegView], cache: Path, engine: Engine
+    source: Path,
+    study: Study,
+    space: Space,
+    view: ViewSpace[EegView],
+    cache: Path,
+    engine: Engine,
+    aliases: Aliases,
 ) -> Found:
-    del space
+    del space, aliases
     from site_agent.eeg.vectors import read_recordings  # MNE
 
     return read_recordings(source, view.view, study.data, cache, engine)
 
 
-Reader = Callable[[Path, Study, Space, AnyViewSpace, Path, Engine], Found]
+Reader = Callable[[Path, Study, Space, AnyViewSpace, Path, Engine, Aliases], Found]
 READERS: Mapping[str, Reader] = {
     "table": _read_columns,
     "fmri": _read_images,
@@ -68,8 +83,8 @@ READERS: Mapping[str, Reader] = {
 """How a site reads each kind of view, by the view's ``source``.
 
 Given are the site's data set, the study with its space, the view, the site's folder for what was
-worked out, and what it computes on; returned, a vector for each person who has one, by label
-without ``sub-``, and everybody else with the reason.
+worked out, what it computes on, and its own words; returned, a vector for each person who has one,
+by label without ``sub-``, and everybody else with the reason.
 """
 
 
@@ -112,6 +127,8 @@ class FeatureDataset:
         Which of those whom the study takes are left out, and why.
     late : callable
         The same, asked last, about those who would take part.
+    aliases : mapping of str to Alias
+        What the site's tables have in the place of the study's columns and levels.
     """
 
     unit: Unit = "subject"
@@ -125,13 +142,15 @@ class FeatureDataset:
         engine: Engine | None = None,
         without: Without = nobody,
         late: Without = nobody,
+        aliases: Aliases = NO_ALIASES,
     ) -> None:
         self.source = source
         self.study = study
         self.space = space
         self.cache = cache
         self.engine = engine or Threads()
-        self.without, self.late = in_turn(chosen_by(source, study.data), without), late
+        self.without, self.late = in_turn(chosen_by(source, study.data, aliases), without), late
+        self.aliases = aliases
         self._views: dict[str, _Read] = {}
 
     @property
@@ -276,7 +295,7 @@ class FeatureDataset:
         if view.name not in self._views:
             reader = READERS[view.view.source]
             found, lacking = reader(
-                self.source, self.study, self.space, view, self.cache, self.engine
+                self.source, self.study, self.space, view, self.cache, self.engine, self.aliases
             )
             self._views[view.name] = _Read(view.name, found, {s.label: s for s in lacking})
         return self._views[view.name]

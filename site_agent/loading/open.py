@@ -7,6 +7,7 @@ from pathlib import Path
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
 from site_agent.data.survey import Without, nobody
+from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -20,13 +21,14 @@ def open_dataset(
     engine: Engine | None = None,
     without: Without = nobody,
     late: Without = nobody,
+    aliases: Aliases = NO_ALIASES,
 ) -> SiteDataset | FeatureDataset:
     """Make the data set of a study; nothing is read yet.
 
     Persons are prepared and summed on the ``engine``; ``without`` tells whom to leave out, and
-    ``late`` whom of those who would then take part.
+    ``late`` whom of those who would then take part; ``aliases`` are the site's own words.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without, late)
+        return FeatureDataset(source, study, space, cache, engine, without, late, aliases)
     unit = study.privacy.unit
-    return SiteDataset(source, study.data, space, unit, cache, engine, without, late)
+    return SiteDataset(source, study.data, space, unit, cache, engine, without, late, aliases)

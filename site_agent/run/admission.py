@@ -128,7 +128,9 @@ class Admission:
         space, cache = study_space(study, approval.folder), self._folder / CACHE
         hook = in_turn(left_out_here(config.left_out), without)
         late = partial(too_few_new, self._site.ledger, self._site.policy)
-        return open_dataset(config.dataset, study, space, cache, self._engine, hook, late)
+        return open_dataset(
+            config.dataset, study, space, cache, self._engine, hook, late, config.aliases
+        )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:
         study, site = approval.study, self._site

@@ -35,6 +35,10 @@ TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high":
 DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "task": ({}, {"task": "u"}),
     "persons": ({}, {"persons": {"age": {"high": 40}}}),
+    "missing": (
+        {"persons": {"age": {"low": 0}}},
+        {"persons": {"age": {"low": 0}}, "missing": [50]},
+    ),
     "session": ({"session": "a"}, {"session": "b"}),
     "run": ({"run": 1}, {"run": 2}),
     "acquisition": ({"acquisition": "x"}, {"acquisition": "y"}),
@@ -70,6 +74,10 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
         {
             "file": ({}, {"file": "others.tsv"}),
             "columns": ({}, {"columns": {"age": {"low": 0, "high": 80}}}),
+            "regions": (
+                {"columns": {"*": {"low": 0, "high": 90}}, "regions": ["age"]},
+                {"columns": {"*": {"low": 0, "high": 90}}, "regions": ["iq"]},
+            ),
         },
     ),
     "fmri": (

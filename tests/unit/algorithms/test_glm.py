@@ -264,17 +264,17 @@ def test_what_is_said_to_be_left_of_the_slopes_noise_is_left():
 def test_a_site_is_told_at_home_where_its_groups_are_not_the_stated_ones():
     people = calm_people()
     trial = make_trial(people)
-    compare = GLM.compare
+    compare = GLM(trial.parameters, trial.shape).compare
     for number, site in enumerate(trial.sites):
-        assert compare(trial.parameters, trial.shape, number, site) == ()
+        assert compare(number, site) == ()
     changed = trial.sites[1].table().copy()
     changed[5, 0] *= -1
-    (note,) = compare(trial.parameters, trial.shape, 1, ArrayData(list(changed.T[:, :, None])))
+    (note,) = compare(1, ArrayData(list(changed.T[:, :, None])))
     assert "'dx1'" in note
     assert "effects are a little off" in note
     changed[5] *= -1
     kept = changed[:, changed[5] < 0]  # as if no person had the level's name
-    (note,) = compare(trial.parameters, trial.shape, 1, ArrayData(list(kept.T[:, :, None])))
+    (note,) = compare(1, ArrayData(list(kept.T[:, :, None])))
     assert "differences between sites would be told as effects" in note
 
 

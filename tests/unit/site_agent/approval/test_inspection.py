@@ -186,7 +186,7 @@ def test_a_study_of_features_tells_who_has_all_views(place: DemoFolders) -> None
     assert "2 persons qualify with all views (who, networks)." in text
     assert "volumes" not in text
     assert "1 left out: no-view" in text
-    assert f"{second.removeprefix('sub-')}: {table}: column age is empty." in text
+    assert f"{second.removeprefix('sub-')}: {table}: column age has no value." in text
     table.unlink()
     with pytest.raises(DataError, match=r"participants\.tsv can't be read"):
         look(place)

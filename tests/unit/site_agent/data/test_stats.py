@@ -51,7 +51,7 @@ def test_who_lacks_a_region_is_left_out_with_a_sentence(tmp_path, text):
     vectors, lacking = read_table(tmp_path, view())
     assert list(vectors) == ["01"]
     assert sorted(lacking) == ["02", "03", "04"]
-    assert "no usable value of bankssts_ThickAvg" in lacking["04"].detail
+    assert "column bankssts_ThickAvg has no value" in lacking["04"].detail
 
 
 @pytest.mark.parametrize("file", ["../sub-*/lh.aparc.stats", "/etc/sub-*/passwd", "sub-*/../../x"])

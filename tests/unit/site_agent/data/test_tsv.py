@@ -61,7 +61,10 @@ def test_a_table_may_lie_in_a_folder_of_the_data_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("", "is empty"), ("n/a", "is empty"), *((v, "has no number") for v in ("nan", "old", "5O"))],
+    [
+        *((v, "has no value") for v in ("", "n/a", "nan")),
+        *((v, "has no number") for v in ("old", "5O")),
+    ],
 )
 def test_who_lacks_a_value_is_told_by_name_of_the_column(
     tmp_path: Path, value: str, why: str
