@@ -14,7 +14,6 @@ from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
-from site_agent.data.wording import Alias
 from site_agent.layout import CONFIG
 
 _TITLE = (
@@ -26,6 +25,27 @@ _TITLE = (
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LEAST_MEMORY = 10**8
 _MOST_CORES = 4  # each worker holds a person's scan
+
+
+class Alias(FrozenModel):
+    """What this site's tables have in the place of a study's column."""
+
+    column: str | None = Field(
+        default=None, min_length=1, max_length=200, description="Name of the column here."
+    )
+    levels: dict[str, tuple[str, ...]] = Field(
+        default={},
+        max_length=100,
+        description="By level of the study, the values here that mean it, as {SCZ: [scz, '1']}.",
+    )
+
+    @model_validator(mode="after")
+    def _each_means_one(self) -> Alias:
+        values = [value for own in self.levels.values() for value in own]
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            raise ValueError(f"levels: '{twice[0]}' means two levels; let each value mean one")
+        return self
 
 
 class SiteConfig(FrozenModel):

@@ -7,33 +7,10 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pydantic import Field, model_validator
-
-from consortium.base.frozen_model import FrozenModel
+from site_agent.config import Alias
 
 NOTHING = ("", "n/a", "na", "nan", "null")
 """What a cell without a value holds, in small letters."""
-
-
-class Alias(FrozenModel):
-    """What this site's tables have in the place of a study's column."""
-
-    column: str | None = Field(
-        default=None, min_length=1, max_length=200, description="Name of the column here."
-    )
-    levels: dict[str, tuple[str, ...]] = Field(
-        default={},
-        max_length=100,
-        description="By level of the study, the values here that mean it, as {SCZ: [scz, '1']}.",
-    )
-
-    @model_validator(mode="after")
-    def _each_means_one(self) -> Alias:
-        values = [value for own in self.levels.values() for value in own]
-        twice = sorted({value for value in values if values.count(value) > 1})
-        if twice:
-            raise ValueError(f"levels: '{twice[0]}' means two levels; let each value mean one")
-        return self
 
 
 Aliases = Mapping[str, Alias]

@@ -205,7 +205,9 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
     lack = "column diagnosis has a value that is none of the study's levels (control, patient)."
     assert f"  3 persons ({some}): {table}: {lack}" in text
     assert sum(line.startswith("  ") for line in text.splitlines()) == 1
-    assert text.count("Patient") == 0
+    (told,) = (line for line in text.splitlines() if "Patient" in line)
+    assert "column 'diagnosis' has 'Patient' for 3 persons" in told
+    assert "levels: {patient: ['Patient']}" in told
 
 
 def test_persons_who_lack_the_same_in_folders_of_their_own_are_one_line_too() -> None:

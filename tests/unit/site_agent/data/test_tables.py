@@ -12,10 +12,11 @@ from consortium.errors import DataError
 from consortium.study.spec import Study
 from consortium.views.regions import REGIONS
 from consortium.views.table import TableView
+from site_agent.config import Alias
 from site_agent.data.doubts import doubts_about
 from site_agent.data.people import chosen_by
 from site_agent.data.tsv import read_table
-from site_agent.data.wording import Alias, Wording
+from site_agent.data.wording import Wording
 from tests.support.cases import make_study
 
 THICK = {"low": 1.0, "high": 4.0}
