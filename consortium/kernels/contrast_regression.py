@@ -190,8 +190,8 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
     each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom
-    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance, sums.tails)
+    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance, sums.tails
+    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts)
 
 
 def expected_balance(expected: Expected) -> float:

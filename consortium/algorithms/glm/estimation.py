@@ -131,9 +131,7 @@ class ContrastRound:
             "spreads": noise.get("spreads", 0.0) / total,
         }
 
-    def _lost(
-        self, sums: dict[str, Array], noise: dict[str, float], learned: Learned
-    ) -> LostTails:
+    def _lost(self, sums: dict[str, Array], noise: dict[str, float], learned: Learned) -> LostTails:
         """What clipping took of long tails, where the study asks."""
         plan, groups, adjustment = self.plan, self.there.groups, learned.adjustment
         if "lost" not in sums:

@@ -135,7 +135,7 @@ def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
 
 
 def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> dict[str, Array]:
-    """Sums of (1 - c) R^-¼u, of the mean outcome of it, and of w times the log of a squared norm."""
+    """Sums of (1 - c) R^-¼u, of its mean outcome, and of w times the log of a squared norm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
     return {
         "lost": clip_columns(lost, blocks.block("lost").norm).sum(axis=1),
