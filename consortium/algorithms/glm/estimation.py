@@ -30,7 +30,7 @@ from consortium.kernels.contrast_rows import (
 from consortium.kernels.covariate_adjustment import left_of_noise
 from consortium.kernels.lost_tails import LostTails, TailSums, lost_tails, no_tails
 
-_TOGETHER = 0.35, 0.5
+_TOGETHER = 0.5
 """Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
 and of a slope's own column."""
 
@@ -49,8 +49,8 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
-    beside, own = (adjustment.offsets + (part * adjustment.confounded) ** 2 for part in _TOGETHER)
-    offsets = float(slopes[hidden] @ slopes[hidden]) * beside + column * own
+    each = adjustment.offsets + (_TOGETHER * adjustment.confounded) ** 2
+    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * each
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     squares = there.information[1]
