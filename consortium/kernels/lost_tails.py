@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 _POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
 _UNSURE = 0.35  # of θ: tails are not all of a kind
-_WIDTH = 0.3  # of the groups' difference in the logarithm of squared norms, around 0
+_WIDTH = 0.4  # of the groups' difference in the logarithm of squared norms, around 0
 _SPREAD = 0.8  # of that logarithm among persons
 _TINY = 1e-12
 
