@@ -22,6 +22,7 @@ Array = NDArray[Any]
 _POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
 _UNSURE = 0.35  # of θ: tails are not all of a kind
 _WIDTH = 0.4  # of the groups' difference in the logarithm of squared norms, around 0
+_TAKEN = 0.05  # deviations: what is taken of outcomes with long tails, on the mean over persons
 _SPREAD = 0.8  # of that logarithm among persons
 _TINY = 1e-12
 
@@ -110,7 +111,7 @@ def lost_tails(
         _contrast(apart + sign * doubt, part) * information / persons for sign in (0, -1, 1)
     )
     variance = (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2
-    return LostTails(*_drawn(sums, likeness), theta, variance)
+    return LostTails(*_drawn(sums, likeness, _TAKEN * persons), theta, variance)
 
 
 def _contrast(apart: float, part: float) -> float:
@@ -119,14 +120,20 @@ def _contrast(apart: float, part: float) -> float:
     return (times - 1) / (1 + part * (times - 1))
 
 
-def _drawn(sums: TailSums, likeness: OutcomeCorrelation) -> tuple[Array, float, float]:
+def _drawn(
+    sums: TailSums, likeness: OutcomeCorrelation, usual: float
+) -> tuple[Array, float, float]:
     """What was taken, drawn to 0 as far as it is noise, and what variances by noise are left.
 
-    Both parts by the factor of James and Stein.
+    Both parts by the factor of James and Stein, or by what is usual where that tells less.
     """
     variance = sums.noise["lost"] ** 2
     own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
     shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
-    all_kept = max(0.0, 1 - shared / max(sums.tail**2, _TINY))
-    each_kept = max(0.0, 1 - own / max(float(np.mean(np.square(around))), _TINY))
+    all_kept = _kept(float(np.square(sums.tail)), shared, usual)
+    each_kept = _kept(float(np.mean(np.square(around))), own, usual)
     return all_kept * sums.tail + each_kept * around, all_kept * shared, each_kept * own
+
+
+def _kept(square: float, noise: float, usual: float) -> float:
+    return min(max(0.0, 1 - noise / max(square, _TINY)), usual**2 / (usual**2 + noise))

@@ -18,7 +18,7 @@ from consortium.kernels.contrast_regression import Effects
 
 _HALF = 0.5  # of an effect's stated error
 _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
-_TOGETHER = 0.8  # correlation of sites' means and levels that is taken for possible
+_TOGETHER = 0.65  # correlation of sites' means and levels that is taken for possible
 _MOST_CLIPPED = 0.6
 
 
