@@ -28,8 +28,9 @@ class Odd:
     sites : {"alike", "few big", "one huge"}
         Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
         beside ten.
-    residual : {"normal", "heavy", "skewed", "outliers", "one-sided", "rare", "even"}
-        What persons differ by: Gaussian, t with 2.5 degrees of freedom, lognormal, with persons far
+    residual : {"normal", "heavy", "skewed", "either", "outliers", "one-sided", "rare", "even"}
+        What persons differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails of
+        all outcomes to one side, or of half of them to the other), with persons far
         off in all outcomes (to either side, or to one), binary outcomes of a tenth or a half.
     group : float
         Deviation of the second group over the first's.
@@ -84,10 +85,13 @@ def _residuals(odd: Odd, entries: int, persons: int, draw: np.random.Generator) 
     values = _alike(odd, entries, persons, draw)
     if odd.residual == "heavy":
         return values / np.sqrt(draw.chisquare(2.5, persons) / 2.5) / np.sqrt(5)
-    if odd.residual == "skewed":
+    if odd.residual in ("skewed", "either"):
         spread = 0.8
         mean = np.exp(spread**2 / 2)
-        return (np.exp(spread * values) - mean) / (mean * np.sqrt(np.expm1(spread**2)))
+        found = (np.exp(spread * values) - mean) / (mean * np.sqrt(np.expm1(spread**2)))
+        if odd.residual == "either":
+            found[::2] *= -1
+        return np.asarray(found)
     if odd.residual in ("outliers", "one-sided"):
         sign = draw.choice([-1.0, 1.0], (entries, persons)) if odd.residual == "outliers" else 1.0
         far = draw.random(persons) < _OUT

@@ -156,6 +156,11 @@ CELLS: dict[str, Misfit] = {
     "skewed, ratio 1.5, 800, ε 4": _odd(Odd("alike", "skewed", 1.5), (800, 24, 8), 4.0),
     "skewed, ratio 1.5, 2,000 x 68, ε 4": _odd(Odd("alike", "skewed", 1.5), (2000, 68, 8), 4.0),
     "skewed, ratio 1.5, V = 1": _odd(Odd("alike", "skewed", 1.5), (2000, 1, 8), part=0.0),
+    "skewed to either side, ratio 1.5": _odd(Odd("alike", "either", 1.5)),
+    "either side, ratio 1.5, 2,000 x 68, ε 4": _odd(
+        Odd("alike", "either", 1.5), (2000, 68, 8), 4.0
+    ),
+    "either side, rare 15 %, ratio 2": _odd(Odd("alike", "either", 2.0, part=0.15)),
     "skewed, rare 15 %, ratio 2": _odd(Odd("alike", "skewed", 2.0, part=0.15)),
     "binary, .5": _odd(Odd("alike", "even"), effect=0.3),
     "binary, .15": _odd(Odd("alike", "rare"), effect=0.3),
@@ -317,12 +322,14 @@ def counted(
     effect, error, low, high = (result.arrays[n] * unit for n in ("effect", "error", "low", "high"))
     null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
     covered, p = (low <= truth) & (truth <= high), result.arrays["p"]
-    told = found & ~result.arrays["withheld"]
+    judged = ~result.arrays["withheld"]
+    told, open_null = found & judged, null & judged
     some, real = null.any(), (~null).any()
     return {
         "stopped": 0.0,
         "withheld": float(result.arrays["withheld"].mean()),
         "size": float(np.mean(p[null] < 0.05)) if some else np.nan,
+        "told size": float(np.mean(p[open_null] < 0.05)) if open_null.any() else np.nan,
         "false": float((found & null).sum() / max(1, found.sum())),
         "told false": float((told & null).sum() / max(1, told.sum())),
         "power": float(found[~null].mean()) if real else np.nan,
@@ -338,7 +345,7 @@ def counted(
 
 
 _COLUMNS = (
-    *("cell", "size", "FDP", "told FDP", "withheld", "coverage null", "real", "power"),
+    *("cell", "size", "told size", "FDP", "told FDP", "withheld", "coverage null", "real", "power"),
     *("RMSE", "SE/RMSE", "RMSE/pooled", "slope", "forecast/SE", "again/SE", "stopped"),
 )
 
@@ -355,7 +362,7 @@ def row_of(name: str, tally: Tally) -> str:
     error = tally.root("square")
     cells = [
         name,
-        *(told(k) for k in ("size", "false", "told false", "withheld")),
+        *(told(k) for k in ("size", "told size", "false", "told false", "withheld")),
         *(told(k) for k in ("covered null", "covered real", "power")),
         f"{error:.3f}",
         f"{tally.root('stated') / error:.2f}",

@@ -44,6 +44,8 @@ class ContrastSums:
         centres are off by.
     noise : mapping of T, D, Q, E and b to float
         σ_j, scaled as the sums are; that of E over the number of persons.
+    tails : array, length V
+        Variance that T has since what clipping took of long tails is an estimate.
     """
 
     effects: Array
@@ -52,6 +54,7 @@ class ContrastSums:
     spread: float
     balance: Array
     noise: dict[str, float]
+    tails: Array
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class Effects:
         Degrees of freedom of ``variances``.
     balance : array, length K
         Expected b² of every row.
+    tails : array, length V
+        As that of `ContrastSums`.
     """
 
     each: Estimates
@@ -159,6 +164,7 @@ class Effects:
     leak: float
     freedom: float
     balance: Array
+    tails: Array
 
     @property
     def between(self) -> float:
@@ -182,9 +188,10 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     balance = squared_balance(sums, expected)
     leak += float(balance[0]) * unbalanced(sites / expected.clip**2, expected.missed, expected)
     unsure = doubt + divisor**2 * expected.unsure
-    each = effects_of(sums.effects, sampling, privacy + leak, divisor, unsure, freedom)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom
-    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts, balance)
+    other = privacy + leak + sums.tails
+    each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
+    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance, sums.tails
+    return Effects(each, divisor, doubt, sampling, sites, expected.clip, *parts)
 
 
 def expected_balance(expected: Expected) -> float:

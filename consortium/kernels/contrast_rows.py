@@ -94,7 +94,7 @@ def solve_coefficients(
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
     leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
     leak += found.balance * unbalanced(found.between, expected.missed, expected)
-    leak[0] = found.leak
+    leak[0] = found.leak + float(found.tails.mean())
     return Coefficients(
         solve @ rows,
         found.divisor**2 * chance,
@@ -120,6 +120,8 @@ class MeanSums:
         Standard deviation of the noise in an entry of each.
     missed : array, length G
         As that of `Expected`, of the means.
+    tails : array, length G
+        As that of `ContrastSums`.
     """
 
     squares: Array
@@ -127,6 +129,7 @@ class MeanSums:
     spreads: Array
     noise: dict[str, float]
     missed: Array
+    tails: Array
 
 
 def mean_effects(
@@ -165,7 +168,7 @@ def mean_effects(
     return effects_of(
         averages @ sums.effects,
         chance,
-        privacy + _leak_of_means(means, expected, found, adjustment, chance, doubt),
+        privacy + means.tails + _leak_of_means(means, expected, found, adjustment, chance, doubt),
         found.divisor,
         found.doubt,
         freedom_of_squares(expected.persons),

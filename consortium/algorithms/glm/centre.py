@@ -144,7 +144,7 @@ class Glm(GlmPlan):
             learned = replace(learned, adjustment=own)
         expected, sums_of = (
             expected_of(plan, there, learned),
-            ContrastRound(plan, there, learned.norms.present, stage, release),
+            ContrastRound(plan, there, learned, stage, release),
         )
         found = estimate_effects(sums_of.outcomes, expected)
         more = More(

@@ -24,6 +24,7 @@ from consortium.algorithms.glm.choice import (
     SLOPE_REACHES,
     SPREAD_SHARE,
     SQUARES_SHARE,
+    TAIL_SHARES,
     TOUCHED,
     WITHIN,
     Choice,
@@ -152,7 +153,13 @@ class Design(PublicNumbers):
             "spread": SPREAD_SHARE,
             "balance": BALANCE_SHARE,
         }
-        return found | ({"column": COLUMN_SHARE} if slope else {}) | self.mean_shares
+        found |= {"column": COLUMN_SHARE} if slope else self.tail_shares
+        return found | self.mean_shares
+
+    @property
+    def tail_shares(self) -> dict[str, float]:
+        """Shares of what tells of long tails: not of a slope, and not of maps, which have few."""
+        return {} if self.groups.slope or self._smooth else TAIL_SHARES
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
         """What the noise of the rounds before adds to the error's square, of unclipped persons."""

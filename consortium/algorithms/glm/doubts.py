@@ -49,6 +49,8 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         ),
         "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
         "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
+        "they have long tails to one side, of which clipping took more where a group varies more "
+        "(take logarithms or roots at all sites alike)": _tails(found),
         f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
     }
     doubts = [
@@ -118,6 +120,12 @@ def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:
     size = np.sqrt(float(slopes @ slopes) + own) / learned.spread
     levels = _TOGETHER * float(np.sqrt(found.between))
     return float(size) * levels * adjustment.confounded / found.divisor
+
+
+def _tails(found: Effects) -> Array:
+    """What a correction for long tails leaves open: of each outcome, and no less than of most."""
+    usual = np.median(found.tails)
+    return np.asarray(np.sqrt(np.maximum(found.tails, usual)) / found.divisor)
 
 
 def _clipping(found: Effects, learned: Learned) -> float:

@@ -19,7 +19,7 @@ _OF_LIMITS, _OF_LEVELS = (0.0, 0.25), (0.5, 0.25)
 
 MOST_MISSING = 0.2
 """Part of their outcomes that persons in memory may lack, where no view says another."""
-COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 4.0, 16.0
+COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 8.0, 16.0
 """Standard deviations that covariates and outcomes are cut to; the last, outcomes without noise."""
 
 

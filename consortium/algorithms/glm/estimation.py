@@ -28,8 +28,9 @@ from consortium.kernels.contrast_rows import (
     solve_coefficients,
 )
 from consortium.kernels.covariate_adjustment import left_of_noise
+from consortium.kernels.lost_tails import LostTails, TailSums, lost_tails, no_tails
 
-_TOGETHER = 0.35, 0.5
+_TOGETHER = 0.5
 """Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
 and of a slope's own column."""
 
@@ -48,8 +49,8 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
-    beside, own = (adjustment.offsets + (part * adjustment.confounded) ** 2 for part in _TOGETHER)
-    offsets = float(slopes[hidden] @ slopes[hidden]) * beside + column * own
+    each = adjustment.offsets + (_TOGETHER * adjustment.confounded) ** 2
+    offsets = (float(slopes[hidden] @ slopes[hidden]) + column) * each
     persons, unit = float(there.groups.persons.sum()), learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     squares = there.information[1]
@@ -90,18 +91,20 @@ class ContrastRound:
         self,
         plan: GlmPlan,
         there: Centring,
-        present: Array,
+        learned: Learned,
         stage: PlannedRelease,
         release: Release,
     ) -> None:
         self.plan, self.there, persons = plan, there, there.groups.persons
-        total = float(persons.sum())
+        total, present = float(persons.sum()), learned.norms.present
         sums, noise = sums_in(stage, release, total)
         pairs = max(2 * float((persons // 2).sum()), 1.0)
         scale = 2 * plan.choice.pair_reach**2 * total / pairs
         rows = sums["effects"].reshape(plan.rows, -1).T
         # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
         self.rows = plan.likeness.decode(rows).T / present
+        self.tails = self._lost(sums, noise, learned)
+        self.rows[0] += self.tails.shift
         averages = plan.columns.averages
         among = np.append(present, averages @ present)
         squares = scale * sums["squares"] / among**2
@@ -114,7 +117,9 @@ class ContrastRound:
         }
         divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
-        self.outcomes = ContrastSums(self.rows[0], divisor, single, spread, sums["balance"], own)
+        self.outcomes = ContrastSums(
+            *(self.rows[0], divisor, single, spread, sums["balance"], own), self.tails.variance()
+        )
         groups = len(averages)
         products = plan.covariates, groups
         self._squares = squares[plan.outcomes :]
@@ -125,6 +130,22 @@ class ContrastRound:
             "products": noise.get("products", 0.0),
             "spreads": noise.get("spreads", 0.0) / total,
         }
+
+    def _lost(self, sums: dict[str, Array], noise: dict[str, float], learned: Learned) -> LostTails:
+        """What clipping took of long tails, where the study asks."""
+        plan, groups, adjustment = self.plan, self.there.groups, learned.adjustment
+        if "lost" not in sums:
+            return no_tails(plan.outcomes)
+        present, persons = learned.norms.present, float(groups.persons.sum())
+        lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
+        tail = float(sums["tail"][0] / present.mean())
+        return lost_tails(
+            TailSums(lost, tail, float(sums["lean"][0]), noise),
+            plan.likeness,
+            persons,
+            adjustment.information * (1 - adjustment.explained),
+            float(groups.persons @ groups.proportions) / persons,
+        )
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Effects on the means of groups of outcomes."""
@@ -137,6 +158,7 @@ class ContrastRound:
             self._spreads,
             self._noise,
             np.asarray(learned.missed(np.square(averages).sum(axis=1))),
+            self.tails.variance(averages),
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment

@@ -89,14 +89,19 @@ def _clipping(plan: GlmPlan) -> str:
     if not isinstance(plan.likeness, SmoothCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
-    columns = ""
+    columns, tails = "", ""
+    if plan.design.tail_shares:
+        tails = (
+            " What clipping took of long tails was estimated from three released sums, on the "
+            "assumption that it lies in the same direction in both groups, and added to effects."
+        )
     if plan.design.clipped_columns:
         reach = number(plan.design.covariate_reach)
         columns = f" Columns that explain were shortened together to a norm of {reach} at most."
     return (
         f"A person's outcomes, weighed by {weighed} and multiplied by the person's weight in the "
         f"contrast, were shortened to a norm of at most {plan.choice.height:g} times what is "
-        f"usual; effects were divided by a released sum that was shortened alike.{columns}"
+        f"usual; effects were divided by a released sum that was shortened alike.{columns}{tails}"
     )
 
 

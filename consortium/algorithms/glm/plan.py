@@ -29,6 +29,7 @@ from consortium.algorithms.glm.choice import (
     KEPT_PART,
     LOCATION_PART,
     LOOK_SHARE,
+    MOST_LEAN,
     SIZE_PART,
     Choice,
 )
@@ -47,6 +48,7 @@ from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 _MOST_SPREAD = 4.0  # E
 _LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # L: over the usual norm, and what a single outcome needs
 _MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
+_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and of the mean outcome in deviations
 STAGES = {
     "counts": "counts",
     "norms": "norms",
@@ -263,9 +265,25 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
                 ),
                 Block("spread", 1, _MOST_SPREAD, _MOST_SPREAD, shares["spread"]),
                 Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
+                *self._of_tails,
                 *self._of_means,
             ]
         )
+
+    @property
+    def _of_tails(self) -> list[Block]:
+        """Blocks of what clipping takes: of every outcome, of their mean, and in which group."""
+        lost, lean = _MOST_LOST * self.choice.norm, MOST_LEAN * self.choice.reach
+        found = {
+            "lost": (self.likeness.released, lost),
+            "tail": (1, _MOST_TAIL),
+            "lean": (1, lean),
+        }
+        return [
+            Block(name, entries, norm, 2 * norm, self.design.tail_shares[name])
+            for name, (entries, norm) in found.items()
+            if name in self.design.tail_shares
+        ]
 
     @property
     def _of_means(self) -> list[Block]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.glm.choice import MOST_LEAN
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -93,9 +94,9 @@ def _second_round(
     likeness = likeness_of(data, query, len(outcomes))
     turned = likeness.encode(outcomes)
     limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
-    clip = clip_factors(limit, weights.largest * column_norms(turned)) * (
-        people.kept & enough(query, known)
-    )
+    kept, sizes = people.kept & enough(query, known), column_norms(turned)
+    left = clip_factors(limit, weights.largest * sizes)
+    clip = left * kept
     weighted, clipped = finite_values(clip * weights.rows), clip * likeness.project(outcomes)
     rows = (weighted[:, None] * turned).reshape(-1, len(clip))
     least = divisor.norm - divisor.spread
@@ -116,6 +117,10 @@ def _second_round(
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
         **_of_means(blocks, weights.centred, means),
     }
+    if any(block.name == "lost" for block in blocks.blocks):
+        taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
+        lean = weights.rows[0] * kept * np.log(np.square(sizes) / usual).clip(-MOST_LEAN, MOST_LEAN)
+        parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
 
@@ -127,6 +132,16 @@ def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
     if weights.shape[1] != len(outcomes):
         raise ProtocolError("The query's 'averages' don't fit the outcomes; discard it.")
     return np.asarray(weights @ outcomes)
+
+
+def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> dict[str, Array]:
+    """Sums of (1 - c) R^-¼u, of its mean outcome, and of w times the log of a squared norm."""
+    tail, most = blocks.block("tail").norm, blocks.block("lean").norm
+    return {
+        "lost": clip_columns(lost, blocks.block("lost").norm).sum(axis=1),
+        "tail": clip_values(tails, -tail, tail).sum(),
+        "lean": clip_values(lean, -most, most).sum(),
+    }
 
 
 def _of_means(blocks: BlocksBound, centred: Array, means: Array) -> dict[str, Array]:

@@ -27,10 +27,11 @@ def told(noise: float | None = None, missing=(), **analysis) -> str:
 def test_model_unit_clipping_errors_and_tests_are_told():
     text = told()
     assert "Each of 20 outcomes was regressed on dx1, age1, icv1 and sex1" in text
+    assert "What clipping took of long tails was estimated from three released sums" in text
     assert "with a constant of its own for every site, over 600 persons at 8 sites" in text
     assert re.search(r"one factor of all standard deviations \([01]\.\d+\), were learned", text)
     assert "starting from stated norms, and drawn to these as far as they are noise" in text
-    assert "cut at 4 of them; columns with limits at 2.5 of theirs" in text
+    assert "cut at 8 of them; columns with limits at 2.5 of theirs" in text
     assert re.search(r"stated correlation \(0\.25\).* at most (0|1)\.\d+ times what is usual", text)
     assert "by each site's publicly stated share of the group" in text
     assert "It was adjusted for age1, icv1 and sex1 by least squares within sites" in text

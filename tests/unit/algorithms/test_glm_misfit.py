@@ -305,3 +305,18 @@ def test_a_single_outcome_has_the_error_that_clipping_leaves_of_it():
 def test_outcomes_whose_deviations_are_each_stated_otherwise_have_errors_of_their_own():
     found = means_of(CELLS["the same, location ±1.5, deviation ×2 or ×½"], 8)
     assert np.sqrt(found["stated"] / found["square"]) < 1.35
+
+
+@pytest.mark.parametrize("side", ["skewed", "either side"])
+def test_long_tails_of_a_rare_group_that_varies_more_make_no_effects(side):
+    found = means_of(CELLS[f"{side}, rare 15 %, ratio 2"], 16)
+    assert found["size"] < 0.13  # .4 before what clipping takes of tails was released
+    assert found["told false"] < 0.1
+    assert found["withheld"] > 0.4
+    assert 0.85 < np.sqrt(found["stated"] / found["square"]) < 1.25
+
+
+def test_the_first_sentence_says_that_tails_of_a_group_that_varies_more_were_clipped():
+    cell = CELLS["skewed, rare 15 %, ratio 2"]
+    told = [result_of(cell, number).captions.headline for number in range(4)]
+    assert any("long tails to one side" in each.partition(":")[0] for each in told)

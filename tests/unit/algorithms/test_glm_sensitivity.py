@@ -298,6 +298,17 @@ def test_some_replacement_reaches_the_bounds_of_squares_and_of_the_balance():
     assert ends("contrast", (large, apart), **asked)["balance"] == pytest.approx(1.0)
 
 
+def test_some_replacement_reaches_the_bounds_of_what_tells_of_long_tails():
+    asked = {"weights": np.full(3, 1e6), "proportions": np.full(3, 0.5), "slopes": np.zeros(3)}
+    asked["location"] = np.zeros(6)
+    moved = ends("contrast", (opposite(1.0), opposite(-1.0)), **asked)
+    assert moved["lost"] == pytest.approx(1.0)
+    assert moved["tail"] == pytest.approx(1.0)
+    # The same person in either group: weights of w and -w, and a norm as far out as it counts.
+    moved = ends("contrast", (opposite(1.0), opposite(1.0, -1.0)), **asked)
+    assert moved["lean"] == pytest.approx(1.0)
+
+
 def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():
     generator = np.random.default_rng(3)
     table = np.stack([generator.standard_normal(ROWS) for _ in range(PERSONS)], axis=1)

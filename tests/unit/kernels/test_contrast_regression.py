@@ -109,7 +109,8 @@ EXPECTED = Expected(25.0, 25.0, 1.0, 100.0, 0.15, 0.9, 4.0, 9.0)
 
 def sums_of(effects, squares, /, **noise):
     known = dict.fromkeys(("effects", "divisor", "squares", "spread", "balance"), 0.0) | noise
-    return ContrastSums(np.array(effects), 25.0, np.array(squares), 1.25, np.zeros(1), known)
+    sums = np.array(effects), 25.0, np.array(squares), 1.25, np.zeros(1)
+    return ContrastSums(*sums, known, np.zeros(len(effects)))
 
 
 def test_every_source_of_error_is_in_the_standard_error():

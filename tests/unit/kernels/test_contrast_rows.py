@@ -28,6 +28,7 @@ SUMS = ContrastSums(
     1.0,
     np.zeros(1),
     {"effects": 5.0, "divisor": 1.0, "squares": 0.0, "spread": 0.0, "balance": 0.0},
+    np.zeros(OUTCOMES),
 )
 FOUND = estimate_effects(SUMS, EXPECTED)
 QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
@@ -36,7 +37,8 @@ QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
 def means_of(products, between, noise=QUIET):
     within = 0.4375 * 200.0  # a correlation of a quarter, of four outcomes
     spreads = np.full(2, within / EXPECTED.squares + between)
-    return MeanSums(np.full(2, within), PERSONS * products, spreads, noise, np.zeros(2))
+    sure = np.zeros(2), np.zeros(2)
+    return MeanSums(np.full(2, within), PERSONS * products, spreads, noise, *sure)
 
 
 def squares_of(means):

@@ -1,0 +1,139 @@
+"""What clipping takes of long tails, and by how much that alone would move effects.
+
+A clip takes more where a group varies more. Of outcomes with a tail to one side it then takes more
+of one group's, and groups of equal means differ in what is left. Released are the sums of what was
+taken, over all persons of both groups, and how much larger one group's squared norms are than the
+other's. What is taken in either group is taken to lie in the same direction and to grow by a power
+of how far the group varies; then the contrast of what was taken is θ times its sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.kernels.outcome_correlation import OutcomeCorrelation
+
+Array = NDArray[Any]
+
+_POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
+_UNSURE = 0.35  # of θ: tails are not all of a kind
+_WIDTH = 0.4  # of the groups' difference in the logarithm of squared norms, around 0
+_TAKEN = 0.05  # deviations: what is taken of outcomes with long tails, on the mean over persons
+_SPREAD = 0.8  # of that logarithm among persons
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TailSums:
+    """Released sums about what clipping took.
+
+    Parameters
+    ----------
+    lost : array, length V
+        Σ (1 - c) u, after R^¼.
+    tail : float
+        The same of the mean outcome, which is known better.
+    lean : float
+        Σ w ln(‖R^-¼u‖²/(V g)).
+    noise : mapping of lost, tail and lean to float
+        σ_j; that of lost before R^¼.
+    """
+
+    lost: Array
+    tail: float
+    lean: float
+    noise: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class LostTails:
+    """What clipping is found to have taken from the sums T, and how unsure that is.
+
+    Parameters
+    ----------
+    lost : array, length V
+        Σ (1 - c) u, as far as it is no noise.
+    shared, own : float
+        Variances by noise of what the outcomes share of it, and of each beside it.
+    theta, unsure : float
+        θ and its variance.
+    """
+
+    lost: Array
+    shared: float
+    own: float
+    theta: float
+    unsure: float
+
+    @property
+    def shift(self) -> Array:
+        """Σ (1 - c) w u."""
+        return self.theta * self.lost
+
+    def variance(self, averages: Array | None = None) -> Array:
+        """Variance of ``shift``, or of its means with weights G x V."""
+        lost, squares = self.lost, np.ones(len(self.lost))
+        if averages is not None:
+            lost, squares = averages @ lost, np.square(averages).sum(axis=1)
+        noise = self.shared + self.own * squares
+        found: Array = (self.theta**2 + self.unsure) * noise + self.unsure * np.square(lost)
+        return found
+
+
+def no_tails(outcomes: int) -> LostTails:
+    """Of a study that doesn't ask."""
+    return LostTails(np.zeros(outcomes), 0.0, 0.0, 0.0, 0.0)
+
+
+def lost_tails(
+    sums: TailSums, likeness: OutcomeCorrelation, persons: float, information: float, part: float
+) -> LostTails:
+    """Estimate what clipping took.
+
+    Parameters
+    ----------
+    sums : TailSums
+    likeness : OutcomeCorrelation
+        R.
+    persons, information : float
+        n and Σ w t̃, if nobody were clipped.
+    part : float
+        q, of the second group among the persons.
+    """
+    noise = (sums.noise["lean"] / information) ** 2 + _SPREAD**2 / information
+    kept = _WIDTH**2 / (_WIDTH**2 + noise)
+    apart, doubt = kept * sums.lean / information, np.sqrt(kept * noise)
+    theta, low, high = (
+        _contrast(apart + sign * doubt, part) * information / persons for sign in (0, -1, 1)
+    )
+    variance = (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2
+    return LostTails(*_drawn(sums, likeness, _TAKEN * persons), theta, variance)
+
+
+def _contrast(apart: float, part: float) -> float:
+    """(e₂ - e₁)/ē, of what is taken in either group, whose squared norms are e^apart times."""
+    times = float(np.exp(_POWER * apart / 2))
+    return (times - 1) / (1 + part * (times - 1))
+
+
+def _drawn(
+    sums: TailSums, likeness: OutcomeCorrelation, usual: float
+) -> tuple[Array, float, float]:
+    """What was taken, drawn to 0 as far as it is noise, and what variances by noise are left.
+
+    Both parts by the factor of James and Stein, or by what is usual where that tells less.
+    """
+    variance = sums.noise["lost"] ** 2
+    own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
+    shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
+    all_kept = _kept(float(np.square(sums.tail)), shared, usual)
+    each_kept = _kept(float(np.mean(np.square(around))), own, usual)
+    return all_kept * sums.tail + each_kept * around, all_kept * shared, each_kept * own
+
+
+def _kept(square: float, noise: float, usual: float) -> float:
+    return min(max(0.0, 1 - noise / max(square, _TINY)), usual**2 / (usual**2 + noise))
