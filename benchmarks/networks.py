@@ -1,8 +1,9 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
-Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``errors``, ``templates``, ``rounds`` and
-``peers``. The release is simulated: the mechanism's noise is added to the mean of all persons'
-projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
+Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
+``rounds`` and ``peers``; ``halves FOLDER`` reads real persons' series. The release is simulated:
+the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
+each basis; ``rounds`` plays whole runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -212,11 +214,19 @@ def peers() -> None:
     network_peers.peers()
 
 
+def smooth() -> None:
+    """A smooth covariance, without networks and with some."""
+    from benchmarks import network_smooth  # as above
+
+    network_smooth.smooth()
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
     "calibration": calibration,
     "null": null,
+    "smooth": smooth,
     "errors": errors,
     "templates": templates,
     "rounds": rounds,
@@ -225,5 +235,10 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["halves"]:
+        from benchmarks.network_halves import halves  # as above
+
+        halves(Path(sys.argv[2]))
+        sys.exit()
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()

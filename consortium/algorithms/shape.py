@@ -80,6 +80,8 @@ class Extent:
         Where the entries of a view of images are, if they are voxels.
     known_sums : tuple of (range, float)
         Entries whose sum is the same number for everybody, and the number.
+    region_places : array, shape (D, 3), optional
+        Centres in mm of an atlas's regions, if these are the features.
     """
 
     features: int
@@ -89,6 +91,7 @@ class Extent:
     templates: Templates | None = field(default=None, compare=False, repr=False)
     image_places: Places | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
+    region_places: Array | None = field(default=None, compare=False, repr=False)
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
@@ -103,6 +106,7 @@ class Extent:
             templates=self.templates,
             image_places=self.image_places,
             known_sums=self.known_sums,
+            region_places=self.region_places,
         )
 
 
@@ -139,6 +143,8 @@ class Shape:
         Where the entries of a view of images are, if they are voxels.
     known_sums : tuple of (range, float)
         Entries whose sum is the same number for everybody, and the number.
+    region_places : array, shape (D, 3), optional
+        Centres in mm of an atlas's regions, if these are the features.
     labels : tuple of str
         Names of all views' entries, empty where there is none; a plan fills them in.
 
@@ -165,6 +171,7 @@ class Shape:
     templates: Templates | None = field(default=None, compare=False, repr=False)
     image_places: Places | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
+    region_places: Array | None = field(default=None, compare=False, repr=False)
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property

@@ -1,14 +1,13 @@
 """Networks out of a noisy mean of projectors, and how far each of them may be trusted.
 
-Directions that stand out of the noise are taken apart by spatial ICA. Then all of it is done again
-many times for a mean of projectors that has these directions as its truth, with fresh noise of the
-same law: how well a component is found again is how well it was found at first, and how much each
-voxel differs between the replays is its standard error (a parametric bootstrap).
+Directions are taken apart, by weighted varimax or by spatial ICA. Then all of it is done again many
+times for a mean of projectors that has these directions as its truth, with fresh noise of the same
+law: how well a component is found again is how well it was found at first, and how much each voxel
+differs between the replays is its standard error (a parametric bootstrap).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,21 +18,17 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.spatial_ica import one_sign, separate
+from consortium.kernels.separations import Paint, Way
+from consortium.kernels.spatial_ica import contrasts, one_sign
 
 Array = NDArray[Any]
-Paint = Callable[[Array], Array]
-"""Weights over the basis (d x R) to values of voxels (V x R)."""
-
-_REPLAY_STARTS = 2
 _SKEW = 1.5  # the law's 1, and what its median lies below its mean
-_CHANCE_DRAWS = 10
-_CHANCE_ITERATIONS = 60
+_WEAKEST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What stands out of the noise of a symmetric matrix.
+    """Leading directions of a noisy symmetric matrix.
 
     Parameters
     ----------
@@ -41,6 +36,10 @@ class Directions:
         Orthonormal.
     strengths : array, shape (R,)
         Their eigenvalues over the bulk, without what noise and the choice of the largest add.
+    excess : array, shape (R,)
+        Their eigenvalues over the bulk, as released, and not below zero.
+    seen : int
+        Eigenvalues beyond the limit.
     bulk : float
         Median eigenvalue: what anybody's directions have in common by chance.
     eigenvalues : array, shape (d,)
@@ -55,6 +54,8 @@ class Directions:
 
     vectors: Array
     strengths: Array
+    excess: Array
+    seen: int
     bulk: float
     eigenvalues: Array
     rest: Array
@@ -66,66 +67,15 @@ class Directions:
         """R."""
         return int(self.vectors.shape[1])
 
-    def again(self, generator: np.random.Generator) -> Array:
-        """R leading directions of a matrix that has these as its truth, in fresh noise."""
-        size = len(self.vectors)
+    def again(self, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Vectors and excess of a matrix that has these directions as its truth, in fresh noise."""
         truth = (self.vectors * self.strengths) @ self.vectors.T
-        noisy = truth + self.law.draw(generator)
-        _, vectors = eigh(noisy, subset_by_index=(size - self.count, size - 1))
-        return one_sign(vectors)
+        return leading(truth + self.law.draw(generator), self.count)
 
     def of_chance(self, generator: np.random.Generator) -> Array:
         """R directions without any network: Gaussian, as smooth as persons' own structure."""
         weights = generator.standard_normal((self.rest.shape[1], self.count))
         return np.linalg.qr(self.rest @ weights)[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Networks:
-    """Independent components of the directions, the surest first.
-
-    Parameters
-    ----------
-    weights : array, shape (d, R)
-        Over the basis; painted and centred a map has variance 1 over the voxels. The larger tail
-        of a map is positive.
-    correlations : array, shape (n, R)
-        With what was found again in each of n replays.
-    replayed : array, shape (n, d, R)
-        Weights of these.
-    contrast : array, shape (R,)
-        How far from Gaussian each map is.
-    chance : float
-        The most that a map of directions without any network was, in some draws.
-    """
-
-    weights: Array
-    correlations: Array
-    replayed: Array
-    contrast: Array
-    chance: float
-
-    @property
-    def expected(self) -> Array:
-        """Expected correlation of each map with the truth, shape (R,)."""
-        return np.asarray(self.correlations.mean(axis=0))
-
-    def errors(self, paint: Paint, centre: Paint) -> Array:
-        """Standard error of every voxel of the painted maps, shape (V, R).
-
-        Parameters
-        ----------
-        paint : callable
-            To the voxels whose errors are wanted.
-        centre : callable
-            To the voxels over which maps are centred.
-        """
-        total = squares = np.zeros(1)
-        for weights in self.replayed:
-            values = paint(weights) - centre(weights).mean(axis=0)
-            total, squares = total + values, squares + values**2
-        count = len(self.replayed)
-        return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
 
 
 def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> SymmetricNoise:
@@ -150,7 +100,16 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
     return SymmetricNoise(len(matrix), float(np.hypot(deviation, np.sqrt(between / persons))))
 
 
-def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0) -> Directions:
+def leading(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
+    """Vectors (d x R) of the largest eigenvalues, and these over the bulk, not below zero."""
+    size = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=(size - count, size - 1))
+    return one_sign(vectors[:, ::-1]), np.maximum(values[::-1] - bulk, 0.0)
+
+
+def find_directions(
+    matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0, uncut: int = 0
+) -> Directions:
     """Directions of a d x d matrix that stand out of bulk and noise, at most ``most``.
 
     The bulk of persons without anything in common is wider than noise alone; its lower half, where
@@ -165,6 +124,8 @@ def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float =
     skew : float
         γ, dimensions over all persons' directions, d/(nK): the bulk of so few reaches further up
         than down, to (1 + √γ)² of its mean (Marchenko and Pastur).
+    uncut : int
+        So many directions are given, whether they stand out or not, if any does.
     """
     size = len(matrix)
     values, vectors = eigh(matrix)
@@ -174,69 +135,107 @@ def find_directions(matrix: Array, law: SymmetricNoise, most: int, skew: float =
     # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).
     chance = size ** (-2.0 / 3.0)
     limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + chance)
-    count = min(int(np.count_nonzero(values > limit)), most)
+    seen = int(np.count_nonzero(values > limit))
+    count = min(uncut, size) if uncut and seen else min(seen, most)
+    excess = np.maximum(values[:count] - bulk, 0.0)
     # Near the edge those stand out that chance has lifted, mixed with others that don't; without
     # what it gave they are weaker.
     strengths = law.freed(values[:count] - bulk - chance * law.edge)
+    if law.edge:  # within the edge nothing is told of a direction but that it is no stronger
+        within = law.edge / 2.0 * np.clip(excess / law.edge, _WEAKEST, 1.0)
+        strengths = np.where(values[:count] > limit, strengths, within)
     rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
-    return Directions(vectors[:, :count], strengths, bulk, values, rest, limit, law)
+    vectors = vectors[:, :count]
+    return Directions(vectors, strengths, excess, seen, bulk, values, rest, limit, law)
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """Maps of the directions, the surest first.
+
+    Parameters
+    ----------
+    weights : array, shape (d, R)
+        Over the basis; painted and centred a map has variance 1 over the voxels. The larger tail
+        of a map is positive.
+    correlations : array, shape (n, R)
+        With what was found again in each of n replays.
+    replayed : array, shape (n, d, R)
+        Weights of these.
+    contrast : array, shape (R,)
+        How far from Gaussian each map is.
+    """
+
+    weights: Array
+    correlations: Array
+    replayed: Array
+    contrast: Array
+
+    @property
+    def expected(self) -> Array:
+        """Expected correlation of each map with the truth, shape (R,)."""
+        return np.asarray(self.correlations.mean(axis=0))
+
+    def first(self, count: int) -> Networks:
+        """The surest of them."""
+        return Networks(
+            self.weights[:, :count],
+            self.correlations[:, :count],
+            self.replayed[:, :, :count],
+            self.contrast[:count],
+        )
+
+    def errors(self, paint: Paint, centre: Paint) -> Array:
+        """Standard error of every voxel of the painted maps, shape (V, R).
+
+        Parameters
+        ----------
+        paint : callable
+            To the voxels whose errors are wanted.
+        centre : callable
+            To the voxels over which maps are centred.
+        """
+        total = squares = np.zeros(1)
+        for weights in self.replayed:
+            values = paint(weights) - centre(weights).mean(axis=0)
+            total, squares = total + values, squares + values**2
+        count = len(self.replayed)
+        return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
 
 
 def find_networks(
-    directions: Directions,
-    paint: Paint,
-    starts: int,
-    replays: int,
-    generator: np.random.Generator,
+    directions: Directions, way: Way, replays: int, generator: np.random.Generator
 ) -> Networks:
     """Take directions apart, and do it again in fresh noise.
 
     Parameters
     ----------
     directions : Directions
-        One or more; one that is nearly the same everywhere is no network.
-    paint : callable
-        To the voxels over which components are independent.
-    starts, replays : int
+        One or more.
+    way : Way
+    replays : int
     generator : numpy.random.Generator
         Of starts and of noise.
     """
-    parts = separate(paint(directions.vectors), starts, generator)
-    size = parts.maps.shape[1]
+    maps, weights = way.first(directions.vectors, directions.excess, generator)
+    size = maps.shape[1]
     if not size:
-        none = np.zeros((0, len(directions.vectors), 0))
-        return Networks(directions.vectors @ parts.unmixing, none[:, 0], none, parts.contrast, 0.0)
-    skews = np.mean(parts.maps**3, axis=0)
-    signs = np.where(skews < 0, -1.0, 1.0)
-    maps, weights = parts.maps * signs, (directions.vectors @ parts.unmixing) * signs
+        none = np.zeros((0, *weights.shape))
+        return Networks(weights, none[:, 0], none, np.zeros(0))
+    signs = np.where(np.mean(maps**3, axis=0) < 0, -1.0, 1.0)
+    maps, weights = maps * signs, weights * signs
     correlations, replayed = [], []
     for _ in range(replays):
-        vectors = directions.again(generator)
-        other = separate(paint(vectors), _REPLAY_STARTS, generator, size)
-        cosines = maps.T @ other.maps / len(maps)
+        other, again = way.again(*directions.again(generator), size, generator)
+        cosines = maps.T @ other / len(maps)
         _, order = linear_sum_assignment(-np.abs(cosines))
         matched = np.take_along_axis(cosines, order[:, None], axis=1)[:, 0]
         correlations.append(np.abs(matched))
-        replayed.append((vectors @ other.unmixing)[:, order] * np.where(matched < 0, -1.0, 1.0))
+        replayed.append(again[:, order] * np.where(matched < 0, -1.0, 1.0))
     order = np.argsort(-np.mean(correlations, axis=0), kind="stable")
     return Networks(
         weights[:, order],
         np.array(correlations)[:, order],
         np.array(replayed)[:, :, order],
-        parts.contrast[order],
-        _chance(directions, paint, size, generator),
-    )
-
-
-def _chance(
-    directions: Directions, paint: Paint, size: int, generator: np.random.Generator
-) -> float:
-    """Largest contrast of ``size`` components of directions without any network."""
-    return max(
-        float(
-            separate(
-                paint(directions.of_chance(generator)), 1, generator, size, _CHANCE_ITERATIONS
-            ).contrast.max()
-        )
-        for _ in range(_CHANCE_DRAWS)
+        contrasts(maps)[order],
     )

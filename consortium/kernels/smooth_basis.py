@@ -24,6 +24,7 @@ from scipy.sparse import csc_array
 from scipy.spatial import cKDTree
 
 from consortium.errors import StudyError
+from consortium.kernels.spatial_ica import decorrelated
 
 Array = NDArray[Any]
 
@@ -100,6 +101,11 @@ class SmoothBasis:
     def matrix(self) -> Array:
         """Φ, orthonormal columns, shape (D, d)."""
         return self.at(self.coordinates)
+
+    @cached_property
+    def local(self) -> Array:
+        """Orthogonal, d x d: Φ times its columns are the maps nearest to the blobs themselves."""
+        return decorrelated(self.factor)
 
     def at(self, coordinates: Array) -> Array:
         """Values of the d maps at other places, shape (V, d)."""

@@ -30,6 +30,8 @@ class ArrayData:
         Public maps that the analysis names.
     image_places : Places, optional
         Where the entries of a view of images are, if they are voxels.
+    region_places : array, shape (D, 3), optional
+        Centres of an atlas's regions in mm, if these are the features.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class ArrayData:
         places: Places | None = None,
         templates: Templates | None = None,
         image_places: Places | None = None,
+        region_places: Array | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -49,8 +52,9 @@ class ArrayData:
         self.unit: Literal["subject", "timepoint"] = unit
         self.features = len(subjects[0])
         self.voxels = len(self._fine[0])
+        where = (places, templates, image_places)
         self.extent = Extent(
-            self.features, self.voxels, tuple(views), places, templates, image_places
+            self.features, self.voxels, tuple(views), *where, region_places=region_places
         )
         self.lengths = [block.shape[1] for block in subjects]
 

@@ -118,7 +118,8 @@ class Space:
         voxels = 0 if views else self.voxels
         images = self.image_places if views else None
         sums = tuple(self._known_sums())
-        return Extent(self.features, voxels, views, self.places, self.templates, images, sums)
+        where = (self.places, self.templates, images)
+        return Extent(self.features, voxels, views, *where, sums, self.region_places)
 
     def _known_sums(self) -> Iterator[tuple[range, float]]:
         """What the views know of sums of their entries, by the entries' places in a vector."""
@@ -140,6 +141,13 @@ class Space:
             return None
         volume = abs(float(np.linalg.det(self.grid.affine[:3, :3])))
         return Places(self.grid.coordinates, volume, self.fine.coordinates if self.fine else None)
+
+    @property
+    def region_places(self) -> NDArray[np.float64] | None:
+        """Centres of the atlas's regions in mm, if these are the features: D x 3."""
+        if self.views or not self.regions:
+            return None
+        return np.asarray(self.regions.weights @ self.grid.coordinates, dtype=np.float64)
 
     @property
     def maps(self) -> Grid:

@@ -19,8 +19,7 @@ class GroupIcaParameters(AnalysisParameters):
 
     components: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
         default="auto",
-        description="Networks to look for, at most; 'auto' takes as many as stand out of the "
-        "noise.",
+        description="Networks to look for, at most; 'auto' takes as many as directions.",
     )
     directions: int | None = Field(
         default=None,
@@ -52,8 +51,16 @@ class GroupIcaParameters(AnalysisParameters):
         lt=1,
         description="Expected correlation with the truth from which on a network counts as found.",
     )
+    separation: Literal["varimax", "fastica"] = Field(
+        default="varimax",
+        description="How directions become maps: 'varimax' counts each by its strength and cuts "
+        "none; 'fastica' takes those that stand out of the noise, and all of them alike.",
+    )
     starts: int = Field(
-        default=10, ge=1, le=100, description="Random starts of the ICA, of which the best counts."
+        default=10,
+        ge=1,
+        le=100,
+        description="Separation fastica: random starts, of which the best counts.",
     )
     replays: int = Field(
         default=40,

@@ -6,23 +6,19 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
+from consortium.algorithms.group_ica.separation import Released, separate_release
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.base.formatting import count
-from consortium.kernels.component_bootstrap import (
-    Directions,
-    Networks,
-    Paint,
-    find_directions,
-    find_networks,
-    law_of_mean,
-)
+from consortium.kernels.component_bootstrap import Directions, Networks
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projector_forecast import resolved
+from consortium.kernels.separations import Paint
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
@@ -41,21 +37,17 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         surest first), ``errors`` (the same shape), ``weights`` (d x R), ``expected`` (R) and
         ``eigenvalues`` (d).
     """
-    matrix = unpack_symmetric(release.values)
-    persons = sum(shape.units)
-    law = law_of_mean(matrix, release.deviation, parameters.kept, persons)
-    skew = len(matrix) / (parameters.kept * persons)
-    directions = find_directions(matrix, law, parameters.most, skew)
     coarse, fine = _paints(parameters, shape)
-    if not directions.count:
-        return _nothing(directions, parameters, shape)
-    generator = np.random.default_rng(parameters.seed)
-    networks = find_networks(directions, coarse, parameters.starts, parameters.replays, generator)
-    if not networks.weights.shape[1]:
+    released = Released(
+        unpack_symmetric(release.values), release.deviation, parameters, shape, coarse
+    )
+    separated = separate_release(released, np.random.default_rng(parameters.seed))
+    directions, networks = separated.directions, separated.networks
+    if networks is None:
         return _nothing(directions, parameters, shape)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
-    found = _findings(networks, parameters.least)
+    found = _findings(networks, separated.significant, parameters.least)
     numbers = _numbers(directions, parameters, shape)
     told = [each.state == "found" for each in found]
     return Result(
@@ -89,7 +81,9 @@ def _as_they_are(weights: Array) -> Array:
     return weights
 
 
-def _findings(networks: Networks, least: float) -> tuple[Finding, ...]:
+def _findings(
+    networks: Networks, significant: NDArray[np.bool_], least: float
+) -> tuple[Finding, ...]:
     """Expected correlation of each component, with the range over the replays.
 
     One is found if it is expected to agree with the truth, and is further from Gaussian than
@@ -99,9 +93,7 @@ def _findings(networks: Networks, least: float) -> tuple[Finding, ...]:
     low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
     return tuple(
         Finding(float(e), float(a), float(b), "found" if e >= least and c else "not told")
-        for e, a, b, c in zip(
-            networks.expected, low, high, networks.contrast > networks.chance, strict=True
-        )
+        for e, a, b, c in zip(networks.expected, low, high, significant, strict=True)
     )
 
 
@@ -183,7 +175,7 @@ def _numbers(
         "chance": parameters.kept / size,
         "noise_edge": directions.law.edge,
         "limit": directions.limit,
-        "seen": directions.count,
+        "seen": directions.seen,
         "least": parameters.least,
     }
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from consortium.kernels.component_bootstrap import find_directions, find_networks
+from consortium.kernels.network_nulls import contrast_of_chance
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
+from consortium.kernels.separations import FastIca, Varimax
 
 SIZE = 120
 
@@ -75,14 +77,14 @@ def test_components_of_smooth_noise_are_told_as_chance():
     vectors = np.linalg.qr(smooth @ generator.standard_normal((SIZE, 4)))[0]
     own = smooth @ smooth.T
     matrix = 0.9 * vectors @ vectors.T + 0.1 * own / np.linalg.norm(own, 2)
-    found = find_networks(
-        find_directions(matrix, SymmetricNoise(SIZE, 1e-3), 4), plain, 3, 10, generator
-    )
+    directions = find_directions(matrix, SymmetricNoise(SIZE, 1e-3), 4)
+    found = find_networks(directions, FastIca(plain, 3), 10, generator)
     assert found.expected.min() > 0.9
-    assert found.contrast.max() <= found.chance
+    assert found.contrast.max() <= contrast_of_chance(directions, plain, 4, generator)
 
 
-def test_expected_correlations_and_errors_are_those_of_repeated_releases():
+@pytest.mark.parametrize("way", [FastIca(plain, 3), Varimax(plain)])
+def test_expected_correlations_and_errors_are_those_of_repeated_releases(way):
     strengths = np.array([0.9, 0.8, 0.7, 0.6])
     vectors = sparse_directions(4)
     for deviation in (0.01, 0.025):
@@ -90,7 +92,7 @@ def test_expected_correlations_and_errors_are_those_of_repeated_releases():
         for seed in range(6):
             _, matrix, law = noisy(strengths, deviation, seed)
             found = find_networks(
-                find_directions(matrix, law, 4), plain, 3, 20, np.random.default_rng(seed)
+                find_directions(matrix, law, 4), way, 20, np.random.default_rng(seed)
             )
             values = found.weights - found.weights.mean(axis=0)
             cosines = np.corrcoef(vectors.T, values.T)[:4, 4:]
@@ -106,7 +108,9 @@ def test_expected_correlations_and_errors_are_those_of_repeated_releases():
 
 def test_maps_are_surest_first_and_their_larger_tail_is_positive():
     _, matrix, law = noisy(np.array([0.9, 0.6, 0.3]), 0.012, 3)
-    found = find_networks(find_directions(matrix, law, 3), plain, 3, 10, np.random.default_rng(0))
+    found = find_networks(
+        find_directions(matrix, law, 3), Varimax(plain), 10, np.random.default_rng(0)
+    )
     assert (np.diff(found.expected) <= 0).all()
     assert (np.mean((found.weights - found.weights.mean(axis=0)) ** 3, axis=0) > 0).all()
 

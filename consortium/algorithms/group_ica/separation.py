@@ -1,0 +1,158 @@
+"""How the directions of a release become networks, and which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import cutoff_planned
+from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.kernels.component_bootstrap import (
+    Directions,
+    Networks,
+    find_directions,
+    find_networks,
+    law_of_mean,
+)
+from consortium.kernels.network_nulls import beyond_null, contrast_of_chance, white_null
+from consortium.kernels.separations import FastIca, Paint, Varimax, Way
+from consortium.kernels.smooth_null import SmoothPlaces, fit_smooth
+
+_POWERS = (1.0, 0.5)
+_MORE = 1.25
+"""Directions that are told apart, over the networks that are looked for."""
+_TRIALS = 4
+"""Replays by which exponent and number of directions are chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A release of group ICA.
+
+    Parameters
+    ----------
+    matrix : array, shape (d, d)
+    deviation : float
+        Of the noise of privacy in a released number.
+    parameters : GroupIcaParameters
+    shape : Shape
+    paint : callable
+        To the analysed voxels.
+    """
+
+    matrix: Array
+    deviation: float
+    parameters: GroupIcaParameters
+    shape: Shape
+    paint: Paint
+
+    @property
+    def persons(self) -> int:
+        """Of all sites, n."""
+        return sum(self.shape.units)
+
+    def directions(self, uncut: int = 0) -> Directions:
+        """Those that stand out of the noise, or the first so many."""
+        kept = self.parameters.kept
+        law = law_of_mean(self.matrix, self.deviation, kept, self.persons)
+        skew = len(self.matrix) / (kept * self.persons)
+        return find_directions(self.matrix, law, self.parameters.most, skew, uncut)
+
+    @property
+    def places(self) -> SmoothPlaces | None:
+        """Where the basis's dimensions are; none for a table of regions."""
+        cutoff, voxels = cutoff_planned(self.parameters, self.shape), self.shape.places
+        if voxels is None:
+            regions = self.shape.region_places
+            return None if regions is None else SmoothPlaces(regions)
+        if not cutoff:
+            return SmoothPlaces(voxels.coordinates)
+        basis = smooth_basis(voxels, cutoff)
+        return SmoothPlaces(basis.centres, basis.local)
+
+
+@dataclass(frozen=True, eq=False)
+class Separated:
+    """What became of a release.
+
+    Parameters
+    ----------
+    directions : Directions
+    networks : Networks, optional
+        None if nothing stands out of the noise.
+    significant : array of bool, shape (R,)
+        Whether each is stronger than persons without networks explain.
+    """
+
+    directions: Directions
+    networks: Networks | None
+    significant: NDArray[np.bool_]
+
+
+def separate_release(released: Released, generator: np.random.Generator) -> Separated:
+    """Networks of a release, the surest first, no more than are looked for."""
+    parameters = released.parameters
+    seen = released.directions()
+    if not seen.count:
+        return Separated(seen, None, np.zeros(0, dtype=bool))
+    directions, way = (
+        _best(released, generator)
+        if parameters.separation == "varimax"
+        else (seen, FastIca(released.paint, parameters.starts))
+    )
+    networks = find_networks(directions, way, parameters.replays, generator)
+    networks = networks.first(parameters.most)
+    if not networks.weights.shape[1]:
+        return Separated(directions, None, np.zeros(0, dtype=bool))
+    return Separated(
+        directions, networks, _significant(released, directions, networks, way, generator)
+    )
+
+
+def _best(released: Released, generator: np.random.Generator) -> tuple[Directions, Way]:
+    """The number of directions and the exponent whose maps come out alike most, in few replays."""
+    most, seed = released.parameters.most, int(generator.integers(2**32))
+    found: list[tuple[float, Directions, Way]] = []
+    for directions, way in _candidates(released):
+        again = find_networks(directions, way, _TRIALS, np.random.default_rng(seed))
+        found.append((float(again.first(most).expected.sum()), directions, way))
+    _, directions, way = max(found, key=lambda each: each[0])
+    return directions, way
+
+
+def _candidates(released: Released) -> Iterator[tuple[Directions, Way]]:
+    most = released.parameters.most
+    for uncut in sorted({most, min(round(_MORE * most), len(released.matrix))}):
+        directions = released.directions(uncut)
+        for power in _POWERS:
+            yield directions, Varimax(released.paint, power)
+
+
+def _significant(
+    released: Released,
+    directions: Directions,
+    networks: Networks,
+    way: Way,
+    generator: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Beyond both nulls; where the basis has no places, beyond the white one."""
+    parameters, weights = released.parameters, networks.weights
+    if not (networks.expected >= parameters.least).any():
+        return np.zeros(weights.shape[1], dtype=bool)
+    places, matrix = released.places, released.matrix
+    null = (
+        white_null(directions)
+        if places is None
+        else fit_smooth(matrix, places, released.deviation, parameters.kept, released.persons)
+    )
+    told = beyond_null(matrix, null, weights, way, directions.count, generator)
+    if isinstance(way, FastIca):
+        size = weights.shape[1]
+        chance = contrast_of_chance(directions, released.paint, size, generator)
+        told &= networks.contrast > chance
+    return told

@@ -1,0 +1,93 @@
+"""Ways of taking directions apart into maps: weighted varimax, and spatial ICA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.kernels.spatial_ica import separate
+from consortium.kernels.varimax import separate_weighted
+
+Array = NDArray[Any]
+Paint = Callable[[Array], Array]
+"""Weights over the basis (d x R) to values of voxels (V x R)."""
+
+_REPLAY_STARTS = 2
+
+
+class Way(Protocol):
+    """How directions are taken apart."""
+
+    def first(
+        self, vectors: Array, excess: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Maps (V x R', mean 0, variance 1) and their weights over the basis (d x R')."""
+
+    def again(
+        self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """The same of a replay, of which R' = ``size`` are wanted."""
+
+
+@dataclass(frozen=True)
+class Varimax:
+    """Each direction counts by a power of its excess; one that is the same everywhere, not at all.
+
+    Parameters
+    ----------
+    paint : callable
+        To the voxels over which maps are to be simple.
+    power : float
+    """
+
+    paint: Paint
+    power: float = 1.0
+
+    def first(
+        self, vectors: Array, excess: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """As `Way`."""
+        del generator
+        maps, unmixing = separate_weighted(self.paint(vectors), excess**self.power)
+        return maps, vectors @ unmixing
+
+    def again(
+        self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """As `Way`."""
+        del size
+        return self.first(vectors, excess, generator)
+
+
+@dataclass(frozen=True)
+class FastIca:
+    """Independent components over the voxels, from several starts.
+
+    Parameters
+    ----------
+    paint : callable
+    starts : int
+    """
+
+    paint: Paint
+    starts: int
+
+    def first(
+        self, vectors: Array, excess: Array, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """As `Way`; directions that are nearly the same everywhere are left out."""
+        del excess
+        parts = separate(self.paint(vectors), self.starts, generator)
+        return parts.maps, vectors @ parts.unmixing
+
+    def again(
+        self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """As `Way`."""
+        del excess
+        parts = separate(self.paint(vectors), _REPLAY_STARTS, generator, size)
+        return parts.maps, vectors @ parts.unmixing
