@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from nilearn.reporting import get_clusters_table
 
 from consortium.base.formatting import count, number
 from consortium.report.finished import Finished
@@ -31,6 +30,9 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
         Cluster, place, region (if the study names an atlas for its report), value and, of a
         cluster's first peak, its size.
     """
+    # Importing nilearn costs seconds, which only those who draw should pay.
+    from nilearn.reporting import get_clusters_table
+
     image = shown.grid.image(shown.values.astype(np.float32))
     # What is below the threshold is zero here, so that anything smaller than it will do.
     with warnings.catch_warnings():

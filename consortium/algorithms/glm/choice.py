@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import chi2
+from scipy.special import chdtr, chdtrc  # scipy.stats has them, and takes half a second to load
 
 from consortium.algorithms.base import Array
 
@@ -75,13 +75,13 @@ def touched_of(height: float, freedom: float) -> float:
     freedom : float
         Of squared norms, for Gaussian outcomes.
     """
-    return max(TOUCHED[height], float(chi2.sf(freedom * height**2, freedom)))
+    return max(TOUCHED[height], float(chdtrc(freedom, freedom * height**2)))
 
 
 def cut_of(height: float, freedom: float) -> float:
     """What clipping leaves of an outcome's variance over c²: of few outcomes less than all."""
     most = freedom * height**2
-    left = chi2.cdf(most, freedom + 2) + height**2 * chi2.sf(most, freedom)
+    left = chdtr(freedom + 2, most) + height**2 * chdtrc(freedom, most)
     return min(float(left) / CLIPPED[height] ** 2, 1.0)
 
 
