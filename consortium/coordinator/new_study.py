@@ -69,7 +69,11 @@ QUESTIONS: Mapping[str, Question] = {
     "dropouts": Question("Sites that may fail to answer a round", "0", int),
     "task": Question("BIDS task of the images", "rest"),
     "components": Question("Most networks that are looked for", "10", int),
-    "outcomes": Question("Columns of participants.tsv that are compared, as region[1-20]"),
+    "outcomes": Question(
+        "Columns of participants.tsv that are compared, with commas, as region[1-20] or "
+        "lh_*_thickness for all regions",
+        read=_words,
+    ),
     "deviation": Question("Their usual standard deviation, if known", _LEARNED, _deviation),
     "column": Question("Column of participants.tsv that is looked at, or has the groups"),
     "levels": Question("The two groups in it, with a comma", "control,patient", _words),

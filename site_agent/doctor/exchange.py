@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,7 +13,7 @@ from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ExchangeError, ProtocolError
 from consortium.exchange import Exchange
-from consortium.exchange.base import Removes
+from consortium.exchange.probe import fault_of, take_away
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval
@@ -32,21 +31,10 @@ _MOST_RUNS = 20  # that are read for the centre's version
 
 def probe(config: SiteConfig, token: str) -> Check:
     """Put, list and fetch a probe, and see that it can't be written over."""
-    exchange, remedy = config.open_exchange(), "Ask whoever runs the exchange."
-    place, data = f"probes/{config.name}", token.encode()
-    exchange.put(f"{place}/{token}", data)
-    try:
-        if exchange.get(f"{place}/{token}", len(data)) != data:
-            return Check("exchange", "fail", "A probe came back altered or not at all.", remedy)
-        if token not in exchange.children(place):
-            return Check("exchange", "fail", "A probe is there and not listed.", remedy)
-        try:
-            exchange.put(f"{place}/{token}", data[::-1] + b"!")
-        except ExchangeError:
-            return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
-        return Check("exchange", "fail", "A message can be written over by another.", remedy)
-    finally:
-        _take_away(exchange, f"{place}/{token}")
+    fault = fault_of(config.open_exchange(), config.name, token)
+    if fault:
+        return Check("exchange", "fail", fault, "Ask whoever runs the exchange.")
+    return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
 
 
 def clock(
@@ -73,18 +61,11 @@ def clock(
     try:
         stored, after = arrival(name), now()
     finally:
-        _take_away(exchange, name)
+        take_away(exchange, name)
     off = max(before - stored, stored - after, 0.0)
     state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
     message = f"The clock and the exchange's differ by {off:.0f} s."
     return Check("clock", state, message, "" if state == "ok" else remedy)  # type: ignore[arg-type]
-
-
-def _take_away(exchange: Exchange, name: str) -> None:
-    """Remove a probe; where nobody may remove anything, which is no fault, it stays."""
-    if isinstance(exchange, Removes):
-        with suppress(ExchangeError):
-            exchange.remove(name)
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:

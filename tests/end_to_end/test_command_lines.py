@@ -160,6 +160,17 @@ def test_a_consortium_is_made_with_a_directory_for_its_messages(tmp_path: Path) 
     assert (tmp_path / "shared").is_dir()
 
 
+def test_an_address_for_messages_is_tried_before_anything_is_made(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    for wrong in (f"file://{shared}", "ftp://host/shared", "s3://a"):
+        assert refused("consortium", "init", tmp_path / "centre", "--exchange", wrong)
+        assert list(tmp_path.iterdir()) == []
+    shared.mkdir()
+    words = ("init", tmp_path / "centre", "--exchange", f"file://{shared}")
+    assert enter("consortium", *words).code == 0
+    assert list(shared.rglob("*")) == []  # the probe is taken away
+
+
 def test_a_consortium_is_made_once(tmp_path: Path) -> None:
     assert enter("consortium", "init", tmp_path / "centre").code == 0
     roster = (tmp_path / "centre" / "roster.yaml").read_bytes()

@@ -38,6 +38,13 @@ def test_norms_are_learned_unless_a_deviation_is_said(tmp_path: Path) -> None:
         assert stated == (0.2 if more else None)
 
 
+def test_all_regions_are_one_option(tmp_path: Path) -> None:
+    study, outcomes = tmp_path / "thick.yaml", "lh_*_thickness,rh_*_thickness,eTIV"
+    assert enter("consortium", "new-study", study, *options("glm", outcomes=outcomes)).code == 0
+    assert len(load_study(study).features[0].labels) == 69
+    assert len(study.read_text().splitlines()) < 50
+
+
 @pytest.mark.parametrize("algorithm", DRAFTS)
 def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     study = tmp_path / "rest-2026.yaml"

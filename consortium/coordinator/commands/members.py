@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from consortium.coordinator.commands.program import MEMBERS, KeysFolder, RosterFile, app, out
+from consortium.coordinator.commands.program import (
+    MEMBERS,
+    Credentials,
+    KeysFolder,
+    RosterFile,
+    app,
+    out,
+)
 from consortium.errors import StudyError
 
 
@@ -15,22 +22,35 @@ from consortium.errors import StudyError
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder for the centre's keys.")],
     exchange: Annotated[
-        Path | None, typer.Option(help="A directory for the messages, which is made.")
+        str | None,
+        typer.Option(
+            help="Where messages shall lie: a directory, which is made, or an address, as "
+            "s3://bucket/prefix, which is tried."
+        ),
     ] = None,
+    credentials: Credentials = None,
 ) -> None:
     """Make a consortium: its keys and an empty roster."""
     import secrets
 
     from consortium.base.atomic import make_folder
+    from consortium.errors import ExchangeError
+    from consortium.exchange.address import open_exchange
+    from consortium.exchange.probe import fault_of
     from consortium.membership.keys import create_identity
     from consortium.membership.roster_file import fingerprint, found_roster, save_roster
 
+    if exchange is not None and "://" in exchange:
+        fault = fault_of(open_exchange(exchange, credentials), "centre", secrets.token_hex(8))
+        if fault:
+            raise ExchangeError(f"{exchange} can't be the exchange: {fault}")
+    elif exchange is not None:
+        make_folder(Path(exchange))
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     roster = folder / "roster.yaml"
     save_roster(roster, found_roster(identity.public), identity.key)
     if exchange is not None:
-        make_folder(exchange)
         out.print(f"Messages shall lie in {exchange}; let every party read and add there.")
     out.print(f"The keys are in {folder}, and the roster is {roster}.")
     out.print(f"Whoever checks a result knows the centre by {fingerprint(identity.public)}.")

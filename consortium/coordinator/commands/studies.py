@@ -60,7 +60,8 @@ def new_study_command(
         str | None, typer.Option(help="Most networks that are looked for; else 10.")
     ] = None,
     outcomes: Annotated[
-        str | None, typer.Option(help="glm: columns that are compared, as region[1-20].")
+        str | None,
+        typer.Option(help="glm: columns that are compared, with commas, as lh_*_thickness."),
     ] = None,
     deviation: Annotated[
         str | None, typer.Option(help="glm: their usual standard deviation, if known.")
