@@ -24,6 +24,7 @@ _UNSURE = 0.35  # of θ: tails are not all of a kind
 _WIDTH = 0.4  # of the groups' difference in the logarithm of squared norms, around 0
 _TAKEN = 0.05  # deviations: what is taken of outcomes with long tails, on the mean over persons
 _SPREAD = 0.8  # of that logarithm among persons
+_FARTHEST = 4.0  # that groups may be apart where each logarithm is cut to ±2
 _TINY = 1e-12
 
 
@@ -116,7 +117,7 @@ def lost_tails(
 
 def _contrast(apart: float, part: float) -> float:
     """(e₂ - e₁)/ē, of what is taken in either group, whose squared norms are e^apart times."""
-    times = float(np.exp(_POWER * apart / 2))
+    times = float(np.exp(_POWER * np.clip(apart, -_FARTHEST, _FARTHEST) / 2))
     return (times - 1) / (1 + part * (times - 1))
 
 

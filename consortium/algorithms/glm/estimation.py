@@ -117,8 +117,11 @@ class ContrastRound:
         }
         divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
+        tails = self.tails.variance()
+        if plan.rows > 1:  # the table of coefficients has one number for all outcomes
+            tails = np.full_like(tails, tails.mean())
         self.outcomes = ContrastSums(
-            *(self.rows[0], divisor, single, spread, sums["balance"], own), self.tails.variance()
+            *(self.rows[0], divisor, single, spread, sums["balance"], own), tails
         )
         groups = len(averages)
         products = plan.covariates, groups

@@ -49,6 +49,14 @@ def test_groups_that_vary_alike_lose_alike():
     assert np.abs(truth).max() < 0.1 * lost
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-3, 1e6, 1e300])
+def test_sums_of_any_size_leave_numbers(size):
+    sums = TailSums(np.full(OUTCOMES, size), -size, size, QUIET)
+    told = found(sums)
+    assert np.isfinite(told.theta)
+    assert np.isfinite(told.shift).all()
+
+
 def test_noise_alone_takes_nothing_and_leaves_no_doubt_beyond_itself():
     generator, moved = np.random.default_rng(1), []
     noise = {"lost": 900.0, "tail": 300.0, "lean": 50.0}
