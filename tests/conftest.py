@@ -67,7 +67,7 @@ ONLY_LONG = re.compile(
     r"|unit/algorithms/test_network\.py::test_(?:the_accuracy|what_no_line_can_tell.*\[cape-1\])"
     r"|unit/algorithms/test_cca\.py::test_(?:an_invertible_map|intervals_hold)"
     # Further draws, processors and processes of the same.
-    r"|protocol/test_verify_rounding\.py::.*\[(?:kernel-group_ica|back-(?:group_)?ica|threads-ica|threads)\]"
+    r"|protocol/test_verify_rounding\.py::.*\[(?:back-(?:group_)?ica|threads(?:-(?:group_)?ica)?)\]"
     r"|unit/flows/test_no_telemetry\.py::.*\[(?:run|deploy)\]"
     r"|unit/flows/test_hostile_prefect\.py::test_the_run_of_an_agent.*\[15\]"
     r"|unit/algorithms/test_levels\.py::test_a_classifier.*\[5\]"
