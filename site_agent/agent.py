@@ -186,9 +186,9 @@ class Agent:
         ExchangeError
             If the exchange can't be used.
         """
-        name, exchange = self.config.name, self.site.exchange
-        post_withdrawn(self.folder, self.site.identity, name, exchange)
-        for approval in approvals(self.folder, self.site.identity):
+        name, exchange, tell = self.config.name, self.site.exchange, self.site.log.line_once
+        post_withdrawn(self.folder, self.site.identity, name, exchange, tell)
+        for approval in approvals(self.folder, self.site.identity, tell):
             if name not in approval.study.sites:
                 continue
             keys = {name: self.site.identity.public}

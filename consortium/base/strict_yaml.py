@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +68,15 @@ def parse_yaml(text: str) -> Any:
     if len(text) > MOST_TEXT:
         raise PlainYamlError(None)
     try:
-        return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a stricter SafeLoader
+        return deepcopy(_loaded(text))
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         raise PlainYamlError(None if line is None else line + 1) from error
+
+
+@lru_cache(maxsize=16)  # milliseconds, and a few texts are read at every step
+def _loaded(text: str) -> Any:
+    return yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a stricter SafeLoader
 
 
 def read_limited(path: Path) -> bytes:

@@ -248,6 +248,7 @@ class Study(Section):
             )
         self._check_checkers()
         self._check_views()
+        self._check_columns()
         self.analysis.check_sites(self.sites)
         if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
             raise ValueError(
@@ -262,6 +263,17 @@ class Study(Section):
                 "unit subject"
             )
         return self
+
+    def _check_columns(self) -> None:
+        read: dict[tuple[str, str], str] = {}
+        for view in self.features:
+            for file, column in view.columns_read:
+                other = read.setdefault((file, column), view.name)
+                if other != view.name:
+                    raise ValueError(
+                        f"features: views {other} and {view.name} both name {column} of {file}; "
+                        "leave it out of one of them"
+                    )
 
     def _check_checkers(self) -> None:
         wanted, privacy = self.verification.checkers, self.privacy

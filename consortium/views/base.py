@@ -61,6 +61,11 @@ class BaseView(FrozenModel):
         yield from ()
 
     @property
+    def columns_read(self) -> tuple[tuple[str, str], ...]:
+        """Tables and columns that it reads, each by its own name."""
+        return ()
+
+    @property
     @abstractmethod
     def heading(self) -> str:
         """Name, and what it is, for a report."""

@@ -83,6 +83,11 @@ class TableView(BaseView):
         return self
 
     @property
+    def columns_read(self) -> tuple[tuple[str, str], ...]:
+        """Its file with each of its columns."""
+        return tuple((self.file, name) for name, _ in self.single_columns)
+
+    @property
     def is_of_stats(self) -> bool:
         """Whether it is read from a stats file of each person."""
         return ANYONE in self.file.split("/")

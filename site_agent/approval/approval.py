@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,17 +133,23 @@ def take_back(folder: Path, study: str) -> ConsortiumError | None:
     return None
 
 
-def post_withdrawn(folder: Path, identity: Identity, name: str, exchange: Exchange) -> None:
+def post_withdrawn(
+    folder: Path,
+    identity: Identity,
+    name: str,
+    exchange: Exchange,
+    tell: Callable[[str], object] | None = None,
+) -> None:
     """Take back what lies on the exchange of yeses that don't count any more.
 
     Raises
     ------
     ConfigurationError
-        If a record of what is approved can't be read.
+        If a record of what is approved can't be read, and ``tell`` is not told so.
     ExchangeError
         If the exchange can't be used.
     """
-    valid = {approval.study.digest for approval in approvals(folder, identity)}
+    valid = {approval.study.digest for approval in approvals(folder, identity, tell)}
     for approval in withdrawn(folder, identity):
         study = approval.study
         if study.digest in valid or name not in study.sites:

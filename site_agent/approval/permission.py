@@ -12,7 +12,7 @@ from consortium.membership.keys import Identity
 from consortium.membership.signed_study import mask_digest
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
-from site_agent.approval.record import Approval, approvals
+from site_agent.approval.record import Approval, newest
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.ledger.ledger import Ledger, Limits
 from site_agent.ledger.limits import no_run_left
@@ -119,18 +119,13 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
         If a record can't be read.
     """
     name, trust = begun.study.study, read_pinned(folder)
-    newest = _newest(folder, identity, name)
-    if newest is None or trust is None:
+    held = newest(folder, identity, name)
+    if held is None or trust is None:
         raise PrivacyError(f"The approval of '{name}' was taken back; approve it if you agree.")
-    if any(getattr(newest, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
+    if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
         raise PrivacyError(
             f"'{name}' was approved anew, with another file, mask or keys than this run has; "
             "the run goes on without this site."
         )
-    trust.check_keys(name, newest.keys)
-    return Permission(newest, trust.centres, today)
-
-
-def _newest(folder: Path, identity: Identity, study: str) -> Approval | None:
-    found = (each for each in approvals(folder, identity) if each.study.study == study)
-    return next(found, None)
+    trust.check_keys(name, held.keys)
+    return Permission(held, trust.centres, today)

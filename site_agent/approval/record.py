@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -52,27 +52,63 @@ class Approval:
         return Consent(site, self.study.digest, terms.runs, terms.epsilon, terms.until)
 
 
-def approvals(folder: Path, identity: Identity) -> list[Approval]:
+def approvals(
+    folder: Path, identity: Identity, tell: Callable[[str], object] | None = None
+) -> list[Approval]:
     """Every study that a site has approved; a yes that ended is passed over, wherever it lies.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    identity : Identity
+    tell : callable, optional
+        Is told of a record that can't be used, whose study is then passed over.
 
     Raises
     ------
     ConfigurationError
         If a record is damaged, not signed with the site's present key, or not where the
-        newest yes to its study is kept.
+        newest yes to its study is kept, and ``tell`` is not given; if the serials can't be read.
     """
     found, serials = [], _read_serials(folder, identity)
     for path in sorted((folder / APPROVED).glob("*.json")):
-        approval, serial = _read(path, identity)
-        name = approval.study.study
-        if path != _path_of(folder, approval):
-            raise ConfigurationError(
-                f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
-                "the study again if you agree."
-            )
-        if not _is_ended(serials, path, name, serial):
-            found.append(approval)
+        try:
+            approval = _counting(folder, path, identity, serials)
+        except ConfigurationError as error:
+            if tell is None:
+                raise
+            tell(str(error))
+            continue
+        found += [approval] if approval is not None else []
     return found
+
+
+def newest(folder: Path, identity: Identity, study: str) -> Approval | None:
+    """The yes to one study that counts, whatever lies beside it.
+
+    Raises
+    ------
+    ConfigurationError
+        As `approvals`, of this study's record.
+    """
+    path = folder / APPROVED / f"{study}.json"
+    serials = _read_serials(folder, identity)
+    return _counting(folder, path, identity, serials) if path.exists() else None
+
+
+def _counting(
+    folder: Path, path: Path, identity: Identity, serials: Mapping[str, int]
+) -> Approval | None:
+    """A record's approval, if it counts."""
+    approval, serial = _read(path, identity)
+    name = approval.study.study
+    if path != _path_of(folder, approval):
+        raise ConfigurationError(
+            f"{path} is not where the newest yes to '{name}' is kept; remove it, and approve "
+            "the study again if you agree."
+        )
+    return None if _is_ended(serials, path, name, serial) else approval
 
 
 def withdrawn(folder: Path, identity: Identity) -> Iterator[Approval]:

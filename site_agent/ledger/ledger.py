@@ -123,7 +123,8 @@ class Ledger(LedgerReader):
             recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
             charge = replace(charge, persons=file.enroll(sizes.persons), query=recordings)
             if known is None:
-                if file.sums.had(charge, limits.centres) > limits.runs:
+                centres = {charge.centre, *limits.centres}
+                if file.sums.used(charge.study, centres, asked=charge) > limits.runs:
                     raise no_run_left(charge.study, limits.runs)
                 file.append(charge, "tell", at)
             elif known != charge:

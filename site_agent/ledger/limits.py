@@ -74,8 +74,7 @@ class Sums:
         """Count a line: numbers that were told, a reservation, or one that makes it void."""
         charge = entry.charge
         if entry.event == "tell":
-            who = charge.persons + charge.query or charge.run  # nobody was told of: a refusal
-            self._told[charge.study, charge.centre, charge.site][charge.run] = who
+            self._told[charge.study, charge.centre, charge.site][charge.run] = _told_of(charge)
         if entry.event in ("spend", "tell"):
             return
         sign = 1 if entry.event == "reserve" else -1
@@ -140,39 +139,41 @@ class Sums:
         runs = {key: self._runs.get((study, key), Counter[str]()) for key in centres}
         return {(key, run) for key, had in runs.items() for run, lines in had.items() if lines}
 
-    def used(self, study: str, centres: Collection[str], *, told: bool) -> int:
-        """How many runs of a study were charged, refused for who would take part, or told of.
+    def used(
+        self,
+        study: str,
+        centres: Collection[str],
+        *,
+        told: bool = True,
+        asked: Charge | None = None,
+    ) -> int:
+        """How many approved runs of a study are used up.
 
-        Without ``told`` the last are left out, since telling the same again uses nothing up.
+        A run counts that was charged, a set of persons that was told for nothing else, and a
+        refusal that followed from who would take part. Who tells the same numbers again, as after
+        a set-up that failed, tells nothing new: without ``told`` such sets are left out. ``asked``
+        is what is about to be told; then only what its site was told counts beside it.
         """
         charged = {run for _, run in self.runs(study, centres)}
         sets = {
             run: who
-            for (name, centre, _), each in self._told.items()
-            if name == study and centre in centres
+            for (name, centre, site), each in self._told.items()
+            if name == study and centre in centres and (asked is None or site == asked.site)
             for run, who in each.items()
         }
+        if asked is not None:
+            sets[asked.run] = _told_of(asked)
         apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
         return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
-
-    def had(self, charge: Charge, centres: Collection[str]) -> int:
-        """How many approved runs a study has used up at a site once it tells what a charge says.
-
-        A run counts that was charged, a set of persons that was told for nothing else, and a
-        refusal that followed from who would take part. Who tells the same numbers again, as after
-        a set-up that failed, tells nothing new.
-        """
-        keys = {charge.centre, *centres}
-        charged = {run for _, run in self.runs(charge.study, keys)}
-        told = [self._told[charge.study, key, charge.site] for key in keys]
-        sets = {run: who for each in told for run, who in each.items()}
-        sets[charge.run] = charge.persons + charge.query or charge.run
-        used = {who for run, who in sets.items() if run in charged}
-        return len(charged) + len({who for run, who in sets.items() if run not in charged} - used)
 
     def begun(self, charge: Charge) -> bool:
         """Whether the charge's site has paid for a round of its run before."""
         return self._begun[charge.site, charge.centre, charge.run] > 0
+
+
+def _told_of(charge: Charge) -> str:
+    """Of whom numbers were told; of nobody in a refusal, which its run stands for."""
+    return charge.persons + charge.query or charge.run
 
 
 def _named(persons: str | Ids) -> bool:

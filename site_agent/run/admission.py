@@ -79,7 +79,8 @@ class Admission:
         ConsortiumError
             If the study is not as it was approved, or a rule of this site forbids the run.
         """
-        approved, signed = approvals(self._folder, self._site.identity), False
+        tell, signed = self._site.log.line_once, False
+        approved = approvals(self._folder, self._site.identity, tell)
         for approval in approved:
             announced = _opened(run, message, approval)
             if announced is not None:
@@ -103,7 +104,8 @@ class Admission:
         """Approved studies that a run may begin of, as far as this site's own rules go."""
         found: list[Approval] = []
         try:
-            approved = approvals(self._folder, self._site.identity)
+            tell = self._site.log.line_once
+            approved = approvals(self._folder, self._site.identity, tell)
         except ConsortiumError as error:
             self._site.log.line_once(str(error))
             return found

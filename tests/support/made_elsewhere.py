@@ -1,6 +1,7 @@
-"""A finished run made in a process of its own: `python -m tests.support.made_elsewhere KIND DIR`.
+"""Finished runs made and verified in processes of their own.
 
-So that BLAS can be given its threads and its kernel by the environment.
+So that BLAS can be given its threads and its kernel by the environment. To start one and to draw
+the first page takes longer than all else: each serves several runs.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import Levels
 from tests.support.finished_run import play
 from tests.support.local_consortium import SITES, build
+from tests.support.patience import PATIENCE
 
 _STUDY = """\
 study: small
@@ -28,28 +30,44 @@ _ANALYSES = {
     "group_ica": "algorithm: group_ica\nanalysis: {components: 6, anyway: true, replays: 10}\n",
     "ica": "algorithm: ica\nanalysis: {components: 5, rounds: 4}\n",
 }
+_VERIFY = """
+import sys
+from consortium.coordinator.cli import main
+sys.stderr = sys.stdout
+for folder in sys.argv[1:]:
+    sys.argv = ["consortium", "verify", folder]
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    print(f"\\0{code or 0}\\0", end="")
+"""
 _LEVELS = Levels(signal=0.026, noise=0.014, autocorrelation=0.6, weakest=0.54)
 
 
-def made(kind: str, folder: Path, variables: Mapping[str, str]) -> Path:
-    """Make a run with these variables of the environment; returns its output folder."""
-    command = [sys.executable, "-m", "tests.support.made_elsewhere", kind, str(folder)]
-    subprocess.run(command, check=True, env=_environment(variables), timeout=600)
-    return folder / "output"
+def made(kinds: Iterable[str], folder: Path, variables: Mapping[str, str]) -> dict[str, Path]:
+    """Make runs with these variables of the environment; returns their output folders."""
+    kinds = tuple(kinds)
+    command = [sys.executable, "-m", "tests.support.made_elsewhere", str(folder), *kinds]
+    subprocess.run(command, check=True, env=_environment(variables), timeout=PATIENCE)
+    return {kind: folder / kind / "output" for kind in kinds}
 
 
-def verified(folder: Path, variables: Mapping[str, str]) -> tuple[int, str]:
-    """Exit code and words of `consortium verify`, with these variables of the environment."""
-    command = [sys.executable, "-m", "consortium", "verify", str(folder)]
+def verified(folders: Iterable[Path], variables: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Exit codes and words of `consortium verify`, with these variables of the environment."""
     done = subprocess.run(
-        command,
+        [sys.executable, "-c", _VERIFY, *map(str, folders)],
         check=False,
         env=_environment(variables),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
-    return done.returncode, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    *told, rest = done.stdout.split("\0")
+    assert not rest
+    return [(int(code), said) for said, code in zip(told[::2], told[1::2], strict=True)]
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -62,10 +80,14 @@ def _scans(folder: Path, subjects: int) -> None:
     make_consortium(folder, recipe, workers=1)
 
 
-def _main(kind: str, folder: Path) -> None:
-    text = _STUDY + _ANALYSES[kind]
-    play(build(folder, scheme="secure-sum", text=text, subjects=6, make=_scans, most=100.0))
+def _main(folder: Path, kinds: Iterable[str]) -> None:
+    for kind in kinds:
+        text = _STUDY + _ANALYSES[kind]
+        place = build(
+            folder / kind, scheme="secure-sum", text=text, subjects=6, make=_scans, most=100.0
+        )
+        play(place)
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], Path(sys.argv[2]))
+    _main(Path(sys.argv[1]), sys.argv[2:])

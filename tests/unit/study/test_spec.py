@@ -300,3 +300,19 @@ def test_every_field_is_described():
         for field, about in model.get("properties", {}).items():
             named = schema["$defs"].get(about.get("$ref", "").split("/")[-1], {})
             assert {**named, **about}.get("description"), (model.get("title"), field)
+
+
+def test_a_column_stands_in_one_view():
+    views = """\
+study: two
+sites: [north, east, south, west]
+privacy: {epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: pca
+analysis: {components: 1}
+features:
+  - {name: who, source: table, columns: {"x[0-3]": {low: 0, high: 1}}}
+  - {name: twice, source: table, file: FILE, columns: {x2: {low: 0, high: 2}}}
+"""
+    with pytest.raises(StudyError, match=r"who and twice both name x2 of participants\.tsv"):
+        parse_study(views.replace("FILE", "participants.tsv"))
+    assert len(parse_study(views.replace("FILE", "others.tsv")).features) == 2

@@ -44,7 +44,7 @@ def differ(
     site: Path, folder: Path, one: list[Any], data: Any, other: list[Any], changed: Any
 ) -> bool:
     """Whether two studies see different things; each sees what it sees with a cache of its own."""
-    shared, fresh = folder / "shared", folder / "fresh"
+    shared, fresh = site / "shared", folder / "fresh"  # all studies of a worker share one
     once = outcome(site, shared, one, **data)
     again = outcome(site, shared, other, **changed)
     assert len(once) > 1
