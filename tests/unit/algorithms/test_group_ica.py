@@ -255,6 +255,8 @@ def test_regions_are_their_own_basis(brains):
     assert release.fixed["cutoff"] == 0.0
     _, _, result = drive(GROUP_ICA, parameters, regions)
     assert result.arrays["maps"].shape[0] == len(VOXELS[::30])
+    assert "whether they are networks" in result.captions.headline
+    assert "out of the noise" in {row[-1] for row in result.tables["components"].rows}
 
 
 @pytest.mark.parametrize(
