@@ -1,8 +1,8 @@
 """Networks of real persons: half of every hospital is the consortium, the other half the truth.
 
 ``python -m benchmarks.networks halves FOLDER`` reads FOLDER/rois_cc200/*.1D and, for the regions'
-places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes, without a, b, c or d of
-one hospital's samples.
+places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes,
+without a, b, c or d of one hospital's samples.
 The truth are the maps of the other halves' pooled data, separated in the same way without noise.
 """
 
