@@ -1,12 +1,14 @@
 """Networks of real persons: half of every hospital is the consortium, the other half the truth.
 
 ``python -m benchmarks.networks halves FOLDER`` reads FOLDER/rois_cc200/*.1D and, for the regions'
-places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes.
+places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes,
+without a, b, c or d of one hospital's samples.
 The truth are the maps of the other halves' pooled data, separated in the same way without noise.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ def _people(folder: Path) -> tuple[Array, Array]:
         size = len(series)
         _, vectors = eigh(series @ series.T, subset_by_index=(size - KEPT, size - 1))
         found.append(vectors)
-        hospitals.append(path.name.partition("_00")[0])
+        hospitals.append(re.sub("_[a-d]$", "", path.name.partition("_00")[0]))
     return np.array(found), np.array(hospitals)
 
 

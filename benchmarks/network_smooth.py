@@ -56,7 +56,7 @@ def smooth() -> None:
     rows = []
     for persons in SIZES:
         for epsilon in EPSILONS:
-            found = [str(sum(r.numbers["found"] > 0 for r in _no_network(persons, epsilon)))]
+            found = [str(sum(bool(is_found(r).any()) for r in _no_network(persons, epsilon)))]
             found += [str(_of_voxels(persons, epsilon, fwhm)) for fwhm in FWHMS]
             rows.append([str(persons), f"{epsilon:g}", *found, *_background(persons, epsilon)])
     voxels = (f"{fwhm:g} mm ({VOXEL_RUNS})" for fwhm in FWHMS)
@@ -84,7 +84,7 @@ def _group(seed: int, networks: int) -> Group:
     for column in maps.T:
         for _ in range(3):  # clusters of two regions, anywhere
             middle = generator.choice(free)
-            near = sorted(free, key=lambda region, at=middle: apart[at, region])[:2]
+            near = sorted(free, key=apart[middle].__getitem__)[:2]
             column[near] = generator.uniform(0.7, 1.0, 2)
             free = [region for region in free if region not in near]
     return Group(np.exp(-apart / LENGTH), maps)
@@ -122,7 +122,7 @@ def _of_voxels(persons: int, epsilon: float, fwhm: float) -> int:
     runs = range(VOXEL_RUNS)
     matrices = (group.mean_projector(persons, np.random.default_rng(seed)) for seed in runs)
     told = [answer(matrix, made, seed) for seed, matrix in zip(runs, matrices, strict=True)]
-    return sum(result.numbers["found"] > 0 for result in told)
+    return sum(bool(is_found(result).any()) for result in told)
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.separation import Released, separate_release
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.base.formatting import count
+from consortium.kernels.agreement import around, of_replays
 from consortium.kernels.component_bootstrap import Directions, Networks
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projector_forecast import resolved
@@ -25,6 +26,8 @@ DRAWN = 2.0
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
 _LOW, _HIGH = 0.05, 0.95
+_STANDS_OUT = "out of the noise"
+_SMOOTH = "that participants with a smooth covariance and no network might make"
 
 
 def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) -> Result:
@@ -47,21 +50,27 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         return _nothing(directions, parameters, shape)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
-    found = _findings(networks, separated.significant, parameters.least)
+    calibrated = parameters.separation == "varimax"
+    expected = of_replays(networks.expected) if calibrated else networks.expected
+    found = _findings(networks, expected, separated.significant, parameters)
     numbers = _numbers(directions, parameters, shape)
-    told = [each.state == "found" for each in found]
+    in_full = tuple(_in_full(each, float(numbers["resolved"])) for each in found)
+    told = [each.told for each in found]
+    placed = released.places is not None
     return Result(
         {
             "maps": maps,
             "errors": errors,
             "weights": networks.weights,
-            "expected": networks.expected,
+            "expected": expected,
             "eigenvalues": directions.eigenvalues,
         },
-        numbers | {"found": sum(told)},
-        images=_images(maps, errors, found, shape.places is not None and fine is not coarse),
-        tables={"components": _table(found, parameters.least, float(numbers["resolved"]))},
-        captions=Captions(headline=_headline(sum(told), len(told)), found=any(told), sign=True),
+        numbers | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
+        images=_images(maps, errors, in_full, shape.places is not None and fine is not coarse),
+        tables={"components": _table(found, in_full, placed, parameters.least)},
+        captions=Captions(
+            headline=_headline(sum(told), len(told), placed), found=any(told), sign=True
+        ),
     )
 
 
@@ -82,19 +91,32 @@ def _as_they_are(weights: Array) -> Array:
 
 
 def _findings(
-    networks: Networks, significant: NDArray[np.bool_], least: float
+    networks: Networks,
+    expected: Array,
+    significant: NDArray[np.bool_],
+    parameters: GroupIcaParameters,
 ) -> tuple[Finding, ...]:
-    """Expected correlation of each component, with the range over the replays.
+    """Expected correlation of each component at the basis's resolution, with its range.
 
-    One is found if it is expected to agree with the truth, and is further from Gaussian than
-    what ICA makes of smooth noise: it would find that again and again, too. Of one that is not
-    found no number is told, since there the replays' is too large.
+    One is found if replays agree with it, and it is stronger than smooth participants without
+    networks explain: their waves would be found again and again, too. Of one that is not found no
+    number is told.
     """
-    low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
+    low, high = _ends(networks, expected, parameters)
+    told = significant & (networks.expected >= parameters.least)
     return tuple(
-        Finding(float(e), float(a), float(b), "found" if e >= least and c else "not told")
-        for e, a, b, c in zip(networks.expected, low, high, significant, strict=True)
+        Finding(float(e), float(a), float(b), "found" if sure else "not told")
+        for e, a, b, sure in zip(expected, low, high, told, strict=True)
     )
+
+
+def _ends(
+    networks: Networks, expected: Array, parameters: GroupIcaParameters
+) -> tuple[Array, Array]:
+    if parameters.separation == "fastica":
+        low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
+        return low, high
+    return around(expected)
 
 
 def _images(
@@ -139,16 +161,20 @@ def _images(
     }
 
 
-def _table(found: tuple[Finding, ...], least: float, resolved: float) -> Table:
+def _table(
+    found: tuple[Finding, ...], in_full: tuple[Finding, ...], placed: bool, least: float
+) -> Table:
+    word = "found" if placed else _STANDS_OUT
     rows = [
-        (number, each, _in_full(each, resolved), "found" if each.told else "not found")
-        for number, each in enumerate(found, start=1)
+        (number, each, whole, word if each.told else f"not {word}")
+        for number, (each, whole) in enumerate(zip(found, in_full, strict=True), start=1)
     ]
+    null = _SMOOTH if placed else "that noise and persons with nothing in common might make"
     return Table(
         "How well each component is expected to agree with what there would be without noise, at "
-        f"the basis's resolution; one below {least:g}, or that smooth noise might make, is not "
-        "found, and its number not told. In full: with finer details than the basis has, if the "
-        f"network is of usual size, {resolved:.2f} times as well.",
+        f"the basis's resolution; one whose replays agree with it by less than {least:g}, or {null}"
+        f", is not {word}, and its number not told. In full: what a reader would measure with maps "
+        "that have all details, if the network is of usual size.",
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )
@@ -156,12 +182,11 @@ def _table(found: tuple[Finding, ...], least: float, resolved: float) -> Table:
 
 def _in_full(finding: Finding, resolved: float) -> Finding:
     """Agreement with the truth itself, of which the basis shows a part."""
-    return replace(
-        finding,
-        value=resolved * finding.value,
-        low=resolved * finding.low,
-        high=resolved * finding.high,
-    )
+    if resolved == 1.0 or not finding.told:
+        return finding
+    value = resolved * finding.value
+    (low,), (high,) = around(np.array([value]))
+    return replace(finding, value=value, low=float(low), high=float(high))
 
 
 def _numbers(
@@ -180,12 +205,17 @@ def _numbers(
     }
 
 
-def _headline(found: int, seen: int) -> str:
+def _headline(found: int, seen: int, placed: bool = True) -> str:
+    if not placed and found:
+        return (
+            f"{count(found, 'component')} stand{'s' if found == 1 else ''} out of the noise; "
+            "without the places of regions nobody can say whether they are networks."
+        )
     if not found:
         return "No network was found: nothing stands far enough out of the noise."
     return (
-        f"{count(found, 'network')} found; of {count(seen, 'component')} that could be told from "
-        "noise at all, the others are too uncertain to be shown."
+        f"{count(found, 'network')} found; of {count(seen, 'component')} that were told apart, the "
+        "others are too uncertain to be shown, or no more than smooth participants would have."
         if found < seen
         else f"{count(found, 'network')} found."
     )

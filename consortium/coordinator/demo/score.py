@@ -79,7 +79,7 @@ def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
-    told = " (expected, at the resolution that was released)" if maps.expected else ""
+    told = " (expected)" if maps.expected else ""
     lines = [f"Correlation of each true network with its best map{told}:"]
     for name, row in zip(network_names(place), table, strict=True):
         best = int(row.argmax())

@@ -255,6 +255,8 @@ def test_regions_are_their_own_basis(brains):
     assert release.fixed["cutoff"] == 0.0
     _, _, result = drive(GROUP_ICA, parameters, regions)
     assert result.arrays["maps"].shape[0] == len(VOXELS[::30])
+    assert "whether they are networks" in result.captions.headline
+    assert "out of the noise" in {row[-1] for row in result.tables["components"].rows}
 
 
 @pytest.mark.parametrize(
@@ -295,3 +297,47 @@ def test_a_course_that_all_voxels_share_is_no_network():
     result = answer(matrix, 0.001, 0, parameters, shape)
     assert result.numbers["seen"] == 1
     assert result.numbers["found"] == 0
+
+
+def smooth_regions(networks, persons=40, volumes=40):
+    """Four sites whose persons share a covariance that falls with distance, and networks on it."""
+    generator = np.random.default_rng(5)
+    centres = generator.uniform(-60.0, 60.0, (60, 3))
+    apart = np.linalg.norm(centres[:, None] - centres, axis=2)
+    root, maps = np.linalg.cholesky(np.exp(-apart / 30.0)), np.zeros((60, networks))
+    for number in range(networks):
+        maps[6 * number : 6 * number + 6, number] = 2.0
+    return [
+        ArrayData(
+            [
+                root @ generator.standard_normal((60, volumes))
+                + maps @ generator.standard_normal((networks, volumes))
+                for _ in range(persons)
+            ],
+            region_places=centres,
+        )
+        for _ in SITES
+    ]
+
+
+def test_participants_who_share_a_smooth_covariance_alone_have_no_network():
+    parameters = GROUP_ICA.Parameters(components=8, replays=10)
+    for networks, deviations in ((0, (0.0, 0.01, 0.02)), (4, (0.005,))):
+        sites = smooth_regions(networks)
+        matrix, shape = mean_of_projectors(sites, parameters), shape_of(sites)
+        for deviation in deviations:
+            result = answer(matrix, deviation, 0, parameters, shape)
+            assert result.numbers["seen"] > 0
+            assert result.numbers["found"] == networks
+            unknown = answer(matrix, deviation, 0, parameters, replace(shape, region_places=None))
+            assert unknown.numbers["found"] == 0
+            assert unknown.numbers["stand_out"] >= networks
+
+
+def test_the_old_separation_stays(brains):
+    parameters = GROUP_ICA.Parameters(
+        components=NETWORKS, cutoff=36.0, replays=10, starts=3, separation="fastica"
+    )
+    result = answer(mean_of_projectors(brains, parameters), 0.01, 0, parameters, shape_of(brains))
+    assert result.numbers["found"] == NETWORKS
+    assert correlations(result.arrays["maps"], true_maps(FINE)).min() > 0.85

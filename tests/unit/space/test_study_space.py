@@ -106,7 +106,7 @@ def test_a_study_names_atlas_and_maps(tmp_path):
         image_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)
 
 
-def test_places_are_the_voxels_centres_and_regions_have_none(tmp_path):
+def test_places_are_the_voxels_centres_or_the_regions(tmp_path):
     saved(tmp_path / "mask.nii", np.ones((3, 4, 5), np.uint8))
     saved(tmp_path / "atlas.nii", np.ones((3, 4, 5), np.int16))
     space = image_space(DataSection(mask="mask.nii", maps_resolution=2.0), tmp_path)
@@ -118,6 +118,9 @@ def test_places_are_the_voxels_centres_and_regions_have_none(tmp_path):
     assert space.extent.shape((3,), (30,), "subject").places is places
     regions = image_space(DataSection(mask="mask.nii", atlas="atlas.nii"), tmp_path)
     assert regions.extent.places is None
+    middle = space.grid.coordinates.mean(axis=0)
+    assert regions.extent.region_places == pytest.approx(middle[None])
+    assert regions.extent.shape((3,), (30,), "subject").region_places is not None
 
 
 def spots(shape=(4, 3, 2), count=2):
