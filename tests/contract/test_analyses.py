@@ -60,7 +60,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("levels", "models", "influence", "tables", "result", "forecast", "centre"),
+    *("levels", "models", "influence", "separation", "tables", "result", "forecast", "centre"),
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `site`,
 `plan`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
