@@ -108,7 +108,7 @@ def _unstable(monkeypatch: pytest.MonkeyPatch) -> None:
     def rotation(loadings: np.ndarray) -> np.ndarray:
         seed = int(abs(float(loadings[0, 0])) * 1e17) % 2**31
         noise = np.random.default_rng(seed).standard_normal((loadings.shape[1],) * 2)
-        return np.asarray(true(loadings) @ decorrelated(noise))
+        return np.asarray(true(loadings) @ decorrelated(np.eye(len(noise)) + 0.01 * noise))
 
     monkeypatch.setattr(varimax, "varimax", rotation)
 
