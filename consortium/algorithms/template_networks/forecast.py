@@ -10,6 +10,7 @@ from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     AGREEMENT,
+    STRENGTH,
     agreement_of,
     basis_templates,
     connectivity_bound,
@@ -18,7 +19,7 @@ from consortium.algorithms.template_networks.plan import (
     deviation_of,
     templates_of,
 )
-from consortium.base.formatting import number
+from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.template_shrinkage import Agreement
@@ -85,6 +86,12 @@ def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str
         )
     else:
         lines.append(f"Warning: {_too_little(parameters, shape)}")
+    largest = max(shape.units)
+    lines.append(
+        f"The largest site's {count(largest, 'participant')} alone, without noise, are expected to "
+        f"come to {_of_site(found.size, templates_of(shape).count, largest):.2f}, if sites don't "
+        "differ."
+    )
     if found.connectivity:
         share = connectivity_share(parameters, shape)
         lines.append(
@@ -92,6 +99,13 @@ def sentences(parameters: TemplateNetworksParameters, shape: Shape) -> tuple[str
             f"(Fisher's z), for {share:.0%} of the budget."
         )
     return tuple(lines)
+
+
+def _of_site(size: int, maps: int, persons: int) -> float:
+    """Expected agreement of so many participants' mean map, which chance alone moves."""
+    deviation = math.sqrt((1.0 - STRENGTH**2) / (size - maps) / persons)
+    alone = agreement_of(size, maps, deviation)
+    return alone.expected if alone.is_told else AGREEMENT
 
 
 def refuse_hopeless(parameters: TemplateNetworksParameters, shape: Shape) -> None:

@@ -29,7 +29,7 @@ ONLY, SAME = "template only", "as its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
 _ROWS = 4096
-_AGREEMENT = "Expected correlation with the mean of many more persons' maps"
+_AGREEMENT = "Expected correlation with the mean of many more participants' maps at these sites"
 _UNFOUND = "The release tells nothing sure of it beyond its template; it is not drawn."
 
 
@@ -231,8 +231,9 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
         )
     ]
     return Table(
-        "How well each map is expected to agree with the mean of many more persons' maps, at the "
-        "basis's resolution, and how much of what was released beside its template is believed. "
+        "How well each map is expected to agree with the mean of many more participants' maps at "
+        "these same sites, at the basis's resolution (how other sites' participants differ is not "
+        "counted), and how much of what was released beside its template is believed. "
         f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
         f"agrees; '{ONLY}': it may be far from it. Not found: below {least:g}.",
         ("network", "expected correlation", "believed", "state"),

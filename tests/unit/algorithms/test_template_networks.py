@@ -278,7 +278,8 @@ def test_a_forecast_says_resolution_agreement_and_the_error_of_connections(shift
     lines = told(asked, make_plan(asked, shape_of(shifted)).shape)
     assert "waves longer than" in lines[0]
     assert "is expected to become a map" in lines[1]
-    assert "standard error" in lines[2]
+    assert "largest site" in lines[2]
+    assert "standard error" in lines[3]
 
 
 def test_the_plan_grows_finer_with_epsilon(shifted):
@@ -323,3 +324,14 @@ def test_a_question_that_nobody_asks_is_refused(shifted, change):
     bound = NETWORKS_BY_TEMPLATES(study().analysis, shape_of(shifted)).planned()[0].bound
     with pytest.raises(ProtocolError, match="discard"):
         local(shifted[0], Query("maps", "template_maps", arguments), bound)
+
+
+def test_a_plan_says_what_the_largest_site_has_alone(shifted):
+    def alone(persons):
+        shape = make_plan(study(), replace(shape_of(shifted), subjects=(persons, 20, 20, 20))).shape
+        lines = [line for (line,) in NETWORKS_BY_TEMPLATES.foretell(study().analysis, shape).rows]
+        (told,) = [line for line in lines if "alone, without noise" in line]
+        assert f"site's {persons} participants" in told
+        return float(told.split("come to ")[1].split(",")[0])
+
+    assert 0.7 <= alone(30) < alone(400) <= 1.0
