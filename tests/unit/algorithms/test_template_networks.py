@@ -329,7 +329,7 @@ def test_a_question_that_nobody_asks_is_refused(shifted, change):
 def test_a_plan_says_what_the_largest_site_has_alone(shifted):
     def alone(persons):
         shape = make_plan(study(), replace(shape_of(shifted), subjects=(persons, 20, 20, 20))).shape
-        lines = [line for (line,) in NETWORKS_BY_TEMPLATES.foretell(study().analysis, shape).rows]
+        lines = [line for (line,) in NETWORKS_BY_TEMPLATES(study().analysis, shape).foretell().rows]
         (told,) = [line for line in lines if "alone, without noise" in line]
         assert f"site's {persons} participants" in told
         return float(told.split("come to ")[1].split(",")[0])
