@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from consortium.base.atomic import make_folder
+from consortium.base.formatting import count
 from consortium.base.work import work_folder
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
@@ -48,6 +49,10 @@ def simulate_study(
         simulation = Simulation(study, data, seed)
         with RoundsBar(console) as bar:
             result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
+        for site, one in zip(study.sites, data, strict=True):
+            if out_of_it := one.survey.skipped:
+                who, why = count(len(out_of_it), "person"), out_of_it[0].detail
+                console.print(f"{site}: {who} left out, the first because: {why}", soft_wrap=True)
     with suppress(OSError):  # not empty: others work in it
         work_folder(out).rmdir()
     publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})", legend)
