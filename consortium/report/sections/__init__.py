@@ -21,7 +21,7 @@ from consortium.report.sections import (
 from consortium.report.sections.base import Section
 
 Make = Callable[[Finished], Section | None]
-SUMMARY: tuple[Make, ...] = (verdict.section, privacy.section, course.section)
+SUMMARY: tuple[Make, ...] = (verdict.section,)
 FINDINGS: tuple[Make, ...] = (
     glance.section,
     maps.section,
@@ -30,4 +30,9 @@ FINDINGS: tuple[Make, ...] = (
     views.section,
     files.section,
 )
-EXPLANATIONS: tuple[Make, ...] = (reading.section, methods.section)
+EXPLANATIONS: tuple[Make, ...] = (
+    reading.section,
+    privacy.section,
+    methods.section,
+    course.section,
+)

@@ -65,9 +65,9 @@ def page(source):
 
 
 def test_sections_stand_in_one_order(run, tmp_path):
-    """The summary and what is promised, what was found, how to read it, and how it was done."""
+    """The summary, what was found and how to read it, what is promised, and how it was done."""
     page = write_page(tmp_path, run).read_text(encoding="utf-8")
-    parts = ("privacy", "findings", "reading", "methods")
+    parts = ("findings", "reading", "privacy", "methods")
     places = [page.index("components from 244 persons")]
     places += [page.index(f'<section id="{name}"') for name in parts]
     assert places == sorted(places)
