@@ -59,6 +59,10 @@ class Server:
         """Read the database as soon as it has such rows: much is written down by and by."""
         return self._once(lambda: self.rows(query), bool)
 
+    def once_gone(self, query: str) -> list[tuple[object, ...]]:
+        """Read the database as soon as it has no such rows; what is left when patience ends."""
+        return self._once(lambda: self.rows(query), lambda found: not found)
+
     def events(self, *awaited: str, since: str) -> dict[str, str]:
         """The consortium's events since a moment by name, the last of each, once all are there."""
         query = (

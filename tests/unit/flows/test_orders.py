@@ -118,7 +118,7 @@ def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office:
     office.serve(2, told=CANCELLED)
     assert office.opened()[-1] == ("Cancelled", CANCELLED)
     known = [*_of_flow(office, "scheduled-study"), *_of_flow(office, "consortium-study")]
-    assert office.server.rows(_tasks(office, "RUNNING")) == []
+    assert office.server.once_gone(_tasks(office, "RUNNING")) == []
     assert {state for _, state in known} == {"CANCELLED", "CRASHED", "SCHEDULED"}
     assert not (office.place.files.out / "0001" / "report.html").exists()
 
