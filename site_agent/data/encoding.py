@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from consortium.views.column import Column
 from consortium.views.table import TableView
-from site_agent.data.wording import is_given
+from site_agent.data.wording import CODED, is_given
 
 
 def encode(text: str | None, column: Column) -> tuple[float, ...] | None:
@@ -56,6 +56,8 @@ def vector_of(texts: Sequence[str | None], view: TableView) -> NDArray[np.float6
 
 def lack_of(text: str | None, name: str, column: Column) -> str:
     """Why a value can't be used, without the value itself."""
+    if text == CODED:
+        return f"column {name} has a value that the study calls missing"
     if not is_given(text):
         return f"column {name} has no value"
     if column.levels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from consortium.base.atomic import beside
 from consortium.errors import DataError
-from consortium.views.column import Column
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode, lack_of, vector_of
 from site_agent.data.stats import stats_rows
 from site_agent.data.survey import Reason, Skipped
-from site_agent.data.wording import AS_WRITTEN, Wording, is_given, nearest
+from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
 
 IDENTIFIER = "participant_id"
 _FIRST = re.compile(
@@ -69,7 +68,7 @@ def read_table(
     for label, row, path in rows_of(folder, view, wording):
         vector = vector_of([row[name] for name, _ in columns], view)
         if isinstance(vector, int):
-            lacking[label] = _lack(label, row, columns, path)
+            lacking[label] = _lack(label, row, view, path)
         else:
             vectors[label] = vector
     return vectors, lacking
@@ -85,13 +84,17 @@ def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[s
         yield label, row, path
 
 
-def _lack(label: str, row: Row, columns: Sequence[tuple[str, Column]], path: Path) -> Skipped:
-    """Why a person has no vector: for want of a value, or else by the study's choice of levels."""
+def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
+    """Why a person has no vector: for want of values, or else by the study's levels and codes."""
+    columns = view.single_columns
     missed = [
         (row[name], name, column) for name, column in columns if encode(row[name], column) is None
     ]
-    absent = [each for each in missed if not (each[2].levels and is_given(each[0]))]
-    reason: Reason = "no-view" if absent else "does-not-fit"
+    absent = [
+        each for each in missed if each[0] != CODED and not (each[2].levels and is_given(each[0]))
+    ]
+    enough = len(absent) <= view.most_missing * len(columns)
+    reason: Reason = "does-not-fit" if enough else "no-view"
     return Skipped(label, reason, f"{path}: {lack_of(*(absent or missed)[0])}.")
 
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from site_agent.config import Alias
 
-NOTHING = ("", "n/a", "na", "nan", "null")
+CODED = "(missing, by the study)"
+"""Stands for a value that the study calls missing: by its choice, whatever the hospital means."""
+NOTHING = ("", "n/a", "na", "nan", "null", CODED)
 """What a cell without a value holds, in small letters."""
 
 
@@ -38,12 +40,12 @@ class Wording(NamedTuple):
         return (alias and alias.column) or name
 
     def cell(self, name: str, text: str | None) -> str:
-        """A cell in the study's words; empty where it stands for a missing value."""
+        """A cell in the study's words; `CODED` where the study calls its value missing."""
         value = (text or "").strip()
         if name in self.aliases:
             meant = (n for n, own in self.aliases[name].levels.items() if value in own)
             value = next(meant, value)
-        return "" if self.missing and _number(value) in self.missing else value
+        return CODED if self.missing and _number(value) in self.missing else value
 
 
 AS_WRITTEN = Wording()

@@ -98,8 +98,26 @@ def test_numbers_that_stand_for_nothing_are_missing_whatever_they_look_like(tmp_
     both = view(columns={"age": WARDS, "sex": {"levels": ["F", "M"]}})
     vectors, lacking = read_table(tmp_path, both, Wording((-9999.0, 999.0)))
     assert set(vectors) == {"05"}
-    assert {each.reason for each in lacking.values()} == {"no-view"}
+    reasons = {label: each.reason for label, each in lacking.items()}
+    chosen = dict.fromkeys(("01", "02", "03"), "does-not-fit")  # the study's own choice
+    assert reasons == {**chosen, "04": "no-view"}
+    assert "the study calls missing" in lacking["01"].detail
     assert set(read_table(tmp_path, both)[0]) == {"01", "02", "05"}  # counted as the limit
+
+
+def test_who_lacks_more_than_may_be_by_the_studys_codes_is_left_out_by_its_choice(
+    tmp_path: Path,
+) -> None:
+    lines = ["participant_id\ta\tb\tc", "01\t\t7\t1", "02\t\t\t1", "03\t7\t1\t1"]
+    (tmp_path / "t").write_text("\n".join(lines) + "\n")
+    limits = {"low": 0, "high": 9}
+    gappy = view(columns={"a": limits, "b": limits, "c": limits}, gaps=0.34)
+    vectors, lacking = read_table(tmp_path, gappy, Wording((7.0,)))
+    assert set(vectors) == {"03"}
+    assert {label: each.reason for label, each in lacking.items()} == {
+        "01": "does-not-fit",
+        "02": "no-view",
+    }
 
 
 def test_rules_read_missing_numbers_and_the_sites_own_words_too(tmp_path: Path) -> None:
