@@ -126,7 +126,7 @@ def run_trial(
     query, number = next(run), 0
     while True:
         stage = planned[query.stage]
-        local = GLM.statistics[query.statistic]
+        query, local = stage.complete(query), GLM.statistics[query.statistic]
         gone = missing[number] if number < len(missing) else frozenset()
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(trial.sites[n], replace(query, site=n), stage.bound) for n in there]
@@ -167,9 +167,9 @@ def by_regression(
         site = TableData(np.vstack([design, target]), views)
         sizes = (len(target),)
         shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
-        (stage,) = algorithm(parameters, shape).planned()
+        stage, *_ = algorithm(parameters, shape).planned()
         run = algorithm(parameters, shape).run()
-        query = next(run)
+        query = stage.complete(next(run))
         mean = algorithm.statistics[query.statistic](site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise
         mean = mean + deviation * generator.standard_normal(len(mean))

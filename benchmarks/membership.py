@@ -62,7 +62,7 @@ class Study:
         trial = self._trial(self.outcomes)
         shape = replace(trial.shape, noise=noise)
         (self.planned,) = GLM(trial.parameters, shape).planned()
-        self.query = next(GLM(trial.parameters, shape).run())
+        self.query = self.planned.complete(next(GLM(trial.parameters, shape).run()))
         assert isinstance(self.planned.bound, BlocksBound)
         self.bound = self.planned.bound
         self.deviation = self.bound.deviations(self.bound.spread / mu)["effects"]  # of honest sums

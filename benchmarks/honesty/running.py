@@ -132,8 +132,7 @@ def planned(
 
 
 def _round(session: Session, sites: Sequence[Blocks], rng: np.random.Generator) -> None:
-    stage, query, plan = session.stage, session.pending, session.plan
-    assert query is not None
+    stage, query, plan = session.stage, session.question, session.plan
     mechanism = stage.mechanism
     rows = []
     told = _told(session) if stage.release.neighbours else []

@@ -67,8 +67,9 @@ def noisy_run(
     try:
         while True:
             query = next(run) if release is None else run.send(release)
-            mechanism = plan.stage(query.stage).mechanism
-            values = mean(query, mechanism.bound).ravel()
+            stage = plan.stage(query.stage)
+            mechanism = stage.mechanism
+            values = mean(stage.release.complete(query), mechanism.bound).ravel()
             free = study.privacy.scheme == "none" or query.stage in exact
             deviation = 0.0 if free else mechanism.noise.aggregate()
             noise = deviation * generator.standard_normal(values.size) if deviation else 0.0

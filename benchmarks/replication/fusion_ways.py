@@ -79,7 +79,7 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
     try:
         while True:
             release = planned[query.stage]
-            local = CCA.statistics[query.statistic]
+            query, local = release.complete(query), CCA.statistics[query.statistic]
             parts = [local(site, query, release.bound) for site in sites]
             mean = np.average(parts, axis=0, weights=counts)
             deviation = aggregate(release, way, counts, epsilon)

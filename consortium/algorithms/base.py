@@ -62,6 +62,7 @@ from consortium.algorithms.query import (
     Array,
     Fixed,
     Form,
+    Mark,
     NeighbourAnswers,
     PlannedRelease,
     Query,
@@ -92,6 +93,7 @@ __all__ = [
     "Fixed",
     "Form",
     "Local",
+    "Mark",
     "NeighbourAnswers",
     "Places",
     "PlannedRelease",
@@ -265,6 +267,11 @@ class AnalysisPlan(ABC, Generic[P]):
     @abstractmethod
     def run(self) -> Run:
         """Centre's half."""
+
+    def complete(self, query: Query) -> Query:
+        """A query of `run` as a site answers it, with what study and sizes decide of it."""
+        (stage,) = (each for each in self.releases if each.stage == query.stage)
+        return stage.complete(query)
 
     def planned(self) -> tuple[PlannedRelease, ...]:
         """Every release of a study that is worth it.

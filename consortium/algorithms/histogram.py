@@ -36,7 +36,6 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
     Table,
-    forms_of,
 )
 from consortium.algorithms.query_arguments import index_argument
 from consortium.base.formatting import number
@@ -107,7 +106,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         fixed, bound = _arguments(self.parameters, self.shape), Bound(1.0, cone=True)
         return (
             PlannedRelease(
-                *("histogram", "bin_shares", self.parameters.bins, bound, 1, 1.0, forms_of(fixed)),
+                *("histogram", "bin_shares", self.parameters.bins, bound, 1, 1.0),
                 fixed=fixed,
             ),
         )
@@ -135,7 +134,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
     def run(self) -> Run:
         """Ask once, and read counts and quantiles."""
-        release = yield Query("histogram", "bin_shares", _arguments(self.parameters, self.shape))
+        release = yield Query("histogram", "bin_shares")
         persons = sum(
             self.shape.units[site] for site in release.sites or range(len(self.shape.units))
         )

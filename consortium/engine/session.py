@@ -7,11 +7,11 @@ releases it asks the same queries, so a study resumes by replaying its rounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, Query, Release, Result, forms_of
+from consortium.algorithms.base import Argument, Array, Mark, Query, Release, Result, forms_of
 from consortium.errors import PrivacyError, ProtocolError
 from consortium.privacy.accountant import Budget
 from consortium.privacy.mechanism import Mechanism
@@ -76,6 +76,12 @@ class Session:
             raise ProtocolError("The analysis is finished; there is no round to run.")
         return self.plan.stage(self.pending.stage)
 
+    @property
+    def question(self) -> Query:
+        """The pending query as a site of this plan answers it."""
+        assert self.pending is not None  # noqa: S101 - `stage` has checked it
+        return self.stage.release.complete(self.pending)
+
     def accept(self, values: Array, survivors: Sequence[int]) -> Round:
         """Take the pending round's release and go on to the next query.
 
@@ -116,8 +122,9 @@ class Session:
         except StopIteration as stop:
             self.pending, self.result = None, stop.value
             return
-        stage = check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
-        settle_fixed(stage, self.pending)
+        marked = self.plan.stage(self.pending.stage).release.marked(self.pending)
+        check_planned(self.plan, marked, [r.stage for r in self.rounds])
+        self.pending = marked
 
 
 def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
@@ -165,7 +172,7 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
             "another release is refused."
         )
     found = forms_of(query.arguments)
-    due = stage.release.arguments
+    due = {**stage.release.arguments, **forms_of(stage.release.marks)}
     for name in sorted(found.keys() | due.keys()):
         if found.get(name) != due.get(name):
             raise PrivacyError(
@@ -175,37 +182,34 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     return stage
 
 
-def settle_fixed(stage: Stage, query: Query) -> Query:
-    """Put the plan's own values in the place of those that study and sizes decide.
+def completed(stage: Stage, query: Query) -> Query:
+    """Put in what study and sizes decide, of which a query has marks only.
 
-    The centre sends them nevertheless, so that a party whose libraries draw or compute other
-    numbers is found out, and no site's answer is pooled with the answers to another question.
+    By the marks a party whose libraries draw or compute other numbers is found out, and no site's
+    answer is pooled with the answers to another question.
 
     Parameters
     ----------
     stage : Stage
     query : Query
-        One that `check_planned` has found in form, with its arrays.
+        One that `check_planned` has found in form.
 
     Raises
     ------
     PrivacyError
-        If the query has another value for one of them.
+        If the query has another mark for one of them.
     """
-    own = {n: value() if callable(value) else value for n, value in stage.release.fixed.items()}
-    for name, value in own.items():
-        if not _agree(query.arguments[name], value):
+    for name, value in stage.release.known.items():
+        if not _agree(query.arguments[name], stage.release.marks[name], value):
             raise PrivacyError(
                 f"The query's argument '{name}' is not the one that the study and the sites' sizes "
                 f"lead to in stage '{stage.name}'; a question that nobody planned is refused."
             )
-    return replace(query, arguments={**query.arguments, **own})
+    return stage.release.complete(query)
 
 
-def _agree(said: Argument, own: Argument) -> bool:
-    """Whether two values differ by no more than processors do in their last digits."""
-    if isinstance(own, str) or isinstance(said, str):
-        return said == own
-    given, due = np.asarray(said, dtype=np.float64), np.asarray(own, dtype=np.float64)
-    with np.errstate(all="ignore"):
-        return bool(np.all(np.abs(given - due) <= _LAST_DIGITS * np.abs(due).max(initial=0.0)))
+def _agree(said: Argument, mark: Mark, own: Argument) -> bool:
+    """Whether two marks differ by no more than processors make of the last digits of a value."""
+    if isinstance(mark, str) or not isinstance(said, int | float):
+        return said == mark
+    return abs(said - mark) <= _LAST_DIGITS * float(np.abs(own).sum())

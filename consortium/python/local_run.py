@@ -62,7 +62,7 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
     local = plan.analysis.statistics
     session = Session(plan)
     while session.pending is not None:
-        query, mechanism = session.pending, session.stage.mechanism
+        query, mechanism = session.question, session.stage.mechanism
         statistic = local[query.statistic](data, query, mechanism.bound)
         share = mechanism.protect(0, statistic, GaussianSampler(keys()))
         session.accept(mechanism.release(share.masked, [share.opened]), [0])

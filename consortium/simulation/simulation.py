@@ -52,9 +52,9 @@ class Simulation:
         """Run one round: statistics, noise, masks, unmasking, release."""
         session, number = self.session, self.session.number
         assert session.pending is not None  # noqa: S101 - for the type checker
-        stage, query = session.stage, session.pending
-        mechanism, local = stage.mechanism, self.plan.analysis.statistics
-        body, _ = encode_query(query)
+        stage, local = session.stage, self.plan.analysis.statistics
+        mechanism, query = stage.mechanism, session.question
+        body, _ = encode_query(session.pending)
         context = query_context(self.plan, number, body)
         masked, opened = mechanism.masked_entries, mechanism.opened_entries
         bits, each = mechanism.lattice.bits, mechanism.each

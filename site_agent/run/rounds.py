@@ -12,7 +12,7 @@ from consortium.algorithms.base import Query
 from consortium.engine.names import QUERY
 from consortium.engine.neighbour_answers import speaks
 from consortium.engine.queries import MOST_QUERY, decode_query, query_context, sketch_query
-from consortium.engine.session import check_planned, settle_fixed
+from consortium.engine.session import check_planned, completed
 from consortium.errors import (
     PrivacyError,
     ProtocolError,
@@ -175,7 +175,7 @@ class Rounds:
         """Judge a query by its outline before its arrays are fetched."""
         try:
             stage = check_planned(self._plan, sketch_query(body), self._stages)
-            return settle_fixed(stage, decode_query(body, self._outbox.array)), stage
+            return completed(stage, decode_query(body, self._outbox.array)), stage
         except ProtocolError as error:  # the centre signed it: to wait for another is no use
             raise PrivacyError(f"A query that the centre signed is refused: {error}") from error
 

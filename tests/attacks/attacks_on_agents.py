@@ -15,6 +15,7 @@ from consortium.algorithms.base import Query
 from consortium.errors import SiteError
 from consortium.secagg import messages
 from consortium.simulation.dataset import start_dataset
+from consortium.study.plan import Stage as PlannedStage
 from tests.attacks.attack_kinds import Stage, attack
 from tests.support.forgery import (
     NAMES,
@@ -86,12 +87,17 @@ def _make_tables(folder: Path, subjects: int) -> None:
 
 
 def _as_asked(_real: object) -> Callable[..., Query]:
-    return lambda stage, query: query
+    def taken(stage: PlannedStage, query: Query) -> Query:
+        target = {"target": query.arguments["target"]}
+        own = stage.release.complete(query)
+        return replace(own, arguments={**own.arguments, **target})
+
+    return taken
 
 
 @attack(
     "hub",
-    guard="site_agent.run.rounds:settle_fixed",
+    guard="site_agent.run.rounds:completed",
     without="a network that the sites' people never agreed to is trained on their data",
     stops="argument 'target' is not the one that the study and the sites' sizes lead to",
     instead=_as_asked,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from consortium import algorithms
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
+from consortium.algorithms.base import Query, forms_of
 from consortium.engine.queries import encode_query
 from consortium.engine.session import own_answers
 from consortium.errors import ProtocolError
@@ -23,7 +23,6 @@ from tests.support.cases import (
     answered,
     drive,
     every_case,
-    form,
     loud,
     planned_by,
     pooled_mean,
@@ -140,10 +139,9 @@ def test_only_what_is_planned_is_asked(name, case, noisy):
         assert rounds <= planned[stage].rounds
     for query in queries:
         assert query.statistic == planned[query.stage].statistic
-        assert form(query) == planned[query.stage].arguments
-        for key, value in planned[query.stage].fixed.items():
-            value = value() if callable(value) else value
-            assert np.array_equal(value, query.arguments[key]), key
+        due = planned[query.stage]
+        assert forms_of(query.arguments) == {**due.arguments, **forms_of(due.known)}
+        assert not due.arguments.keys() & due.known.keys()
     _check_result(result, sites[0].features)
 
 
@@ -194,10 +192,11 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
 def test_the_same_releases_lead_to_the_same_queries_and_the_same_result(name, case):
     algorithm, parameters, sites = prepared(name, case)
     queries, releases, result = drive(algorithm, parameters, sites, loud(3))
-    again = algorithm(parameters, shape_of(sites)).run()
-    assert encode_query(next(again)) == encode_query(queries[0])
-    for release, query in zip(releases, queries[1:], strict=False):
-        assert encode_query(again.send(release)) == encode_query(query)
+    plan = algorithm(parameters, shape_of(sites))
+    again = plan.run()
+    asked = [next(again), *(again.send(each) for each in releases[:-1])]
+    for one, other in zip(asked, queries, strict=True):
+        assert encode_query(plan.complete(one)) == encode_query(other)
     with pytest.raises(StopIteration) as stop:
         again.send(releases[-1])
     for key, array in stop.value.value.arrays.items():
@@ -226,7 +225,7 @@ def test_a_simulation_without_privacy_releases_what_the_sites_answer(name, case)
     simulation = Simulation(study_of(name, case, scheme="none"), sites, 0)
     session, told = simulation.session, []
     while session.pending is not None:
-        query, stage = session.pending, session.stage
+        query, stage = session.question, session.stage
         expected = answered(REGISTRY[name], query, stage.release, sites, told, lambda entries: 0.0)
         values = simulation.step().values
         if stage.mechanism.each:

@@ -201,6 +201,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
         query = next(run)
         while True:
             stage = planned[query.stage]
+            query = stage.complete(query)
             queries.append(hearing(query, stage, 0, told))
             values = answered(algorithm, query, stage, sites, told, noise)
             told += [values] if stage.released == "each" else []
@@ -222,6 +223,7 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
         query = next(run)
         while True:
             stage, local = planned[query.stage], algorithm.statistics[query.statistic]
+            query = stage.complete(query)
             each = [local(sites[n], replace(query, site=n), stage.bound) for n in present]
             values, level = np.average(each, axis=0, weights=weights), deviation(stage)
             if level:
@@ -235,17 +237,3 @@ def loud(seed):
     """Noise for `drive` that is larger than any signal."""
     generator = np.random.default_rng(seed)
     return lambda entries: generator.standard_normal(entries)
-
-
-def form(query):
-    """Shapes and types of a query's arguments, as a plan holds them."""
-    return {
-        name: value.shape if isinstance(value, np.ndarray) else type(value)
-        for name, value in query.arguments.items()
-    }
-
-
-def check_fixed(stage, query):
-    """What study and sizes decide is asked for as the plan has it."""
-    for name, value in stage.fixed.items():
-        assert np.array_equal(value() if callable(value) else value, query.arguments[name]), name

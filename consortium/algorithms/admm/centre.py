@@ -101,15 +101,14 @@ class Admm(AdmmPlan):
                 break
             worth = iteration == 0 or self.parameters.broadcasts is None
             if worth or (yield from _is_worth_it(self, course)):
-                arguments = {**self.arguments, "held": course.held.copy()}
-                course.take((yield Query("broadcast", "admm_model", arguments)))
+                held = {"held": course.held.copy()}
+                course.take((yield Query("broadcast", "admm_model", held)))
             course.stand()
         return admm_result(self, course.history, course.gains, course.noise)
 
 
 def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, bool]:
     """Ask what a broadcast would bring, as part of the most that it could."""
-    arguments = {**plan.arguments, "held": course.held.copy(), "trust": float(plan.trust)}
-    release = yield Query("gain", "admm_gain", arguments)
+    release = yield Query("gain", "admm_gain", {"held": course.held.copy()})
     course.gains.append(float(release.values[0]) / (plan.length * plan.trust))
     return course.gains[-1] >= plan.parameters.threshold

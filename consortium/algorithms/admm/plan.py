@@ -10,7 +10,7 @@ import numpy as np
 from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.site import gain_influence, model_influence, solvable
-from consortium.algorithms.base import AnalysisPlan, Argument, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import AnalysisPlan, Argument, Form, PlannedRelease, Shape
 from consortium.errors import StudyError
 from consortium.privacy.bounds import Bound
 
@@ -81,7 +81,7 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         """Equal broadcasts with the whole budget, or with what the tests leave of it."""
         parameters = self.parameters
         fixed = self.arguments
-        forms = {**forms_of(fixed), "held": (self.broadcasts,)}
+        forms: dict[str, Form] = {"held": (self.broadcasts,)}
         influence = model_influence(self.length, self.curvature, self.radius)
         model = PlannedRelease(
             "broadcast",
@@ -101,7 +101,6 @@ class AdmmPlan(AnalysisPlan[AdmmParameters]):
         bound = Bound(2 * self.length * self.trust, influence=influence)
         tests, share = parameters.rounds - 1, parameters.tests
         fixed = {**fixed, "trust": float(self.trust)}
-        forms = {**forms, **forms_of(fixed)}
         return (
             model,
             PlannedRelease(

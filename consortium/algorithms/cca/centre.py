@@ -86,8 +86,8 @@ class Cca(CcaPlan):
         centre, radii = yield from find_centre(self)
         bases = yield from reduce_views(self, centre, radii)
         factors = np.sqrt(self.shares) / radii
-        arguments: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": factors}
-        arguments |= {"constant": self.parameters.constant, "constants": self.places}
+        geometry: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": factors}
+        arguments = self.carried(geometry)
         arguments |= {f"basis-{name}": basis for name, basis in bases.items()}
         release = yield Query("cca", "stacked_moment", arguments)
         views = [
@@ -117,7 +117,7 @@ def find_centre(plan: CcaPlan) -> Centred:
     parameters, shape, bounds = plan.parameters, plan.shape, plan.bounds
     centre, radii = np.zeros(shape.features), bounds
     if parameters.centre_share:
-        release = yield Query("centre", "stacked_location", plan.location)
+        release = yield Query("centre", "stacked_location")
         factors = np.asarray(plan.location["factors"])
         sizes = [size for _, size in shape.views]
         parts = np.split(release.values[: shape.features], np.cumsum(sizes)[:-1])
@@ -155,9 +155,9 @@ def reduce_views(plan: CcaPlan, centre: Array, radii: Array) -> Bases:
         Orthonormal columns, by view.
     """
     bases = {}
-    geometry = {"centre": centre, "norms": radii, "factors": 1.0 / radii}
+    geometry: dict[str, Argument] = {"centre": centre, "norms": radii, "factors": 1.0 / radii}
+    arguments = plan.carried(geometry)
     for name, kept in plan.parameters.reduce.items():
-        arguments: dict[str, Argument] = {**geometry, **plan.view_arguments(name)}
         if plan.by_power(name):
             bases[name] = yield from _by_products(plan, name, arguments)
             continue

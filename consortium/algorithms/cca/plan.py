@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from consortium.algorithms.base import (
     Form,
     PlannedRelease,
     Shape,
-    forms_of,
 )
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
@@ -29,6 +29,8 @@ from consortium.errors import StudyError
 from consortium.kernels.canonical import symmetric_edge
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound
+
+T = TypeVar("T")
 
 
 class CcaPlan(AnalysisPlan[CcaParameters]):
@@ -125,11 +127,10 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         if parameters.centre_share:
             entries = self.shape.features + views
             part = parameters.centre_share
-            fixed, forms = self.location, forms_of(self.location)
             found.append(
                 PlannedRelease(
-                    *("centre", "stacked_location", entries, LOCATION_BOUND, 1, part, forms),
-                    fixed=fixed,
+                    *("centre", "stacked_location", entries, LOCATION_BOUND, 1, part),
+                    fixed=self.location,
                 )
             )
         found += [self._reduction(name, parts[name]) for name in parameters.reduce]
@@ -141,7 +142,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
             "constants": self.places,
             **self.geometry(np.sqrt(self.shares)),
         }
-        forms = {**self._geometry_forms, **forms_of(last), **bases}
+        forms = {**self._carried_forms, **bases}
         found.append(
             PlannedRelease("cca", "stacked_moment", entries, bound, 1, parts[""], forms, fixed=last)
         )
@@ -149,7 +150,7 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
 
     @property
     def location(self) -> dict[str, Argument]:
-        """Arguments of the query for mean and spread."""
+        """What sites compute mean and spread with."""
         scales = self.bounds * np.sqrt(len(self.bounds))
         return {"centre": self._nowhere, "norms": self.bounds, "factors": 1.0 / scales}
 
@@ -168,9 +169,14 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
     def _nowhere(self) -> Array:
         return np.zeros(self.shape.features)
 
+    def carried(self, geometry: Mapping[str, T]) -> dict[str, T]:
+        """What of centre, norms and factors a release decides, so that queries carry it."""
+        known = self.geometry(np.ones(len(self.shape.views)))
+        return {name: value for name, value in geometry.items() if name not in known}
+
     @property
-    def _geometry_forms(self) -> dict[str, Form]:
-        return geometry_forms(self.shape.features, len(self.shape.views))
+    def _carried_forms(self) -> dict[str, Form]:
+        return self.carried(geometry_forms(self.shape.features, len(self.shape.views)))
 
     def by_power(self, name: str) -> bool:
         """Whether a view's products are released instead of its second moment."""
@@ -178,14 +184,14 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
     def view_arguments(self, name: str) -> dict[str, Argument]:
-        """What study and sizes decide of the queries for one view."""
+        """What study and sizes decide of a release of one view."""
         index = [view for view, _ in self.shape.views].index(name)
         return {"view": index, **self.geometry(np.ones(len(self.shape.views)))}
 
     def _reduction(self, name: str, part: float) -> PlannedRelease:
         size, kept = dict(self.shape.views)[name], self.parameters.reduce[name]
         stage, fixed = f"reduce-{name}", self.view_arguments(name)
-        forms = {**self._geometry_forms, **forms_of(fixed)}
+        forms = self._carried_forms
         if not self.by_power(name):
             bound, entries = Bound(1.0, cone=True), packed_size(size)
             return PlannedRelease(stage, "view_moment", entries, bound, 1, part, forms, fixed=fixed)

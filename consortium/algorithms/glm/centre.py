@@ -127,17 +127,17 @@ class Glm(GlmPlan):
         counted, centring = dict[str, Argument](), stated_centring(plan)
         if "counts" in stages:
             stage = stages["counts"]
-            release = yield Query("counts", stage.statistic, plan.count_arguments)
+            release = yield Query("counts", stage.statistic)
             centring = counted_centring(plan, stage, release, persons_in(plan, release))
             counted["proportions"] = centring.groups.proportions
         stage = stages["norms"]
-        release = yield Query("norms", stage.statistic, plan.norm_arguments | counted)
+        release = yield Query("norms", stage.statistic, counted)
         learned = learn(plan, centring, stage, release)
         reason = hopeless(plan, learned, centring)
         if self.shape.noise > 0 and reason and not self.parameters.anyway:
             return stopped_result(plan, learned, reason, centring)
         stage, heard = stages["contrast"], counted | learned.heard(plan)
-        release = yield Query("contrast", stage.statistic, plan.contrast_arguments | heard)
+        release = yield Query("contrast", stage.statistic, heard)
         there = centring.among(persons_in(plan, release))
         if not plan.covariates and not plan.columns.slope:
             own = replace(learned.adjustment, information=there.information[0])

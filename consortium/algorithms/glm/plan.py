@@ -19,7 +19,6 @@ from consortium.algorithms.base import (
     Places,
     PlannedRelease,
     Shape,
-    forms_of,
 )
 from consortium.algorithms.glm.choice import (
     BELOW,
@@ -158,15 +157,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         heard: dict[str, Form] = {}
         if self.parameters.counted:
             own, part = self.count_arguments, rest * shares["counts"]
-            found.append(self._release("counts", self._counts, forms_of(own), own, part))
+            found.append(self._release("counts", self._counts, {}, own, part))
             heard["proportions"] = (sites,)
         first, own = self._first, self.norm_arguments
         slope = self.columns.slope
         part = math.fsum(block.share for block in first)
         name = "slope_norms" if slope else "norms"
         bound = bound_blocks(first)
-        found.append(self._release(name, bound, forms_of(own) | heard, own, part))
-        heard |= {"location": (self.outcomes,), "scales": (self.outcomes,)}
+        found.append(self._release(name, bound, heard, own, part))
+        heard = heard | {"location": (self.outcomes,), "scales": (self.outcomes,)}
         if clipped:
             heard["centres"] = (sites, clipped)
         if self.covariates:
@@ -175,7 +174,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             heard["spread"] = float
         own, left = self.contrast_arguments, 1 - sum(release.share for release in found)
         name = "slope" if slope else "contrast"
-        return *found, self._release(name, self._second, forms_of(own) | heard, own, left)
+        return *found, self._release(name, self._second, heard, own, left)
 
     def _release(
         self,
@@ -333,7 +332,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def norm_arguments(self) -> dict[str, Argument]:
-        """Arguments of the first look's query that no release decides."""
+        """Arguments of the first look that no release decides."""
         columns, own = self.columns, self._common_arguments
         if self.design.clipped_columns:
             own["released"] = np.flatnonzero(self.hidden).astype(np.float64)
@@ -341,7 +340,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def contrast_arguments(self) -> dict[str, Argument]:
-        """Arguments of the second query that no release decides."""
+        """Arguments of the second release that no release decides."""
         columns = self.columns
         found: dict[str, Argument] = {
             **self._common_arguments,

@@ -25,7 +25,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import arguments_of, plan_release
+from consortium.algorithms.group_ica.plan import plan_release
 from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.group_ica.site import mean_projector
 
@@ -64,5 +64,5 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
-        release = yield Query("networks", "projectors", arguments_of(self.parameters, self.shape))
+        release = yield Query("networks", "projectors")
         return make_result(release, self.parameters, self.shape)

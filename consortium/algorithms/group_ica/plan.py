@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import Argument, PlannedRelease, Shape
 from consortium.algorithms.group_ica.parameters import BasisKind, GroupIcaParameters
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.errors import StudyError
@@ -61,7 +61,6 @@ def plan_release(parameters: GroupIcaParameters, shape: Shape) -> PlannedRelease
             f"field 'analysis.directions': {parameters.kept} directions can't be told from persons "
             f"with {shape.mean_length:.0f} volumes; ask for fewer, or for longer series."
         )
-    arguments = arguments_of(parameters, shape)
     size = basis_size(parameters, shape)
     if parameters.kept >= size:
         raise StudyError(
@@ -80,13 +79,12 @@ def plan_release(parameters: GroupIcaParameters, shape: Shape) -> PlannedRelease
         bound=bound_of(parameters),
         rounds=1,
         share=1.0,
-        arguments=forms_of(arguments),
-        fixed=arguments,
+        fixed=arguments_of(parameters, shape),
     )
 
 
 def arguments_of(parameters: GroupIcaParameters, shape: Shape) -> dict[str, Argument]:
-    """What the one question says, all of it decided by study and sizes."""
+    """What sites are to compute with, all of it decided by study and sizes."""
     return {
         "directions": parameters.kept,
         "cutoff": cutoff_planned(parameters, shape),

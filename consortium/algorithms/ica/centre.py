@@ -42,7 +42,6 @@ from consortium.algorithms.findings import Finding
 from consortium.algorithms.ica.parameters import IcaParameters
 from consortium.algorithms.ica.plan import (
     chosen_score,
-    fixed_arguments,
     left_for_pca,
     pca_parameters,
     plan_releases,
@@ -151,12 +150,12 @@ class Ica(AnalysisPlan[IcaParameters]):
 
 def _rotate(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     """Descend over rotations with a step that shrinks geometrically."""
-    score, fixed = chosen_score(parameters, shape), fixed_arguments(parameters, shape)
+    score = chosen_score(parameters, shape)
     newton = 1.0 / (2.0 * infomax.CURVATURE[score])
     unmixing = np.eye(parameters.components)
     turn = np.zeros_like(unmixing)
     for index in range(planned_rounds(parameters, shape)):
-        release = yield _ask("rotation", unmixing, whitening, fixed)
+        release = yield _ask("rotation", unmixing, whitening)
         speed = parameters.first_step * _shrink(parameters, shape, index)
         speed *= _caution(newton * speed * release.deviation, parameters.components)
         turn = -newton * speed * infomax.skew(release.values, parameters.components)
@@ -182,7 +181,7 @@ def _project(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps
     unmixing = np.eye(size)
     change = 0.0
     for _ in range(planned_rounds(parameters, shape)):
-        release = yield _ask("fixed_point", unmixing, whitening, fixed_arguments(parameters, shape))
+        release = yield _ask("fixed_point", unmixing, whitening)
         step = release.values.reshape(size, size)
         closest, _ = polar(-step @ unmixing)
         change = float(np.linalg.norm(np.abs(closest @ unmixing.T) - np.eye(size)))
@@ -196,7 +195,7 @@ def _climb(parameters: IcaParameters, shape: Shape, whitening: Array) -> Steps:
     unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
     rate = parameters.learning_rate
     for _ in range(planned_rounds(parameters, shape)):
-        release = yield _ask("infomax", unmixing, whitening, {"bias": bias})
+        release = yield _ask("infomax", unmixing, whitening, bias=bias)
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
         unmixing, bias = unmixing + change, bias + rate * moments[:, size]
@@ -208,7 +207,7 @@ def _shrink(parameters: IcaParameters, shape: Shape, index: int) -> float:
     return float(parameters.decay ** (index / max(planned_rounds(parameters, shape) - 1, 1)))
 
 
-def _ask(statistic: str, unmixing: Array, whitening: Array, more: Mapping[str, Argument]) -> Query:
+def _ask(statistic: str, unmixing: Array, whitening: Array, **more: Argument) -> Query:
     return Query("ica", statistic, {"unmixing": unmixing, "whitening": whitening, **more})
 
 

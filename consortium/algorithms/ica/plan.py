@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from consortium.algorithms.base import MOST_ENTRIES, Argument, Form, PlannedRelease, Shape, forms_of
+from consortium.algorithms.base import MOST_ENTRIES, Form, PlannedRelease, Shape
 from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import DEFAULT_BOUND
@@ -27,6 +27,7 @@ def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelea
     maps = (plan_maps(parameters, shape),) if parameters.maps else ()
     left = 1.0 - (parameters.maps_share if parameters.maps else 0.0)
     size, share = parameters.components, parameters.pca_share
+    gradient = parameters.optimizer == "gradient"
     whitening = plan_pca(pca_parameters(parameters, shape), left_for_pca(parameters, shape))
     entries = {
         "rotation": size * (size - 1) // 2,
@@ -43,8 +44,8 @@ def plan_releases(parameters: IcaParameters, shape: Shape) -> tuple[PlannedRelea
             Bound(parameters.bound or _default_bound(parameters, shape)),
             planned_rounds(parameters, shape),
             left * (1.0 - share),
-            _forms(parameters, shape),
-            fixed={} if parameters.optimizer == "gradient" else fixed_arguments(parameters, shape),
+            _carried(parameters, shape),
+            fixed={} if gradient else {"score": chosen_score(parameters, shape)},
         ),
         *maps,
     )
@@ -97,16 +98,10 @@ def chosen_score(parameters: IcaParameters, shape: Shape) -> infomax.Score:
     return parameters.score or ("volatility" if shape.unit == "subject" else "tanh")
 
 
-def fixed_arguments(parameters: IcaParameters, shape: Shape) -> dict[str, Argument]:
-    """What is the same in all queries."""
-    return {"score": chosen_score(parameters, shape)}
-
-
-def _forms(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
+def _carried(parameters: IcaParameters, shape: Shape) -> dict[str, Form]:
     size = parameters.components
     forms: dict[str, Form] = {"unmixing": (size, size), "whitening": (shape.features, size)}
-    gradient = parameters.optimizer == "gradient"
-    return forms | ({"bias": (size,)} if gradient else forms_of(fixed_arguments(parameters, shape)))
+    return forms | ({"bias": (size,)} if parameters.optimizer == "gradient" else {})
 
 
 def _check(parameters: IcaParameters, shape: Shape) -> None:

@@ -69,13 +69,12 @@ class Network(NetworkPlan):
 
     def run(self) -> Run:
         """Descend, and average the last parameters."""
-        parameters, fixed, current = self.parameters, self.arguments, self.start()
+        parameters, current = self.parameters, self.start()
         step, total = np.zeros_like(current), np.zeros_like(current)
         last = max(1, round(parameters.averaged * parameters.rounds))
         norms = []
         for left in reversed(range(parameters.rounds)):
-            query = {**fixed, "parameters": current}
-            release = yield Query("network", "network_gradient", query)
+            release = yield Query("network", "network_gradient", {"parameters": current})
             norms.append(float(np.linalg.norm(release.values)))
             rate = _learning_rate(parameters, release.deviation, len(current))
             step = parameters.momentum * step - rate * release.values
@@ -85,8 +84,7 @@ class Network(NetworkPlan):
         trained = total / last
         if not parameters.held_out:
             return network_result(self, trained, norms, noise)
-        query = {**fixed, "parameters": trained}
-        release = yield Query("accuracy", "network_accuracy", query)
+        release = yield Query("accuracy", "network_accuracy", {"parameters": trained})
         present = release.sites or range(len(self.shape.subjects))
         told = judged(release, sum(self.shape.subjects[site] for site in present), parameters)
         return network_result(self, trained, norms, noise, told)

@@ -14,7 +14,6 @@ from consortium.algorithms.base import (
     Form,
     PlannedRelease,
     Shape,
-    forms_of,
 )
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.errors import StudyError
@@ -106,7 +105,7 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal rounds, and the accuracy of what they end with."""
         fixed = self.arguments
-        forms: dict[str, Form] = {"parameters": (self.count,), **forms_of(fixed)}
+        forms: dict[str, Form] = {"parameters": (self.count,)}
         bound, rounds, share = Bound(self.parameters.bound), self.parameters.rounds, self.judging
         training = PlannedRelease(
             *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms),

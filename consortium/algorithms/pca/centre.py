@@ -29,7 +29,7 @@ from consortium.algorithms.base import (
     Shape,
     Table,
 )
-from consortium.algorithms.group_ica.plan import arguments_of, cutoff_planned
+from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
 from consortium.algorithms.pca.forecast import expect, sentences
 from consortium.algorithms.pca.parameters import PcaParameters
@@ -125,7 +125,7 @@ def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
 def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:
     """Ask for the directions, and for the variances along the leading ones."""
     group, left, size = as_group(parameters), left_for_directions(shape), parameters.components
-    release = yield Query("pca", "projectors", arguments_of(group, left))
+    release = yield Query("pca", "projectors")
     weights, seen, limit = leading_directions(release, size, sum(shape.units))
     cutoff = cutoff_planned(group, left)
     places = shape.places

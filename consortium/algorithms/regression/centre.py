@@ -34,7 +34,6 @@ from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
     plan_releases,
-    query_arguments,
     target_entry,
 )
 from consortium.algorithms.regression.result import present_sites, read_moment, regression_result
@@ -90,14 +89,13 @@ class Regression(AnalysisPlan[RegressionParameters]):
     def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
         target = target_entry(self.parameters, self.shape)
-        asked = query_arguments(self.parameters, self.shape)
-        release = yield Query("regression", "regression_moment", asked)
+        release = yield Query("regression", "regression_moment")
         fit, sites = (
             least_squares(read_moment(release, self.parameters, self.shape)),
             present_sites(release, self.shape),
         )
         if worth_asking(fit, self.parameters.confidence):
-            asked = asked | influence_arguments(self.parameters, self.shape, fit, sites)
+            asked = influence_arguments(self.parameters, self.shape, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
             fit = measured(self.parameters, self.shape, fit, sites, release)
         return regression_result(self.parameters, self.shape, target, fit)

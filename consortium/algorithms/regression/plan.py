@@ -11,9 +11,9 @@ from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     Argument,
     Array,
+    Form,
     PlannedRelease,
     Shape,
-    forms_of,
 )
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.errors import StudyError
@@ -43,11 +43,11 @@ def plan_releases(
     )
     size = shape.features + constants(parameters, shape)
     fixed = query_arguments(parameters, shape)
-    forms = {**forms_of(fixed), "influence": (size - 1, size - 1), "residual": (size,)}
+    forms: dict[str, Form] = {"influence": (size - 1, size - 1), "residual": (size,)}
     return (
         PlannedRelease(
             *("regression", "regression_moment", packed_size(size), bound, 1),
-            *(1.0 - INFLUENCE_SHARE, forms_of(fixed)),
+            1.0 - INFLUENCE_SHARE,
             fixed=fixed,
         ),
         PlannedRelease(
@@ -125,7 +125,7 @@ def kept_places(parameters: RegressionParameters, shape: Shape, sites: Sequence[
 
 
 def query_arguments(parameters: RegressionParameters, shape: Shape) -> dict[str, Argument]:
-    """What is the same in all queries: all of it."""
+    """What sites are to compute with, all of it decided by study and sizes."""
     return {
         "target": target_entry(parameters, shape),
         "reach": float(parameters.bound),

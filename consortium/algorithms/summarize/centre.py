@@ -65,6 +65,6 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
         """Ask once, and compare."""
         generator = np.random.default_rng(self.parameters.seed)
         frequencies = draw_public(self.parameters, self.shape, generator)
-        release = yield Query("summarize", "mean_embedding", {"frequencies": frequencies})
+        release = yield Query("summarize", "mean_embedding")
         found = read_embeddings(release, self.shape)
         return summarize_result(self.parameters, found, frequencies, generator)

@@ -23,11 +23,11 @@ def plan_releases(parameters: SummarizeParameters, shape: Shape) -> tuple[Planne
             f"field 'analysis.target': '{parameters.target}' is none of the sites that take "
             f"part; name one of {', '.join(shape.sites)}."
         )
-    form = {"frequencies": (shape.features, parameters.frequencies)}
     entries = 2 * parameters.frequencies
     return (
         PlannedRelease(
-            *("summarize", "mean_embedding", entries, Bound(1.0), 1, 1.0, form, "each"),
+            *("summarize", "mean_embedding", entries, Bound(1.0), 1, 1.0),
+            released="each",
             fixed={"frequencies": partial(_frequencies, parameters, shape)},
         ),
     )

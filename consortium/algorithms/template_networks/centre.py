@@ -26,7 +26,6 @@ from consortium.algorithms.base import (
 from consortium.algorithms.template_networks.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
-    arguments_of,
     connectivity_share,
     plan_releases,
 )
@@ -81,8 +80,8 @@ class TemplateNetworks(AnalysisPlan[TemplateNetworksParameters]):
 
     def run(self) -> Run:
         """Ask for maps, then for connectivity, and put maps between templates and release."""
-        arguments, connectivity = arguments_of(self.parameters, self.shape), None
-        maps = yield Query("maps", "template_maps", arguments)
+        connectivity = None
+        maps = yield Query("maps", "template_maps")
         if connectivity_share(self.parameters, self.shape):
-            connectivity = yield Query("connectivity", "template_connectivity", arguments)
+            connectivity = yield Query("connectivity", "template_connectivity")
         return make_result(maps, connectivity, self.parameters, self.shape)

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, Array, PlannedRelease, Shape, Templates, forms_of
+from consortium.algorithms.base import Argument, Array, PlannedRelease, Shape, Templates
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
@@ -80,8 +80,7 @@ def _release(
     bound: Bound,
     share: float,
 ) -> PlannedRelease:
-    forms = forms_of(arguments)
-    return PlannedRelease(stage, statistic, entries, bound, 1, share, forms, fixed=arguments)
+    return PlannedRelease(stage, statistic, entries, bound, 1, share, fixed=arguments)
 
 
 def arguments_of(parameters: TemplateNetworksParameters, shape: Shape) -> dict[str, Argument]:

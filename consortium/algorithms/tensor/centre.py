@@ -29,7 +29,6 @@ from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import (
     MOST_NOISE,
     constants,
-    fixed_arguments,
     means_noise,
     plan_releases,
     released_whole,
@@ -105,18 +104,15 @@ class Tensor(AnalysisPlan[TensorParameters]):
         """Whiten by the second moment, decompose the third."""
         starts, size = vocabulary(self.parameters, self.shape)
         topics = len(starts) > 0
-        kind, (where, more) = (
-            "topic" if topics else "mixture",
-            fixed_arguments(self.parameters, self.shape),
-        )
-        second = yield Query("second", f"{kind}_second", {**where, **more})
+        kind = "topic" if topics else "mixture"
+        second = yield Query("second", f"{kind}_second")
         model = (topic_moments if topics else mixture_moments)(second, self.parameters, self.shape)
         if released_whole(self.parameters, size):
-            third = yield Query("third", "topic_cube", {**where, **more})
+            third = yield Query("third", "topic_cube")
             tensor = transformed(unpack_cubic(third.values, size), model.whitening.forward)
             return tensor_result(self.parameters, self.shape, model, tensor)
         forward = model.scale * model.whitening.forward
-        asked: dict[str, Argument] = {**where, **model.taken, "whitening": forward}
+        asked: dict[str, Argument] = {**model.taken, "whitening": forward}
         third = yield Query("third", f"{kind}_third", asked)
         tensor = unpack_cubic(third.values, self.parameters.components) / model.scale**3
         return tensor_result(self.parameters, self.shape, model, corrected(tensor, model))

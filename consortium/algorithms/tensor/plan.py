@@ -13,7 +13,6 @@ from consortium.algorithms.base import (
     Form,
     PlannedRelease,
     Shape,
-    forms_of,
 )
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.errors import StudyError
@@ -41,13 +40,14 @@ def plan_releases(
         )
     share, (where, more) = parameters.share, fixed_arguments(parameters, shape)
     both = {**where, **more}
-    forms: dict[str, Form] = {"whitening": (size, parameters.components), **forms_of(where)}
+    forms: dict[str, Form] = {"whitening": (size, parameters.components)}
     bound, entries, kind = Bound(1.0, cone=True), packed_size(size), "topic"
     if not len(starts):
         count = constants(parameters, shape)
         bound, entries, kind = _mixture_bound(parameters), packed_size(size + count), "mixture"
-        forms["offsets"] = (count, size)
-        if count == 1:  # nothing is taken from anybody
+        if count > 1:
+            forms["offsets"] = (count, size)
+        else:  # nothing is taken from anybody
             where = {**where, "offsets": np.zeros((1, size))}
     cubic = PlannedRelease(
         *("third", f"{kind}_third", cubic_size(parameters.components), Bound(1.0)),
@@ -60,12 +60,10 @@ def plan_releases(
             statistic="topic_cube",
             entries=cubic_size(size),
             bound=Bound(1.0, cone=True),
-            arguments=forms_of(both),
+            arguments={},
             fixed=both,
         )
-    second = PlannedRelease(
-        *("second", f"{kind}_second", entries, bound, 1, share, forms_of(both)), fixed=both
-    )
+    second = PlannedRelease("second", f"{kind}_second", entries, bound, 1, share, fixed=both)
     return second, cubic
 
 

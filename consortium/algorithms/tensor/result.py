@@ -55,7 +55,7 @@ def mixture_moments(release: Release, parameters: TensorParameters, shape: Shape
     variance = flat + error
     spread = parameters.components + (variance + error) * float(np.sum(1 / whitening.values))
     scale = _scale(parameters, spread, deviation)
-    taken = {"offsets": levels.offsets}
+    taken = {"offsets": levels.offsets} if len(levels.offsets) > 1 else {}
     return Moments(whitening, mean, variance, scale, edge, taken, error)
 
 

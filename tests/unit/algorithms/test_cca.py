@@ -148,9 +148,8 @@ def private(views, epsilon, seed, pairs=3, **analysis):
     try:
         while True:
             weights = np.array(shape.units) / sum(shape.units)
-            bound = next(
-                r.bound for r in CCA(parameters, shape).planned() if r.stage == query.stage
-            )
+            stage = next(r for r in CCA(parameters, shape).planned() if r.stage == query.stage)
+            query, bound = stage.complete(query), stage.bound
             local = CCA.statistics[query.statistic]
             mean = sum(
                 w * local(s, replace(query, site=k), bound)

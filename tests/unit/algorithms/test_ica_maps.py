@@ -67,8 +67,9 @@ def test_fine_maps_are_found_from_coarse_data():
     try:
         while True:
             question = run.send(answer)
-            bound = stages[question.stage].bound
-            values = ICA.statistics[question.statistic](site, question, bound)
+            stage = stages[question.stage]
+            asked = stage.complete(question)
+            values = ICA.statistics[question.statistic](site, asked, stage.bound)
             answer = Release(np.asarray(values).ravel(), 0.25)
     except StopIteration as stop:
         result = stop.value
