@@ -107,7 +107,8 @@ def another_target_than_the_studys(stage: Stage) -> bool:
     local = opened(build(stage.root / "place", text=_TABLES, make=_make_tables))
     plan = local.agents["north"]._runs["small-0001"].rounds._plan  # type: ignore[union-attr]
     assert plan is not None
-    query = next(REGISTRY["network"](plan.study.analysis, plan.shape).run())
+    release = plan.stages[0].release
+    query = release.marked(next(REGISTRY["network"](plan.study.analysis, plan.shape).run()))
     ask(local.place, replace(query, arguments={**query.arguments, "target": 3}))
     pump(local)
     stage.said.append(local.said("north"))

@@ -91,9 +91,10 @@ def misnumbered(bodies: list[bytes]) -> Make:
         if rng.random() < 0.25:
             return loose(rng)
         tree = msgspec.msgpack.decode(rng.choice(bodies))
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            if tree["arguments"]:
-                _renumber(rng.choice(list(tree["arguments"].values())), rng)
+        said = list(tree["arguments"].values())
+        carried = [each for each in said if "data" in each]  # any change of a mark is refused
+        for _ in range(rng.choice((1, 1, 2, 3)) if said else 0):
+            _renumber(rng.choice(carried if carried and rng.random() < 0.8 else said), rng)
         return msgspec.msgpack.encode(tree)
 
     return make
@@ -146,7 +147,8 @@ class Hearing:
         self.context = RunContext(RUN, study, keys, "0" * 64, 5, "1" * 64)
         self.store = MessageStore(folder / "hearing.sqlite")
         self.stage = asked.plan.stages[0]
-        self.query = decode_query(asked.queries[-1], lambda _, size: bytes(size))
+        last = decode_query(asked.queries[-1], lambda _, size: bytes(size))
+        self.query = self.stage.release.complete(last)
         own = encode_broadcast(CONTEXT, self.vector, self.stage.mechanism.lattice.bits)
         self.store.save(RUN, f"1/{BROADCAST}", self.sealed(own, SITES[0]))
 

@@ -135,7 +135,7 @@ def test_the_margin_is_wide_where_noise_allows_it():
         parameters = TENSOR.Parameters(components=3, bound=1.8)
         second, _ = TENSOR(parameters, shape).planned()
         steps = TENSOR(parameters, shape).run()
-        query = next(steps)
+        query = second.complete(next(steps))
         values = TENSOR.statistics[query.statistic](site[0], query, second.bound)
         whitening = steps.send(Release(values, deviation)).arguments["whitening"]
         rows.append(np.sqrt(np.square(whitening.T @ table).sum(axis=0).mean()))
@@ -216,7 +216,8 @@ def test_a_site_that_did_not_answer_has_no_offset():
     parts = sites_of(table[:, :300], views, (100,) * 3)
     parameters = TENSOR.Parameters(components=3, bound=1.8)
     steps = TENSOR(parameters, shape).run()
-    query, (second, _) = next(steps), TENSOR(parameters, shape).planned()
+    second, _ = TENSOR(parameters, shape).planned()
+    query = second.complete(next(steps))
     local = TENSOR.statistics[query.statistic]
     values = [local(part, replace(query, site=k), second.bound) for k, part in enumerate(parts)]
     asked = steps.send(Release(np.mean(values, axis=0), 0.0, sites=(0, 1, 2)))
