@@ -131,7 +131,7 @@ def doctor(
         out.print_json([asdict(check) for check in checks])
     else:
         for check in checks:
-            out.print(f"{check.state:<5} {check.name}: {check.message} {check.remedy}")
+            out.print(check.line)
     if any(check.state == "fail" for check in checks):
         raise SystemExit(1)
 

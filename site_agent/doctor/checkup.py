@@ -7,17 +7,13 @@ exchange, which are taken away again.
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
+from consortium.base.checkup import Check, disk, free_bytes, guarded, prefect_server, software
 from consortium.base.formatting import count
-from consortium.errors import ConsortiumError
+from consortium.exchange.checkup import directory_of
 from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
@@ -25,7 +21,6 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, read_left_out
 from site_agent.doctor import exchange
-from site_agent.doctor.check import Check
 from site_agent.doctor.modes import shared_directory
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
@@ -36,14 +31,8 @@ from site_agent.policy.refusals import Request, Spent, refusals
 
 __all__ = ["Check", "Surroundings", "examine"]
 
-SCARCE, LITTLE = 200 << 20, 2 << 30
-"""Bytes of free disk below which the agent may stop, or soon may."""
-_PATIENCE = 3.0  # s for Prefect's answer
+_NO_PREFECT = "write prefect: false in site.yaml"
 _LIBRARIES = ("cape-consortium", "numpy", "scipy", "cryptography", "pydantic")
-
-
-def _free(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Surroundings:
     token: str
     environment: Mapping[str, str]
     arrival: Callable[[str], float] | None = None
-    free: Callable[[Path], int] = field(default=_free)
+    free: Callable[[Path], int] = field(default=free_bytes)
 
 
 def examine(folder: Path, around: Surroundings, study: Study | None = None) -> list[Check]:
@@ -89,16 +78,16 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         In the order in which one would mend things. Without a configuration only what needs none.
     """
     found = [
-        _guarded("configuration", lambda: _configuration(folder)),
-        _guarded("policy", lambda: _policy(folder)),
-        _guarded("keys", lambda: _keys(folder)),
-        _guarded("disk", lambda: _disk(folder, around)),
-        _guarded("software", _software),
+        guarded("configuration", lambda: _configuration(folder)),
+        guarded("policy", lambda: _policy(folder)),
+        guarded("keys", lambda: _keys(folder)),
+        guarded("disk", lambda: disk(around.free(folder))),
+        guarded("software", lambda: software(_LIBRARIES)),
     ]
     if found[0].state == "fail":
         return found
     config = SiteConfig.load(folder)
-    shared = exchange.directory_of(config)
+    shared = directory_of(config.exchange)
     later: dict[str, Callable[[], Check]] = {
         "data set": lambda: _data_set(config, study),
         "ledger": lambda: _ledger(config),
@@ -113,19 +102,8 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     if study is not None:
         later["study"] = lambda: _study(folder, config, study)
     if config.prefect:
-        later["Prefect"] = lambda: _prefect(around.environment)
-    return found + [_guarded(name, look) for name, look in later.items()]
-
-
-def _guarded(name: str, look: Callable[[], Check]) -> Check:
-    try:
-        return look()
-    except ConsortiumError as error:
-        message, _, remedy = str(error).rstrip(".").rpartition("; ")
-        return Check(name, "fail", f"{message or remedy}.", f"{remedy}." if message else "")
-    except Exception as error:  # a doctor does not fall ill
-        message = f"It can't be looked at ({type(error).__name__}: {error})."
-        return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
+        later["Prefect"] = lambda: prefect_server(around.environment, _NO_PREFECT)
+    return found + [guarded(name, look) for name, look in later.items()]
 
 
 def _configuration(folder: Path) -> Check:
@@ -144,20 +122,6 @@ def _policy(folder: Path) -> Check:
 def _keys(folder: Path) -> Check:
     public = load_identity(folder).public.hex()
     return Check("keys", "ok", f"The site's public key begins with {public[:16]}.")
-
-
-def _disk(folder: Path, around: Surroundings) -> Check:
-    free = around.free(folder)
-    message = f"{free / (1 << 30):.1f} GiB are free."
-    if free >= LITTLE:
-        return Check("disk", "ok", message)
-    return Check("disk", "fail" if free < SCARCE else "warn", message, "Make room on the disk.")
-
-
-def _software() -> Check:
-    python = ".".join(map(str, sys.version_info[:3]))
-    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
-    return Check("software", "ok", f"Python {python}, {libraries}.")
 
 
 def _data_set(config: SiteConfig, study: Study | None) -> Check:
@@ -232,21 +196,3 @@ def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str
             had = "run, which it has" if allowed == 1 else "runs, which it has all"
             return f", which was approved for {allowed} {had} had"
     return ""
-
-
-def _prefect(environment: Mapping[str, str]) -> Check:
-    url = environment.get("PREFECT_API_URL", "")
-    if not url:
-        message = "PREFECT_API_URL is not set, so that Prefect's own profile decides."
-        return Check("Prefect", "warn", message, "Set it, or write prefect: false in site.yaml.")
-    remedy = "Start Prefect's server, correct PREFECT_API_URL, or write prefect: false."
-    if not url.startswith(("http://", "https://")):
-        return Check("Prefect", "fail", "PREFECT_API_URL is no http address.", remedy)
-    try:
-        with urlopen(f"{url.rstrip('/')}/health", timeout=_PATIENCE) as answer:  # noqa: S310 - http
-            healthy = answer.status == 200
-    except (URLError, OSError, ValueError) as error:
-        return Check("Prefect", "fail", f"Its API does not answer ({error}).", remedy)
-    if not healthy:
-        return Check("Prefect", "fail", "Its API says that it is not well.", remedy)
-    return Check("Prefect", "ok", "Its API answers.")

@@ -5,36 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from consortium import __version__
+from consortium.base.checkup import Check
 from consortium.base.formatting import count
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
 from consortium.errors import ExchangeError, ProtocolError
 from consortium.exchange import Exchange
-from consortium.exchange.probe import fault_of, take_away
+from consortium.exchange.checkup import SET_IT, SLOW, compared_clock, probed
 from consortium.membership.keys import load_identity
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
-from site_agent.doctor.check import Check
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import STORE
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
 
-SLOW, WRONG = 60.0, 600.0
-"""Seconds by which a clock may differ before it is told, and before it is a fault."""
 _MOST_RUNS = 20  # that are read for the centre's version
 
 
 def probe(config: SiteConfig, token: str) -> Check:
     """Put, list and fetch a probe, and see that it can't be written over."""
-    fault = fault_of(config.open_exchange(), config.name, token)
-    if fault:
-        return Check("exchange", "fail", fault, "Ask whoever runs the exchange.")
-    return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
+    return probed(config.open_exchange(), config.name, token)
 
 
 def clock(
@@ -44,28 +38,12 @@ def clock(
     arrival: Callable[[str], float] | None,
 ) -> Check:
     """Compare the clock with the exchange's and with the ledger's last line."""
-    remedy = "Set the clock, best by a time service."
     last = _last_entry(config)
     if last is not None and last > now() + SLOW:
         message = f"The clock is {last - now():.0f} s before the ledger's last line."
-        return Check("clock", "fail", message, remedy)
-    arrival = arrival or _arrival(config)
-    if arrival is None:
-        message = (
-            "This kind of exchange does not tell its time, so there is nothing to compare with."
-        )
-        return Check("clock", "warn", message, "Compare the clock with another one.")
-    name, before = f"probes/{config.name}/{token}-clock", now()
+        return Check("clock", "fail", message, SET_IT)
     exchange = config.open_exchange()
-    exchange.put(name, token.encode())
-    try:
-        stored, after = arrival(name), now()
-    finally:
-        take_away(exchange, name)
-    off = max(before - stored, stored - after, 0.0)
-    state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
-    message = f"The clock and the exchange's differ by {off:.0f} s."
-    return Check("clock", state, message, "" if state == "ok" else remedy)  # type: ignore[arg-type]
+    return compared_clock(exchange, config.exchange, config.name, token, now, arrival)
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
@@ -135,17 +113,3 @@ def _last_entry(config: SiteConfig) -> float | None:
         return datetime.fromisoformat(entries[-1].at).timestamp() if entries else None
     except ValueError:
         return None
-
-
-def _arrival(config: SiteConfig) -> Callable[[str], float] | None:
-    """How to learn when a directory's file was made, by the clock of the disk's host."""
-    root = directory_of(config)
-    return None if root is None else lambda name: (root / name).stat().st_mtime
-
-
-def directory_of(config: SiteConfig) -> Path | None:
-    """Where the exchange is, if it is a directory."""
-    url = urlsplit(config.exchange)
-    if "://" in config.exchange and url.scheme != "file":
-        return None
-    return Path(unquote(url.path) if "://" in config.exchange else config.exchange)

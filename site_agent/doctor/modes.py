@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from consortium.base.checkup import Check
 from consortium.base.formatting import count
-from site_agent.doctor.check import Check
 
 MOST = 20_000
 """Folders and files that are looked at; a directory of many old runs has more."""

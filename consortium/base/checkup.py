@@ -1,0 +1,96 @@
+"""What stands in a party's way, found before a study does."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from consortium.errors import ConsortiumError
+
+SCARCE, LITTLE = 200 << 20, 2 << 30
+"""Bytes of free disk below which a program may stop, or soon may."""
+_PATIENCE = 3.0  # s for Prefect's answer
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at and found.
+
+    Parameters
+    ----------
+    name : str
+        What was looked at.
+    state : {'ok', 'warn', 'fail'}
+    message : str
+        One sentence; it stays with who asked.
+    remedy : str
+        What to do, if anything.
+    """
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    message: str
+    remedy: str = ""
+
+    @property
+    def line(self) -> str:
+        """As it is printed."""
+        return f"{self.state:<5} {self.name}: {self.message} {self.remedy}".rstrip()
+
+
+def guarded(name: str, look: Callable[[], Check]) -> Check:
+    """What a look finds; if it raises, that."""
+    try:
+        return look()
+    except ConsortiumError as error:
+        message, _, remedy = str(error).rstrip(".").rpartition("; ")
+        return Check(name, "fail", f"{message or remedy}.", f"{remedy}." if message else "")
+    except Exception as error:  # a doctor does not fall ill
+        message = f"It can't be looked at ({type(error).__name__}: {error})."
+        return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
+
+
+def free_bytes(folder: Path) -> int:
+    """Free bytes of a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+def disk(free: int) -> Check:
+    """Whether there is room."""
+    message = f"{free / (1 << 30):.1f} GiB are free."
+    if free >= LITTLE:
+        return Check("disk", "ok", message)
+    return Check("disk", "fail" if free < SCARCE else "warn", message, "Make room on the disk.")
+
+
+def software(names: Sequence[str]) -> Check:
+    """Versions of Python and of some distributions."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    libraries = ", ".join(f"{name} {version(name)}" for name in names)
+    return Check("software", "ok", f"Python {python}, {libraries}.")
+
+
+def prefect_server(environment: Mapping[str, str], otherwise: str) -> Check:
+    """Whether Prefect's server answers; ``otherwise`` is what to do without one."""
+    url = environment.get("PREFECT_API_URL", "")
+    if not url:
+        message = "PREFECT_API_URL is not set, so that Prefect's own profile decides."
+        return Check("Prefect", "warn", message, f"Set it, or {otherwise}.")
+    remedy = f"Start Prefect's server, correct PREFECT_API_URL, or {otherwise}."
+    if not url.startswith(("http://", "https://")):
+        return Check("Prefect", "fail", "PREFECT_API_URL is no http address.", remedy)
+    try:
+        with urlopen(f"{url.rstrip('/')}/health", timeout=_PATIENCE) as answer:  # noqa: S310 - http
+            healthy = answer.status == 200
+    except (URLError, OSError, ValueError) as error:
+        return Check("Prefect", "fail", f"Its API does not answer ({error}).", remedy)
+    if not healthy:
+        return Check("Prefect", "fail", "Its API says that it is not well.", remedy)
+    return Check("Prefect", "ok", "Its API answers.")
