@@ -14,6 +14,7 @@ from pathlib import Path
 from consortium.base.checkup import Check, disk, free_bytes, guarded, prefect_server, software
 from consortium.base.formatting import count
 from consortium.exchange.checkup import directory_of
+from consortium.exchange.modes import shared_directory
 from consortium.membership.keys import load_identity
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
@@ -21,7 +22,6 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, read_left_out
 from site_agent.doctor import exchange
-from site_agent.doctor.modes import shared_directory
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger

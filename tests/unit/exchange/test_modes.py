@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from consortium.exchange.directory import DirectoryExchange
-from site_agent.doctor.modes import shared_directory
+from consortium.exchange.modes import shared_directory
 
 
 @pytest.fixture
