@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -45,6 +45,37 @@ class Check:
         return f"{self.state:<5} {self.name}: {self.message} {self.remedy}".rstrip()
 
 
+def free_bytes(folder: Path) -> int:
+    """Free bytes of a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is in no folder of the party.
+
+    Parameters
+    ----------
+    now : callable
+        Seconds since 1970.
+    token : str
+        A fresh random lower-case word, for the probe's name.
+    environment : mapping
+        Environment variables.
+    arrival : callable, optional
+        When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
+        directory needs none.
+    free : callable
+        Free bytes of a folder's disk.
+    """
+
+    now: Callable[[], float]
+    token: str
+    environment: Mapping[str, str]
+    arrival: Callable[[str], float] | None = None
+    free: Callable[[Path], int] = field(default=free_bytes)
+
+
 def guarded(name: str, look: Callable[[], Check]) -> Check:
     """What a look finds; if it raises, that."""
     try:
@@ -55,11 +86,6 @@ def guarded(name: str, look: Callable[[], Check]) -> Check:
     except Exception as error:  # a doctor does not fall ill
         message = f"It can't be looked at ({type(error).__name__}: {error})."
         return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
-
-
-def free_bytes(folder: Path) -> int:
-    """Free bytes of a folder's disk."""
-    return shutil.disk_usage(folder).free
 
 
 def disk(free: int) -> Check:

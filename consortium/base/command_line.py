@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,8 @@ from consortium.errors import ConfigurationError, ConsortiumError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from consortium.base.checkup import Check
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 _WIDTH = 140  # of what no terminal shows
@@ -69,6 +72,15 @@ class Terminal:
     def print_json(self, content: object) -> None:
         """Print JSON, also if the program was asked to be quiet."""
         sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+    def print_checks(self, checks: Sequence[Check], as_json: bool) -> None:
+        """Print what a doctor found; the program's exit code is 1 if something fails."""
+        if as_json:
+            self.print_json([asdict(check) for check in checks])
+        else:
+            self.print("\n".join(check.line for check in checks))
+        if any(check.state == "fail" for check in checks):
+            raise SystemExit(1)
 
 
 class _Headed(TyperGroup):

@@ -120,20 +120,14 @@ def doctor(
     import os
     import secrets
     import time
-    from dataclasses import asdict
 
+    from consortium.base.checkup import Surroundings
     from consortium.study.reader import load_study
-    from site_agent.doctor.checkup import Surroundings, examine
+    from site_agent.doctor.checkup import examine
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     checks = examine(folder, around, load_study(study) if study else None)
-    if as_json:
-        out.print_json([asdict(check) for check in checks])
-    else:
-        for check in checks:
-            out.print(check.line)
-    if any(check.state == "fail" for check in checks):
-        raise SystemExit(1)
+    out.print_checks(checks, as_json)
 
 
 def _log(line: str) -> None:

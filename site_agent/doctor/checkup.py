@@ -7,11 +7,17 @@ exchange, which are taken away again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from consortium.base.checkup import Check, disk, free_bytes, guarded, prefect_server, software
+from consortium.base.checkup import (
+    Check,
+    Surroundings,
+    disk,
+    guarded,
+    prefect_server,
+    software,
+)
 from consortium.base.formatting import count
 from consortium.exchange.checkup import directory_of
 from consortium.exchange.modes import shared_directory
@@ -33,32 +39,6 @@ __all__ = ["Check", "Surroundings", "examine"]
 
 _NO_PREFECT = "write prefect: false in site.yaml"
 _LIBRARIES = ("cape-consortium", "numpy", "scipy", "cryptography", "pydantic")
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What is not in the site's folder.
-
-    Parameters
-    ----------
-    now : callable
-        Seconds since 1970.
-    token : str
-        A fresh random lower-case word, for the probe's name.
-    environment : mapping
-        Environment variables.
-    arrival : callable, optional
-        When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
-        directory needs none.
-    free : callable
-        Free bytes of a folder's disk.
-    """
-
-    now: Callable[[], float]
-    token: str
-    environment: Mapping[str, str]
-    arrival: Callable[[str], float] | None = None
-    free: Callable[[Path], int] = field(default=free_bytes)
 
 
 def examine(folder: Path, around: Surroundings, study: Study | None = None) -> list[Check]:

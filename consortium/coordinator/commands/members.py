@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from consortium.base.command_line import AsJson
 from consortium.coordinator.commands.program import (
     MEMBERS,
     Credentials,
+    ExchangePlace,
     KeysFolder,
     RosterFile,
     app,
@@ -125,3 +127,24 @@ def rotate(
         f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
         "every site the roster."
     )
+
+
+@app.command(rich_help_panel=MEMBERS)
+def doctor(
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    study: Annotated[Path | None, typer.Argument(help="A signed study, if there is one.")] = None,
+    credentials: Credentials = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test keys, roster, exchange, clock, disk, Prefect, and a study's approvals, before a run."""
+    import os
+    import secrets
+    import time
+
+    from consortium.base.checkup import Surroundings
+    from consortium.coordinator.doctor import Office, examine
+
+    around = Surroundings(time.time, secrets.token_hex(8), os.environ)
+    out.print_checks(examine(Office(keys, roster, exchange, credentials, study), around), as_json)

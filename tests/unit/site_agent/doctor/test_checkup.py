@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from consortium import __version__
-from consortium.base.checkup import LITTLE, SCARCE, Check
+from consortium.base.checkup import LITTLE, SCARCE, Check, Surroundings
 from consortium.engine.names import ANNOUNCEMENT, Names
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange, MemoryExchange
@@ -25,7 +25,7 @@ from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, Terms
 from site_agent.approval.record import keep
 from site_agent.config import SiteConfig
-from site_agent.doctor.checkup import Surroundings, examine
+from site_agent.doctor.checkup import examine
 from site_agent.doctor.exchange import announced
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, pin
 from site_agent.layout import CONFIG, POLICY

@@ -1,0 +1,118 @@
+"""What stands in a coordinator's way, found before a study is signed or a run is opened.
+
+Nothing here raises, and nothing is left on the exchange but what nobody may take away there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from consortium.base.checkup import Check, Surroundings, disk, guarded, prefect_server, software
+from consortium.base.formatting import count
+from consortium.exchange.address import open_exchange
+from consortium.exchange.checkup import compared_clock, directory_of, probed
+from consortium.exchange.modes import shared_directory
+from consortium.membership.consent import read_consents, runs_joined, uncovered
+from consortium.membership.keys import load_identity
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import read_signed
+
+CENTRE = "centre"
+_NO_PREFECT = "let the run start a server of its own"
+_LIBRARIES = ("cape-consortium", "numpy", "scipy", "nilearn", "cryptography", "pydantic")
+
+
+@dataclass(frozen=True)
+class Office:
+    """What a coordinator works with.
+
+    Parameters
+    ----------
+    keys, roster : Path
+        The consortium's keys and its roster, of 'init'.
+    exchange : str
+        Address of the place that all parties share.
+    credentials : Path or None
+        File with the centre's credentials for it.
+    study : Path or None
+        A signed study file.
+    """
+
+    keys: Path
+    roster: Path
+    exchange: str
+    credentials: Path | None = None
+    study: Path | None = None
+
+
+def examine(office: Office, around: Surroundings) -> list[Check]:
+    """Look at everything that a run needs at the centre, in the order in which one would mend it.
+
+    Returns
+    -------
+    list of Check
+    """
+    place, shared = office.exchange, directory_of(office.exchange)
+    looks: dict[str, Callable[[], Check]] = {
+        "keys": lambda: _keys(office),
+        "roster": lambda: _roster(office),
+        "disk": lambda: disk(around.free(office.keys)),
+        "software": lambda: software(_LIBRARIES),
+        **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
+        "exchange": lambda: probed(open_exchange(place, office.credentials), CENTRE, around.token),
+        "clock": lambda: compared_clock(
+            *(open_exchange(place, office.credentials), place, CENTRE, around.token, around.now)
+        ),
+        "Prefect": lambda: _prefect(around.environment),
+    }
+    if office.study is not None:
+        path, today = office.study, datetime.fromtimestamp(around.now(), UTC).date()
+        looks |= {
+            "study": lambda: _study(office, path),
+            "approvals": lambda: _approvals(office, path, today),
+        }
+    return [guarded(name, look) for name, look in looks.items()]
+
+
+def _keys(office: Office) -> Check:
+    public = load_identity(office.keys).public.hex()
+    return Check("keys", "ok", f"The consortium's public key begins with {public[:16]}.")
+
+
+def _roster(office: Office) -> Check:
+    members = read_roster(office.roster)
+    members.check_owner(load_identity(office.keys).key)
+    if members.sites:
+        return Check("roster", "ok", f"It has {count(len(members.sites), 'site')} and is signed.")
+    return Check("roster", "warn", "It is signed and has no site.", "Admit sites: 'admit'.")
+
+
+def _prefect(environment: Mapping[str, str]) -> Check:
+    if find_spec("prefect") is None:
+        return Check("Prefect", "fail", "It is not installed.", "Install cape-consortium again.")
+    if not environment.get("PREFECT_API_URL"):
+        return Check("Prefect", "ok", "No server is named: each run starts one of its own.")
+    return prefect_server(environment, _NO_PREFECT)
+
+
+def _study(office: Office, path: Path) -> Check:
+    study = read_signed(path, read_roster(office.roster)).study
+    sites = count(len(study.sites), "site")
+    return Check("study", "ok", f"'{study.study}' is signed for {sites} of this roster.")
+
+
+def _approvals(office: Office, path: Path, today: date) -> Check:
+    """Say which sites' standing approvals, as the exchange has them, cover one more run."""
+    signed = read_signed(path, read_roster(office.roster))
+    study, exchange = signed.study, open_exchange(office.exchange, office.credentials)
+    consents, runs = read_consents(exchange, study, signed.keys), runs_joined(exchange, study)
+    missing = uncovered(study, consents, runs, study.privacy.epsilon, today)
+    if not missing:
+        return Check("approvals", "ok", "Every site's approval covers the next run.")
+    there = len(study.sites) - len(missing)
+    message = f"Approvals of {there} of {count(len(study.sites), 'site')} cover the next run."
+    return Check("approvals", "warn", message, " ".join(missing))

@@ -1,0 +1,116 @@
+"""The coordinator's doctor: every fault is found and named, and the exchange is left as it was."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from consortium.base.checkup import LITTLE, Check, Surroundings
+from consortium.coordinator.doctor import Office, examine
+from consortium.exchange import DirectoryExchange
+from consortium.membership.consent import Consent, post_consent
+from consortium.membership.keys import create_identity, load_identity
+from consortium.membership.roster_file import found_roster, read_roster, save_roster
+from consortium.membership.signed_study import read_signed
+from tests.support.command_line import enter
+from tests.support.local_consortium import SITES
+from tests.support.membership_files import papers
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    files = papers(tmp_path)[0].files
+    return Office(files.keys, files.roster, str(files.exchange), study=files.study)
+
+
+def _around(**changes: object) -> Surroundings:
+    around = Surroundings(time.time, "t0", {}, free=lambda _: 10 * LITTLE)
+    return replace(around, **changes)  # type: ignore[arg-type]
+
+
+def _found(office: Office, around: Surroundings | None = None) -> dict[str, Check]:
+    return {check.name: check for check in examine(office, around or _around())}
+
+
+def _approve(office: Office, *names: str) -> None:
+    exchange, path = DirectoryExchange(Path(office.exchange)), office.study
+    assert path is not None
+    study = read_signed(path, read_roster(office.roster)).study
+    for name in names:
+        key = load_identity(office.keys.parent / "hospitals" / name / "agent").key
+        post_consent(exchange, key, study.study, Consent(name, study.digest, 1))
+
+
+def test_all_is_well_once_every_site_has_approved(office: Office) -> None:
+    _approve(office, *SITES)
+    assert {check.state for check in _found(office).values()} == {"ok"}
+    left = [path.name for path in (Path(office.exchange) / "probes").rglob("*") if path.is_file()]
+    assert left == []
+
+
+def test_sites_that_have_not_approved_are_named_and_what_to_do(office: Office) -> None:
+    _approve(office, *SITES[1:])
+    check = _found(office)["approvals"]
+    assert (check.state, check.message) == ("warn", "Approvals of 3 of 4 sites cover the next run.")
+    assert check.remedy.startswith(f"{SITES[0]} has given no standing approval")
+    assert "approvals" not in _found(replace(office, study=None))
+
+
+def _other_keys(office: Office) -> Office:
+    folder = office.keys.parent / "others"
+    folder.mkdir()
+    create_identity(folder, b"o" * 64)
+    return replace(office, keys=folder)
+
+
+def _nobody(office: Office) -> Office:
+    identity = load_identity(office.keys)
+    save_roster(office.roster, found_roster(identity.public), identity.key)
+    return replace(office, study=None)
+
+
+def _changed(office: Office) -> Office:
+    assert office.study is not None
+    office.study.write_text(office.study.read_text().replace("epsilon: 8", "epsilon: 9"))
+    return office
+
+
+FAULTS: dict[str, tuple[Callable[[Office], Office], str, str]] = {
+    "no keys": (lambda o: replace(o, keys=o.keys / "none"), "keys", "fail"),
+    "another's keys": (_other_keys, "roster", "fail"),
+    "no sites": (_nobody, "roster", "warn"),
+    "no exchange": (lambda o: replace(o, exchange=f"{o.exchange}/none"), "exchange", "fail"),
+    "no kind of exchange": (lambda o: replace(o, exchange="ftp://host/x"), "exchange", "fail"),
+    "study changed after it was signed": (_changed, "study", "fail"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named_with_its_remedy(name: str, office: Office) -> None:
+    make, looked_at, state = FAULTS[name]
+    check = _found(make(office))[looked_at]
+    assert (check.state, bool(check.message), bool(check.remedy)) == (state, True, True)
+
+
+def test_what_is_around_it_counts(office: Office) -> None:
+    wrong = _around(free=lambda _: 0, environment={"PREFECT_API_URL": "no address"})
+    found = _found(office, replace(wrong, now=lambda: time.time() - 7200))
+    assert [found[name].state for name in ("disk", "Prefect", "clock")] == ["fail"] * 3
+
+
+def test_the_command_prints_them_and_ends_with_1_where_something_fails(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = ("--roster", office.roster, "--exchange", office.exchange, "--keys")
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    said = enter("consortium", "doctor", office.study, *rest, office.keys)
+    assert said.code == 0
+    assert "warn  approvals: Approvals of 0 of 4 sites" in " ".join(said.out.splitlines())
+    bad = enter("consortium", "doctor", *rest, office.keys / "none", "--json")
+    assert bad.code == 1
+    assert "fail" in {check["state"] for check in json.loads(bad.out)}
