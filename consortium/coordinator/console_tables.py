@@ -7,8 +7,10 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
-from consortium.base.formatting import count, moment
+from consortium.base.formatting import count, moment, number
+from consortium.coordinator.design import expect
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
@@ -43,6 +45,9 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             }
             for stage in made.stages
         ],
+        "expected": [
+            {"name": each.name, "value": each.value, "range": _ends(each)} for each in expect(made)
+        ],
         "forecast": _forecast(made),
         "remarks": list(made.analysis.remarks()),
     }
@@ -62,26 +67,29 @@ def _forecast(made: Plan) -> list[dict[str, object]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-def show_plan(made: Plan, out: Console) -> None:
-    """Print a plan: what is released, and what that costs."""
-    table = Table("stage", "statistic", "rounds", "numbers", "bound", "noise σ", "bytes a round")
-    for s in made.stages:
-        r, sigma = s.release, s.mechanism.noise.aggregate()
-        row = (r.stage, r.statistic, r.rounds, r.entries, f"{r.bound.norm:.3g}", f"{sigma:.3g}")
-        table.add_row(*map(str, row), str(s.message_bytes))
+def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
+    """Print a plan: what to expect and what it costs; with details, what is released, too."""
+    expected = expect(made)
+    verdict, withheld = _verdict(made), made.analysis.withheld()
+    out.print(f"{verdict} {_price(made)}", soft_wrap=True)
+    for remark in made.analysis.remarks():
+        out.print(remark, soft_wrap=True)
+    if withheld and withheld != verdict:
+        out.print(withheld, soft_wrap=True)
+    ranged = any(each.bounded for each in expected)
+    table = Table("expected", "value", *(("range", "what the range is") if ranged else ()))
+    for each in expected:
+        between = (_range(each), each.ranged if each.bounded else "") if ranged else ()
+        table.add_row(each.name, number(each.value), *between)
     out.print(table)
-    privacy = made.study.privacy
-    seen = epsilon_of(made.outsider_mu, made.outsider_delta)
-    colluders = count(privacy.colluding_sites, "colluding site")
-    what = "numbers of each person" if made.study.features else "voxels"
-    out.print(
-        f"ε = {made.epsilon:.4g} against the centre and {colluders}, "
-        f"{seen:.4g} against outsiders (δ = {privacy.delta:g}, unit {privacy.unit}, "
-        f"{made.shape.features} {what})"
-    )
+    _show_forecast(made, out)
     if made.study.verification.open:
         out.print(open_vectors(made.study), soft_wrap=True)
     out.print(_checked(made), soft_wrap=True)
+    if not details:
+        out.print("What is released, with which noise: --details.")
+        return
+    _show_releases(made, out)
     masking = made.masking
     if masking.holders:
         out.print(
@@ -89,18 +97,63 @@ def show_plan(made: Plan, out: Console) -> None:
             f"seed; fails with probability {masking.failure:.1g}, which is part of δ; noise "
             f"planned for {count(masking.hidden, 'hidden site')}"
         )
-    for remark in made.analysis.remarks():
-        out.print(remark, soft_wrap=True)
-    _show_forecast(made, out)
+
+
+def _verdict(made: Plan) -> str:
+    """The most important number of a forecast, with its range, in a sentence."""
+    if not made.analysis.expect():
+        return made.analysis.withheld() or "There is no forecast of what is found."
+    first = made.analysis.expect()[0]
+    name = f"expected {first.name.removeprefix('expected ')}".capitalize()
+    between = f" ({_range(first)})" if first.bounded else ""
+    return f"{name}: {number(first.value)}{between}."
+
+
+def _range(expected: Expectation) -> str:
+    low, high = number(expected.low), number(expected.high)
+    return f"{low} to {high}" if expected.bounded else ""
+
+
+def _ends(expected: Expectation) -> list[float] | None:
+    return [expected.low, expected.high] if expected.bounded else None
+
+
+def _price(made: Plan) -> str:
+    """What a participant's part in one run costs at the most."""
+    privacy = made.study.privacy
+    seen = epsilon_of(made.outsider_mu, made.outsider_delta)
+    unit = "participant" if privacy.unit == "subject" else "volume"
+    return (
+        f"One {unit}'s privacy loss: ε ≤ {made.epsilon:.4g} against the centre and "
+        f"{count(privacy.colluding_sites, 'colluding site')}, {seen:.4g} against outsiders "
+        f"(δ = {privacy.delta:g})."
+    )
+
+
+def _show_releases(made: Plan, out: Console) -> None:
+    what = "entries" if made.study.features else "voxels"
+    table = Table("stage", "statistic", "rounds", "numbers", "bound", "noise σ", "bytes a round")
+    table.title = f"Releases, from {made.shape.features:,} {what} of each participant"
+    for s in made.stages:
+        r, sigma = s.release, s.mechanism.noise.aggregate()
+        row = (r.stage, r.statistic, r.rounds, r.entries, f"{r.bound.norm:.3g}", f"{sigma:.3g}")
+        table.add_row(*map(str, row), str(s.message_bytes))
+    out.print(table)
 
 
 def _show_forecast(made: Plan, out: Console) -> None:
+    """Print what else the analysis forecasts: sentences, or studies near this one."""
     foretold = made.analysis.foretell()
-    if foretold is not None:
-        table = Table(*foretold.columns, title=foretold.caption, title_justify="left")
-        for row in foretold.rows:
-            table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
-        out.print(table)
+    if foretold is None:
+        return
+    if len(foretold.columns) == 1:
+        for (line,) in foretold.rows:
+            out.print(str(line), soft_wrap=True)
+        return
+    table = Table(*foretold.columns, title=foretold.caption, title_justify="left")
+    for row in foretold.rows:
+        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
+    out.print(table)
 
 
 def show_audit(found: list[Finding], out: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,14 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     assert all("#" in line for line in text.splitlines() if line.startswith("  epsilon"))
     said = enter("consortium", "plan", study, "--subjects", "100")
     assert (said.code, said.err) == (0, "")
-    assert "against the centre and 1 colluding site" in said.out
+    verdict, *rest = said.out.splitlines()
+    assert re.search("One participant's privacy loss: ε ≤ [48] against the centre", verdict)
+    assert verdict.startswith(("Expected ", "There is no forecast"))
+    assert 1 <= sum(line.startswith("│") for line in rest) <= 10
+    assert "noise σ" not in said.out
+    details = enter("consortium", "plan", study, "--subjects", "100", "--details").out
+    assert details.startswith("\n".join(said.out.splitlines()[:-1]))
+    assert "noise σ" in details
 
 
 def test_it_is_said_before_a_run_whether_anybody_can_check_it(tmp_path: Path) -> None:

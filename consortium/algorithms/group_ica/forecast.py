@@ -83,16 +83,17 @@ def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
     found = foretell(parameters, shape)
     where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
     basis = (
-        f"{parameters.kept} directions of each person in {found.size} dimensions ({where}); noise "
-        f"ends at {number(found.edge)} and chance is {number(found.chance)}, where 1 is what all "
-        "persons share."
+        f"Of each participant {parameters.kept} directions in a basis of {found.size} maps "
+        f"({where}) are compared. A direction is seen if its consistency, which is 1 where all "
+        f"participants share it, exceeds what noise ({number(found.edge)}) and chance "
+        f"({number(found.chance)}) come to."
     )
     lines = [basis]
     if found.seen:
         lines.append(
-            f"If networks are as strong as is usual, {found.seen} of {parameters.kept} directions "
-            f"are seen, and maps agree with the truth by about {_mean(found):.2f} within this "
-            f"resolution, which itself keeps {found.resolved:.2f} of a usual network."
+            f"With networks of usual strength {found.seen} of {parameters.kept} directions are "
+            f"seen. Their maps' correlation with the truth is about {_mean(found):.2f} within this "
+            f"resolution, which keeps {found.resolved:.2f} of a usual network."
         )
     if found.hopeless(parameters.least):
         lines.append(f"Warning: {_too_little(parameters, shape)}")

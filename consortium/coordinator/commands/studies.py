@@ -149,16 +149,19 @@ def plan(
         str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
     ],
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+    details: Annotated[
+        bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Work out what a study would cost and release, before any data is read."""
+    """Work out what a study would find, cost and release, before any data is read."""
     from consortium.coordinator.console_tables import plan_numbers, show_plan
 
     made = _plan(study, subjects, volumes)
     if as_json:
         out.print_json(plan_numbers(made))
     else:
-        show_plan(made, out.console)
+        show_plan(made, out.console, details=details)
 
 
 @app.command(name="design", rich_help_panel=STUDIES)
