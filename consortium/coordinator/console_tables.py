@@ -16,7 +16,7 @@ from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
 from consortium.privacy.loss import printed_loss
 from consortium.report.cells import cell_text
-from consortium.study.plan import Plan
+from consortium.study.plan import Plan, with_fewest
 from consortium.study.spec import how_checked, open_vectors
 
 
@@ -45,9 +45,8 @@ def plan_numbers(made: Plan) -> dict[str, object]:
             }
             for stage in made.stages
         ],
-        "expected": [
-            {"name": each.name, "value": each.value, "range": _ends(each)} for each in expect(made)
-        ],
+        "expected": _expected(made),
+        "fewest": _fewest(made),
         "forecast": _forecast(made),
         "remarks": list(made.analysis.remarks()),
     }
@@ -69,9 +68,12 @@ def _forecast(made: Plan) -> list[dict[str, object]]:
 
 def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
     """Print a plan: what to expect and what it costs; with details, what is released, too."""
-    expected = expect(made)
+    expected, fewest = expect(made), with_fewest(made)
     verdict, withheld = _verdict(made), made.analysis.withheld()
     out.print(f"{verdict} {_price(made)}", soft_wrap=True)
+    if fewest is not None and fewest.analysis.expect():
+        who = ", ".join(fewest.study.sites)
+        out.print(f"If no more than {who} answer: {_verdict(fewest)}", soft_wrap=True)
     for remark in made.analysis.remarks():
         out.print(remark, soft_wrap=True)
     if withheld and withheld != verdict:
@@ -112,6 +114,18 @@ def _verdict(made: Plan) -> str:
 def _range(expected: Expectation) -> str:
     low, high = number(expected.low), number(expected.high)
     return f"{low} to {high}" if expected.bounded else ""
+
+
+def _expected(made: Plan) -> list[dict[str, object]]:
+    return [{"name": each.name, "value": each.value, "range": _ends(each)} for each in expect(made)]
+
+
+def _fewest(made: Plan) -> dict[str, object] | None:
+    """What to expect if no more sites answer than must."""
+    found = with_fewest(made)
+    if found is None:
+        return None
+    return {"sites": list(found.study.sites), "expected": _expected(found)}
 
 
 def _ends(expected: Expectation) -> list[float] | None:

@@ -42,22 +42,22 @@ class RunRecord:
 def claim_run(
     folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
 ) -> RunRecord:
-    """Take up the folder's run of this study, or name a new one if there is none or it failed.
+    """Take up the folder's run of this study, or name a new one if there is none that goes on.
 
     A complete run is taken up, too: its outputs are then written again from its transcript.
 
     Raises
     ------
     OutputError
-        If the folder holds another study.
+        If the folder holds another study whose run was not given up.
     """
     known = read_run(folder)
     if known is not None:
-        if known.study != study.digest:
-            raise OutputError(
-                f"{folder} holds another study; choose another output folder with --out."
-            )
         if not _given_up(exchange, known.run, keys):
+            if known.study != study.digest:
+                raise OutputError(
+                    f"{folder} holds another study; choose another output folder with --out."
+                )
             return known
         archive = folder / "transcript"
         if archive.exists():

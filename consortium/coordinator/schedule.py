@@ -146,6 +146,8 @@ def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
 def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     """Say why the next run would not be opened, one sentence a site; empty if it would be.
 
+    It is opened if the approvals of so many sites cover it as a run may start with.
+
     Raises
     ------
     ConsortiumError
@@ -155,7 +157,8 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     study = signed.study
     consents = read_consents(exchange, study, signed.keys)
     runs = runs_joined(exchange, study)
-    return uncovered(study, consents, runs, study.privacy.epsilon, today)
+    missing = uncovered(study, consents, runs, study.privacy.epsilon, today)
+    return missing if len(study.sites) - len(missing) < study.fewest else []
 
 
 def unfinished(record: ScheduledStudy) -> Path | None:

@@ -120,7 +120,7 @@ class Centre:
         sizes = self._sizes
         self._messages = RoundMessages(self.context, self._mail, self._hub, sizes)
         self._gather("advertise", sizes.advertisement, self._hub.receive_advertisement)
-        plan = make_plan(self.context.study, self._shape())
+        plan = make_plan(self.context.study, self._shape(), agreed=True)
         self._mail.put(self._names.setup("keys"), self._hub.keys())
         self._gather("share", sizes.share, self._hub.receive_share)
         self._hub.check_common(plan_digest(plan))

@@ -16,7 +16,7 @@ from typing import Any
 
 from consortium.algorithms import REGISTRY, AnalysisPlan
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
-from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.errors import BudgetError, ConsortiumError, PrivacyError, StudyError
 from consortium.privacy.accountant import Budget
 from consortium.privacy.calibrate import calibrate
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
@@ -178,13 +178,21 @@ def promised_mu(study: Study) -> float:
     return math.inf if privacy.scheme == "none" else mu_of(privacy.epsilon, delta_left(study))
 
 
-def make_plan(study: Study, shape: Shape) -> Plan:
+def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     """Plan a study.
+
+    Parameters
+    ----------
+    study : Study
+    shape : Shape
+    agreed : bool
+        Whether everybody has agreed to it: then it is carried out, whatever it is expected to show.
 
     Raises
     ------
     StudyError
-        If the parameters don't fit the data's sizes or the number of drop-outs is unsafe.
+        If the parameters don't fit the data's sizes or the number of drop-outs is unsafe, or
+        nothing is expected to be seen of a study that is not agreed.
     BudgetError
         If the releases can't be made within the promised ε.
     """
@@ -201,7 +209,7 @@ def make_plan(study: Study, shape: Shape) -> Plan:
     shape = replace(shape, noise=noise, alone=1.0 / limit if noise else 0.0)
     stages = []
     budget = Budget(limit)
-    for release in planned_releases(study, shape):
+    for release in planned_releases(study, shape, agreed=agreed):
         stage = _plan_stage(study, shape, release, limit, masking.hidden)
         stages.append(stage)
         for number in range(release.rounds if math.isfinite(limit) else 0):
@@ -247,7 +255,44 @@ def count_rounds(study: Study, extent: Extent) -> int:
     return sum(release.rounds for release in planned_releases(study, shape))
 
 
-def planned_releases(study: Study, shape: Shape) -> tuple[PlannedRelease, ...]:
+def with_fewest(plan: Plan) -> Plan | None:
+    """The plan of a study in which as few sites answer as may, those with the fewest participants.
+
+    Returns
+    -------
+    Plan or None
+        None if all sites must answer, or fewer can't be planned by themselves.
+
+    Raises
+    ------
+    StudyError
+        If nothing is expected to be seen then.
+    """
+    study, shape = plan.study, plan.shape
+    left = study.fewest - study.privacy.dropouts
+    if left >= len(study.sites):
+        return None
+    kept = sorted(sorted(range(len(study.sites)), key=lambda s: shape.units[s])[:left])
+    subjects = tuple(shape.subjects[s] for s in kept)
+    samples = tuple(shape.samples[s] for s in kept)
+    sites = tuple(study.sites[s] for s in kept)
+    privacy = study.privacy.model_copy(update={"dropouts": 0})
+    fewer = study.model_copy(update={"sites": sites, "quorum": None, "privacy": privacy})
+    try:
+        found = make_plan(fewer, replace(shape, subjects=subjects, samples=samples), agreed=True)
+    except ConsortiumError:
+        return None
+    try:
+        found.analysis.refuse_hopeless()
+    except StudyError as error:
+        who = " and ".join(found.study.sites)
+        raise StudyError(f"{error} This is if no more than {who} answer, as it allows.") from error
+    return found
+
+
+def planned_releases(
+    study: Study, shape: Shape, *, agreed: bool = False
+) -> tuple[PlannedRelease, ...]:
     """Every release that a study's analysis may make.
 
     Raises
@@ -256,7 +301,8 @@ def planned_releases(study: Study, shape: Shape) -> tuple[PlannedRelease, ...]:
         If the parameters don't fit the sizes, or are too small or large to be computed with.
     """
     try:
-        releases = REGISTRY[study.algorithm](study.analysis, shape).planned()
+        analysis = REGISTRY[study.algorithm](study.analysis, shape)
+        releases = analysis.releases if agreed else analysis.planned()
     except ArithmeticError as error:
         raise _out_of_range(study) from error
     for release in releases:

@@ -71,7 +71,7 @@ def read_agreement(record: Record, approved: RunContext) -> Agreement:
         session = Session(context.run, context.roster, rounds)
         where = KEYS
         directory = read_keys(session, bundle)
-        plan = make_plan(context.study, _shape(context, directory))
+        plan = make_plan(context.study, _shape(context, directory), agreed=True)
     except ConsortiumError as error:
         raise ContradictionError(place(where), str(error)) from error
     _check_plan(record.file(PLAN), plan)

@@ -222,7 +222,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         sizes = (persons,) * sites, (volumes,) * sites
         shape = space.extent.shape(*sizes, unit)
         try:
-            plan = make_plan(asked, shape)
+            plan = make_plan(asked, shape, agreed=True)
         except ConsortiumError as error:
             problems.append(str(error))
     else:

@@ -199,7 +199,7 @@ class Setup:
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:
         """Work the plan out from everybody's sizes; its digest is told to all."""
-        self._plan = make_plan(self._context.study, self._shape(notes))
+        self._plan = make_plan(self._context.study, self._shape(notes), agreed=True)
         return plan_digest(self._plan)
 
     def _check_counted(self, plan: Plan | None) -> None:

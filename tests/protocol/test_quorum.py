@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
+from consortium.coordinator.run_folder import claim_run, read_run
 from consortium.engine.centre import Centre
-from consortium.errors import SiteError
+from consortium.errors import OutputError, SiteError, StudyError
 from consortium.membership.roster_file import read_roster
+from consortium.study.plan import make_plan
+from consortium.study.reader import parse_study
 from site_agent.layout import ENDED
 from tests.support.forgery import (
     NAMES,
@@ -194,3 +197,40 @@ def test_everybody_restarts_between_every_step(
     assert _started_with(place) == started
     mail.check_said_once()
     assert [rounds_of(place, site) for site in SITES] == [[1, 2], [1, 2], [1, 2], []]
+
+
+# -- what was agreed is carried out -------------------------------------------------------
+
+FAINT = FOUR.replace("algorithm: ica", "algorithm: group_ica").replace(
+    "{components: 2, rounds: 1, pca_solver: moment}", "{components: 4, replays: 10}"
+)
+
+
+def test_a_study_that_everybody_approved_is_carried_out_whatever_it_will_show(
+    tmp_path: Path,
+) -> None:
+    centre = LocalConsortium(settle(tmp_path / "place", text=FAINT)).centre()
+    assert conduct(centre)
+    assert centre.session is not None
+    plan = centre.session.plan
+    with pytest.raises(StudyError, match=r"analysis\.anyway"):
+        make_plan(plan.study, plan.shape)
+
+
+def test_the_output_of_a_run_that_was_given_up_may_be_taken_by_the_study_that_was_mended(
+    tmp_path: Path,
+) -> None:
+    place = settle(tmp_path / "place", text=FOUR)
+    local = LocalConsortium(place)
+    files, keys = place.files, {**read_roster(place.files.roster).sites, "centre": b""}
+    keys["centre"] = read_roster(files.roster).centre
+    centre = local.centre()
+    first = read_run(files.out)
+    mended = parse_study(files.study.read_text().replace("epsilon: 8", "epsilon: 7"))
+    exchange = files.open_exchange()
+    with pytest.raises(OutputError, match="holds another study"):
+        claim_run(files.out, mended, exchange, keys)
+    assert read_run(files.out) == first
+    centre.abort(SiteError("west is not there; ask it."))
+    taken = claim_run(files.out, mended, exchange, keys)
+    assert (taken.study, read_run(files.out)) == (mended.digest, taken)

@@ -7,9 +7,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.coordinator.demo.layout import EXCHANGE, DemoFolders
+from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import Roster, found_roster, save_roster
-from consortium.membership.signed_study import sign_study
+from consortium.membership.roster_file import Roster, found_roster, read_roster, save_roster
+from consortium.membership.signed_study import read_signed, sign_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import Levels
 from site_agent.config import SiteConfig
@@ -67,3 +68,12 @@ def publish(place: DemoFolders, found: Roster) -> None:
     files, key = place.files, load_identity(place.files.keys).key
     save_roster(files.roster, found, key)
     sign_study(files.study, found, key)
+
+
+def consent(place: DemoFolders, *names: str) -> None:
+    """Have sites approve one run of the study, as the exchange tells it."""
+    study = read_signed(place.files.study, read_roster(place.files.roster)).study
+    for name in names:
+        key = load_identity(place.site(name)).key
+        allowed = Consent(name, study.digest, 1)
+        post_consent(place.files.open_exchange(), key, study.study, allowed)

@@ -245,7 +245,7 @@ def deploy_command(
         deploy(record, due, on_demand=on_demand)
         return
     reasons = not_covered(record, _today())
-    out.print("\n".join(reasons) or "Every site's approval covers the next run.")
+    out.print("\n".join(reasons) or "Enough approvals cover the next run.")
     if reasons:
         raise SystemExit(1)
 

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from consortium.base.checkup import LITTLE, Check, Surroundings
+from consortium.coordinator.demo.layout import DemoFolders
 from consortium.coordinator.doctor import Office, examine
-from consortium.exchange import DirectoryExchange
-from consortium.membership.consent import Consent, post_consent
 from consortium.membership.keys import create_identity, load_identity
-from consortium.membership.roster_file import found_roster, read_roster, save_roster
-from consortium.membership.signed_study import read_signed
+from consortium.membership.roster_file import found_roster, save_roster
 from tests.support.command_line import enter
 from tests.support.local_consortium import SITES
-from tests.support.membership_files import papers
+from tests.support.membership_files import consent, papers
 
 
 @pytest.fixture
@@ -37,24 +35,15 @@ def _found(office: Office, around: Surroundings | None = None) -> dict[str, Chec
     return {check.name: check for check in examine(office, around or _around())}
 
 
-def _approve(office: Office, *names: str) -> None:
-    exchange, path = DirectoryExchange(Path(office.exchange)), office.study
-    assert path is not None
-    study = read_signed(path, read_roster(office.roster)).study
-    for name in names:
-        key = load_identity(office.keys.parent / "hospitals" / name / "agent").key
-        post_consent(exchange, key, study.study, Consent(name, study.digest, 1))
-
-
 def test_all_is_well_once_every_site_has_approved(office: Office) -> None:
-    _approve(office, *SITES)
+    consent(DemoFolders(office.keys.parent), *SITES)
     assert {check.state for check in _found(office).values()} == {"ok"}
     left = [path.name for path in (Path(office.exchange) / "probes").rglob("*") if path.is_file()]
     assert left == []
 
 
 def test_sites_that_have_not_approved_are_named_and_what_to_do(office: Office) -> None:
-    _approve(office, *SITES[1:])
+    consent(DemoFolders(office.keys.parent), *SITES[1:])
     check = _found(office)["approvals"]
     assert (check.state, check.message) == ("warn", "Approvals of 3 of 4 sites cover the next run.")
     assert check.remedy.startswith(f"{SITES[0]} has given no standing approval")

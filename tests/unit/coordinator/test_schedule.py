@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from consortium.coordinator.schedule import (
     home,
     load_scheduled,
     new_schedule,
+    not_covered,
     save_scheduled,
 )
 from consortium.errors import ConfigurationError
 from flows.deployment import check_schedule
-from tests.support.local_consortium import STUDY
+from tests.support.local_consortium import SITES, STUDY
+from tests.support.membership_files import PLAIN, consent, papers
 
 PLACES = dict.fromkeys(("study", "roster", "exchange", "keys", "out"), "/some/where")
 
@@ -105,3 +108,18 @@ def test_an_exchange_that_is_no_directory_keeps_its_address(
     assert made.exchange == exchange
     assert (made.study, made.credentials) == (tmp_path / here, tmp_path / "c")
     assert made.files(made.out / "0001").exchange == exchange
+
+
+@pytest.mark.parametrize(
+    ("quorum", "approved", "opened"), [("", 3, False), ("quorum: 3\n", 3, True)]
+)
+def test_a_run_is_opened_when_as_many_sites_approved_as_it_may_start_with(
+    quorum: str, approved: int, opened: bool, tmp_path: Path
+) -> None:
+    place, _ = papers(tmp_path, PLAIN + quorum)
+    scheduled = new_schedule(place.files, "0 3 1 * *")
+    consent(place, *SITES[: approved - 1])
+    today = date(2026, 3, 1)
+    assert len(not_covered(scheduled, today)) == len(SITES) - approved + 1
+    consent(place, SITES[approved - 1])
+    assert (not_covered(scheduled, today) == []) is opened

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consortium.algorithms import REGISTRY
 from consortium.algorithms.average import Average
 from consortium.algorithms.base import Extent, PlannedRelease, Shape
 from consortium.errors import BudgetError, PrivacyError, StudyError
@@ -15,7 +16,7 @@ from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study import plan as plan_module
 from consortium.study.masking import plan_masking
-from consortium.study.plan import count_rounds, make_plan, promised_mu
+from consortium.study.plan import count_rounds, make_plan, promised_mu, with_fewest
 from tests.support.cases import (
     PLAIN,
     PROMISE,
@@ -24,6 +25,7 @@ from tests.support.cases import (
     make_sites,
     make_study,
     shape_of,
+    sites_for,
     study_of,
     templates_for,
 )
@@ -229,3 +231,54 @@ def test_more_colluding_sites_or_dropouts_take_more_noise():
     ]
     expected = [1.0, math.sqrt(9 / 8), math.sqrt(9 / 7), 1.5]
     assert [d / deviations[0] for d in deviations] == pytest.approx(expected, rel=2e-3)
+
+
+HOPELESS = {"anyway": False}
+
+
+@every_case
+def test_what_was_agreed_is_never_refused_for_what_it_is_expected_to_show(name, case):
+    hoped = "anyway" in REGISTRY[name].Parameters.model_fields
+    analysis = {**case.analysis, **(HOPELESS if hoped else {})}
+    epsilon = 4.0 if "levels" in analysis else 0.05
+    study = study_of(name, replace(case, analysis=analysis), epsilon=epsilon)
+    shape = shape_of(sites_for(case))
+    assert make_plan(study, shape, agreed=True).rounds
+    if hoped:
+        with pytest.raises(StudyError):
+            make_plan(study, shape)
+
+
+@every_case
+def test_a_plan_with_as_few_sites_as_may_answer_is_of_the_smallest(name, case):
+    study = study_of(name, case, epsilon=4.0, dropouts=1)
+    sizes = (30, 20, 50, 40) if "groups" not in case.analysis else (30,) * 4
+    extent = sites_for(case)[0].extent
+    shape = extent.shape(sizes, tuple(24 * each for each in sizes), case.unit)
+    if case.views:
+        shape = extent.shape(sizes, sizes, case.unit)
+    plan = make_plan(study, shape, agreed=True)
+    fewest = with_fewest(plan)
+    if fewest is None:  # an analysis that names its sites can't be planned without one
+        assert name in ("admm", "glm", "summarize", "coordinate")
+        return
+    assert len(fewest.study.sites) == 3
+    if sizes[2] == 50:
+        assert fewest.study.sites == tuple(s for s in study.sites if s != study.sites[2])
+        assert fewest.shape.subjects == (30, 20, 40)
+    assert fewest.analysis.shape.noise > 0
+
+
+@pytest.mark.parametrize(("persons", "enough"), [(30, False), (60, True)])
+def test_too_few_that_may_answer_are_a_reason_to_refuse(persons, enough):
+    study = study_of("group_ica", REGISTRY["group_ica"].cases[0], epsilon=8.0)
+    analysis = study.analysis.model_copy(update={"components": 4, "anyway": False})
+    study = study.model_copy(update={"analysis": analysis})
+    shape = Extent(400).shape((persons,) * 4, (100 * persons,) * 4, "subject")
+    assert with_fewest(make_plan(study, shape)) is None  # all must answer
+    of_two = make_plan(study.model_copy(update={"quorum": 2}), shape)
+    if enough:
+        assert with_fewest(of_two).study.sites == study.sites[:2]
+        return
+    with pytest.raises(StudyError, match="This is if no more than north and east answer"):
+        with_fewest(of_two)
