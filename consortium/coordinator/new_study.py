@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from consortium.base.atomic import write_text
 from consortium.errors import StudyError
-from consortium.study.reader import parse_study
+from consortium.study.reader import load_study, parse_study
 from consortium.study.spec import Study
 
 Ask = Callable[[str, str], str]
@@ -88,6 +88,8 @@ DRAFTS: Mapping[str, tuple[str, ...]] = {
     "histogram": (*_ALL, "column", "limits"),
 }
 """What each analysis's draft asks, in this order."""
+_NETWORKS = "glm-networks"
+_ASKED = {**DRAFTS, _NETWORKS: (*_ALL, "column", "levels", "groups")}
 
 
 def new_study(
@@ -99,7 +101,8 @@ def new_study(
     ----------
     path : Path
     algorithm : str
-        One of `DRAFTS`.
+        One of `DRAFTS`. A glm with ``components``, the output folder of a run, compares how strong
+        its networks are: their maps are written beside the file.
     given : mapping of str to str
         Answers that are there already, by the names of `QUESTIONS`.
     ask : callable, optional
@@ -115,19 +118,51 @@ def new_study(
     """
     if path.exists():
         raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")
+    first = given.get("components") if algorithm == "glm" else None
+    if first is not None:
+        return _of_networks(path, Path(first), given, ask)
     if algorithm not in DRAFTS:
         raise StudyError(
             f"There is no draft for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
             "file of configs/ for another analysis."
         )
-    text = _draft(path, algorithm, _answers(algorithm, given, ask))
+    text = _draft(path, algorithm, view="outcomes", **_answers(algorithm, given, ask))
     study = parse_study(text, str(path))
     write_text(path, text)
     return study
 
 
+def _of_networks(
+    path: Path, folder: Path, given: Mapping[str, str | None], ask: Ask | None
+) -> Study:
+    """Write a glm of the networks that a run found, prepared as they were."""
+    from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
+    from consortium.report.as_templates import write_templates
+    from consortium.verification.record import EVIDENCE
+
+    found = folder / EVIDENCE / STUDY_FOLDER / STUDY_FILE
+    if not found.is_file():
+        raise StudyError(f"{folder} is no output folder of a run: {found} is not there; name one.")
+    first = load_study(found)
+    told = {**given, "sites": given.get("sites") or ",".join(first.sites)}
+    maps = path.with_name(f"{path.stem}-networks.nii.gz")
+    text = _draft(
+        path,
+        _NETWORKS,
+        view="networks",
+        first=first.study,
+        maps=maps.name,
+        data=first.data.model_dump(mode="json", exclude_unset=True),
+        **_answers(_NETWORKS, told, ask),
+    )
+    study = parse_study(text, str(path))
+    write_templates(folder, maps)
+    write_text(path, text)
+    return study
+
+
 def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -> dict[str, Any]:
-    found = {name: given.get(name) for name in DRAFTS[algorithm]}
+    found = {name: given.get(name) for name in _ASKED[algorithm]}
     if ask is not None:
         for name in (each for each in found if found[each] is None):
             found[name] = ask(QUESTIONS[name].text, QUESTIONS[name].usual)
@@ -135,7 +170,7 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     told["title"] = told["title"] or told["name"]
     missing = [option(name) for name, said in told.items() if not said]
     if missing:
-        raise StudyError(f"A new {algorithm} study needs {', '.join(missing)}; say what they are.")
+        raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")
     return {name: _read(name, said) for name, said in told.items()}
 
 
@@ -157,7 +192,7 @@ def _read(name: str, said: str) -> Any:
     return value
 
 
-def _draft(path: Path, algorithm: str, answers: Mapping[str, Any]) -> str:
+def _draft(path: Path, algorithm: str, **answers: Any) -> str:
     drafts = Environment(
         loader=PackageLoader("consortium.coordinator", "drafts"),
         autoescape=False,  # noqa: S701 - YAML, every value of which is written as JSON

@@ -20,8 +20,12 @@ STUDIES = sorted(
 
 
 def sizes(study, images=300):
-    """Views with their numbers of entries; of images as many as said."""
-    return tuple((v.name, len(v.labels) if v.source != "fmri" else images) for v in study.features)
+    """Views with their numbers of entries; of images as many as said, of networks ten."""
+
+    def size(view):
+        return 10 if view.source == "fmri" and view.components else len(view.labels) or images
+
+    return tuple((view.name, size(view)) for view in study.features)
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

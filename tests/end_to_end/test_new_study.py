@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import nibabel as nib
+import numpy as np
 import pytest
 
 from consortium.coordinator.new_study import DRAFTS
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
-from consortium.study.reader import load_study
+from consortium.report.outputs import write_outputs
+from consortium.space.grid import template_grid
+from consortium.study.reader import load_study, parse_study
 from tests.support.command_line import enter, refused
 from tests.support.membership_files import papers
+from tests.support.report_samples import blob, finished_maps, sample_study
 
 SITES = "north,east,south,west"
 TABLE = {"column": "diagnosis", "limits": "1,4.5"}
@@ -155,3 +160,54 @@ def test_a_hopeless_study_is_written_to_be_edited_and_not_signed(tmp_path: Path)
     assert "would be enough" in said.err
     assert study.exists()
     assert not study.with_name("study.yaml.sig").exists()
+
+
+FIRST = f"""\
+study: rest
+sites: [{SITES}]
+data: {{space: MNI152NLin2009cAsym, resolution: 10, detrend: quadratic, confounds: ["trans_*"]}}
+privacy: {{epsilon: 8, delta: 1.0e-5, colluding_sites: 1}}
+algorithm: group_ica
+analysis: {{components: 2}}
+"""
+
+
+@pytest.fixture
+def rest(tmp_path: Path) -> Path:
+    """The output folder of a run that found two networks."""
+    grid, out = template_grid(10.0), tmp_path / "rest"
+    maps = np.stack([30.0 * blob(grid, at, 16.0) for at in ((0, -52, 28), (-8, -88, 0))], axis=1)
+    noise = np.random.default_rng(0).standard_normal(maps.shape)
+    write_outputs(out, finished_maps(sample_study(), grid, maps + noise), pages=False)
+    (out / "evidence" / "study").mkdir(parents=True)
+    (out / "evidence" / "study" / "study.yaml").write_text(FIRST)
+    return out
+
+
+COMPARED = ("--column", "diagnosis", "--groups", "60,40")
+
+
+def test_networks_that_were_found_are_compared_between_patients_and_controls(
+    rest: Path, tmp_path: Path
+) -> None:
+    study = tmp_path / "patients.yaml"
+    words = ("--algorithm", "glm", "--components", rest, *COMPARED)
+    said = enter("consortium", "new-study", study, *words)
+    assert (said.code, said.err) == (0, "")
+    made, first = load_study(study), parse_study(FIRST)
+    assert (made.sites, made.data) == (first.sites, first.data)
+    assert made.map_files == ("patients-networks.nii.gz",)
+    assert nib.load(tmp_path / "patients-networks.nii.gz").shape[3] == 2
+    said = enter("consortium", "plan", study, "--subjects", "100")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("Expected standard error")
+
+
+def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_path: Path) -> None:
+    study, maps = tmp_path / "patients.yaml", tmp_path / "patients-networks.nii.gz"
+    words = ("new-study", study, "--algorithm", "glm", *COMPARED, "--components")
+    assert "is no output folder of a run" in refused("consortium", *words, tmp_path / "none")
+    maps.write_text("somebody's")
+    assert "is there already" in refused("consortium", *words, rest)
+    assert maps.read_text() == "somebody's"
+    assert not study.exists()

@@ -104,7 +104,11 @@ def templates(
 
     kept = write_templates(folder, file)
     out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")
-    out.print(f"Name it in the study: analysis.templates: {file.name}")
+    out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
+    out.print(
+        "To compare their strength between groups: consortium new-study NEXT.yaml --algorithm glm "
+        f"--components {folder}."
+    )
 
 
 @app.command(rich_help_panel=RESULTS)

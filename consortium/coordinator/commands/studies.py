@@ -57,7 +57,11 @@ def new_study_command(
     ] = None,
     task: Annotated[str | None, typer.Option(help="BIDS task of the images; else rest.")] = None,
     components: Annotated[
-        str | None, typer.Option(help="Most networks that are looked for; else 10.")
+        str | None,
+        typer.Option(
+            help="Most networks that are looked for; else 10. glm: output folder of a run whose "
+            "networks are compared."
+        ),
     ] = None,
     outcomes: Annotated[
         str | None,

@@ -6,9 +6,11 @@ hospital, so that what the studies find can be judged.
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -83,11 +85,13 @@ def agree(place: DemoFolders, files: RunFiles) -> None:
         approve(folder, name, load_identity(folder), files.study, files.roster, Terms())
 
 
-def write_study(files: RunFiles, template: str, **given: str) -> None:
-    """Write a study file from a template, with words in capitals replaced."""
+def write_study(
+    files: RunFiles, template: str, groups: Mapping[str, Sequence[int]] | None = None
+) -> None:
+    """Write a study file as it ships, with other numbers of persons in its ``groups``."""
     text = (resources.files("consortium") / "simulation" / template).read_text(encoding="utf-8")
-    for word, value in given.items():
-        text = text.replace(word, value)
+    if groups is not None:
+        text = re.sub(r"groups: \{[^}]*\}", f"groups: {json.dumps(groups)}", text)
     files.study.parent.mkdir(exist_ok=True)
     files.study.write_text(text, encoding="utf-8")
 

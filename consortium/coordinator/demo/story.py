@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from csv import DictReader
 from pathlib import Path
 
@@ -143,12 +142,10 @@ def _compare_patients(
     files = place.study("patients")
     sizes = zip(recipe.sites, recipe.sizes, strict=True)
     groups = {site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes}
-    given = {"GROUPS": json.dumps(groups)}
     files.study.parent.mkdir()
     nib.save(maps.image, files.study.parent / "networks.nii.gz")
-    write_study(files, "demo-patients.yaml", NORMS="{deviation: 1}", **given)
+    write_study(files, "demo-patients.yaml", groups)
     people = measure_volunteers(place.root / "volunteers", files.study, recipe, PATIENTS)
-    write_study(files, "demo-patients.yaml", NORMS=json.dumps(people.norms), **given)
     _carry_out(place, files, console)
     _show_contrast(place, files, maps, people, console)
 

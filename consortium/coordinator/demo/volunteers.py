@@ -1,4 +1,4 @@
-"""Made-up public volunteers: norms for a study of patients, and what illness does to outcomes."""
+"""Simulated volunteers, once well and once ill: what illness does to outcomes in truth."""
 
 from __future__ import annotations
 
@@ -30,22 +30,14 @@ class Volunteers:
     ill: NDArray[np.float64]
 
     @property
-    def norms(self) -> dict[str, list[float]]:
-        """What a study file says of those who are well."""
-        return {
-            "location": _rounded(self.well.mean(axis=1)),
-            "deviation": _rounded(self.well.std(axis=1)),
-        }
-
-    @property
     def effects(self) -> NDArray[np.float64]:
-        """By how many of the norms' deviations illness moves each outcome, length V.
+        """By how many deviations of those who are well illness moves each outcome, length V.
 
         Amplitudes are parts of a person's whole variance, and a map may hold several networks: what
         changes one network moves the outcomes of others, too.
         """
         moved = (self.ill - self.well).mean(axis=1)
-        return np.asarray(moved / np.array(self.norms["deviation"]))
+        return np.asarray(moved / self.well.std(axis=1))
 
 
 def measure_volunteers(
@@ -72,7 +64,3 @@ def measure_volunteers(
         cache = folder / name / "cache"
         found.append(FeatureDataset(made.sites[_SITE], study, space, cache).table())
     return Volunteers(*(table[: space.views[0].size] for table in found))
-
-
-def _rounded(values: NDArray[np.float64]) -> list[float]:
-    return [float(f"{value:.3g}") for value in values]

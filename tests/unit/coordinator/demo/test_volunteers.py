@@ -1,6 +1,4 @@
-"""Made-up volunteers: norms, and by how much illness moves what is measured."""
-
-import json
+"""Simulated volunteers: by how much illness moves what is measured."""
 
 import nibabel as nib
 import numpy as np
@@ -25,8 +23,7 @@ def measured(tmp_path, monkeypatch):
     grid = template_grid(8.0)
     names, maps = network_maps(grid.affine, grid.shape, grid.mask, count=NETWORKS)
     files = DemoFolders(tmp_path).study("patients")
-    given = {"GROUPS": json.dumps({site: [3, 2] for site in SITES}), "NORMS": "{deviation: 1}"}
-    write_study(files, "demo-patients.yaml", **given)
+    write_study(files, "demo-patients.yaml", {site: [3, 2] for site in SITES})
     text = files.study.read_text(encoding="utf-8").replace("volumes: 80", "volumes: 30")
     files.study.write_text(text, encoding="utf-8")
     nib.save(grid.image(maps), files.study.parent / "networks.nii.gz")
@@ -48,8 +45,7 @@ def test_a_stronger_network_moves_the_others_too_and_none_moves_nothing(measured
     assert (np.delete(stronger.effects, LOUD) < 0).all()
 
 
-def test_norms_and_effects_are_means_and_deviations():
+def test_effects_are_in_deviations_of_those_who_are_well():
     well = np.array([[1.0, 3.0], [2.0, 2.5]])
     people = Volunteers(well, well + np.array([[0.5], [-1.0]]))
-    assert people.norms == {"location": [2.0, 2.25], "deviation": [1.0, 0.25]}
     assert people.effects == pytest.approx([0.5, -4.0])
