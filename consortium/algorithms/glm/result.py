@@ -30,6 +30,7 @@ from consortium.algorithms.glm.tables import (
     effects_table,
     image_views,
     meaning,
+    units_of,
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
@@ -254,7 +255,7 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
         f"{count} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects are known to {error:.2f} standard deviations (standard error, noise "
+        f"{smoothed}effects are known to {error:.2f} {units_of(plan)} (standard error, noise "
         "of privacy and chance together)."
     )
     return " ".join((*(told_of_sizes(plan) if off else ()), told, *counted))

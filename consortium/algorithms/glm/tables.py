@@ -31,7 +31,7 @@ _ABOUT = {
     "entry": "Name of the outcome in its view, or its number from 1.",
     "group": "Name of the group of outcomes.",
     "outcomes": "How many outcomes the group has.",
-    "effect": "Effect, in the outcome's standard deviation: as stated, or else as learned.",
+    "effect": "Effect, in the unit that the column deviation holds.",
     "error": "Standard error of the effect: chance and the noise of privacy together.",
     "t": "Effect over its standard error.",
     "p": "Two-sided p of no effect.",
@@ -40,8 +40,10 @@ _ABOUT = {
     "high": "Upper end of the interval.",
     "found": "Whether q is at most the rate of false discoveries that the study accepts; withheld "
     "where something could move the effect by more than half its error.",
-    "deviation": "That standard deviation in the outcome's own unit: times it, effect, error and "
-    "interval are in that unit.",
+    "deviation": "Unit of the effect: the stated standard deviation of the outcome; without one, "
+    "an eighth of the width of its limits times a factor that was learned for all outcomes "
+    "together, which is no estimate of this outcome's own. Times it, effect, error and interval "
+    "are in the outcome's own unit.",
 }
 
 
@@ -49,7 +51,12 @@ def deviation_of(plan: GlmPlan) -> str:
     """The unit that effects are told in."""
     if plan.told_in_stated:
         return "in the outcome's public standard deviation"
-    return "in the outcome's standard deviation, which was learned with noise"
+    return "in the unit of the column deviation, which was learned for all outcomes together"
+
+
+def units_of(plan: GlmPlan) -> str:
+    """The same in the plural, after a number."""
+    return "standard deviations" if plan.told_in_stated else "units of the column deviation"
 
 
 def meaning(plan: GlmPlan) -> str:
@@ -74,7 +81,7 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
     percent = f"{100 * plan.parameters.confidence:g}"
     return Table(
         f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
-        f"other columns of the formula, in standard deviations, with {percent} % intervals. "
+        f"other columns of the formula, in {units_of(plan)}, with {percent} % intervals. "
         f"{_NOTE}",
         _EFFECTS,
         tuple(rows),
@@ -135,8 +142,8 @@ def coefficient_tables(
     of = (*(f"chance {name}" for name in names), *(f"noise {name}" for name in names))
     return {
         COEFFICIENTS: Table(
-            "Every coefficient of every outcome, adjusted for site, in the outcome's "
-            "standard deviations: a level against the first one, or per public standard deviation "
+            f"Every coefficient of every outcome, adjusted for site, in the outcome's "
+            f"{units_of(plan)}: a level against the first one, or per public standard deviation "
             "of a column with limits. 'chance' is the variance of the first by chance alone. "
             "consortium contrast makes others of them.",
             ("view", "entry", "chance", *names),

@@ -156,11 +156,12 @@ def _show_contrast(
     """Name every outcome by the true network that it is most like, and say what is true of it."""
     names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
     (path,) = files.out.glob("tables/*contrastpatients_results.tsv")
-    columns = ("effect (SD)", "error", "q", "found", "in truth (SD)", "network times")
+    columns = ("effect", "error", "q", "found", "in truth", "network times")
     table = Table("found map, most like", *columns)
     with path.open(encoding="utf-8") as lines:
-        rows = zip(DictReader(lines, delimiter="\t"), alike, people.effects, strict=True)
-        for row, true, effect in rows:
+        rows = zip(DictReader(lines, delimiter="\t"), alike, people.moved, strict=True)
+        for row, true, moved in rows:
+            effect = moved / float(row["deviation"])
             weight = PATIENTS.weights.get(names[true], 1.0)
             numbers = (f"{float(row[each]):.2f}" for each in ("effect", "error", "q"))
             table.add_row(names[true], *numbers, row["found"], f"{effect:.2f}", f"{weight:g}")

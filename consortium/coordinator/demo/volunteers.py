@@ -30,14 +30,13 @@ class Volunteers:
     ill: NDArray[np.float64]
 
     @property
-    def effects(self) -> NDArray[np.float64]:
-        """By how many deviations of those who are well illness moves each outcome, length V.
+    def moved(self) -> NDArray[np.float64]:
+        """By how much illness moves each outcome, length V.
 
         Amplitudes are parts of a person's whole variance, and a map may hold several networks: what
         changes one network moves the outcomes of others, too.
         """
-        moved = (self.ill - self.well).mean(axis=1)
-        return np.asarray(moved / self.well.std(axis=1))
+        return np.asarray((self.ill - self.well).mean(axis=1))
 
 
 def measure_volunteers(

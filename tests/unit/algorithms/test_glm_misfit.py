@@ -82,6 +82,18 @@ def test_without_noise_and_norms_effects_are_those_of_statsmodels_in_learned_dev
     assert "which was learned" in result.captions.meaning
 
 
+def test_a_scale_that_nobody_stated_is_one_for_all_outcomes_and_said_so():
+    outcomes, *rest = random_study(1)
+    scaled = np.stack([outcomes[0], 3.0 * outcomes[0]])
+    result = run_trial(trial_of(scaled, *rest), 0.0, np.random.default_rng(0))
+    effect, unit = result.arrays["effect"], result.arrays["deviation"]
+    assert unit[0] == pytest.approx(unit[1])
+    assert effect[1] == pytest.approx(3.0 * effect[0])  # no standardized effect: t tells of both
+    told = " ".join((result.captions.meaning, result.captions.headline))
+    assert "in the unit of the column deviation" in told
+    assert "standard deviations (standard" not in told
+
+
 def test_without_noise_declared_means_change_no_effect():
     study = random_study(3, covariates=2)
     _, _, x, site = study
