@@ -119,7 +119,7 @@ class PrivateGroupICA(_Components):
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
     >>> print(model.foretell(300)["forecast"][1])  # doctest: +ELLIPSIS
-    If networks are as strong as is usual, 10 of 10 directions are seen, ...
+    With networks of usual strength 10 of 10 directions are seen. ...
 
     So few persons that nothing can be seen are refused before their images are read:
 
