@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.table import Table
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
-from consortium.coordinator.design import expect
+from consortium.coordinator.design import expect, noise_of
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import Finding
 from consortium.privacy.gdp import epsilon_of
@@ -68,16 +69,17 @@ def _forecast(made: Plan) -> list[dict[str, object]]:
 
 def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
     """Print a plan: what to expect and what it costs; with details, what is released, too."""
-    expected, fewest = expect(made), with_fewest(made)
-    verdict, withheld = _verdict(made), made.analysis.withheld()
+    fewest, forecast, withheld = with_fewest(made), made.analysis.expect(), made.analysis.withheld()
+    verdict = _verdict(forecast) or withheld or "There is no forecast of what is found."
     out.print(f"{verdict} {_price(made)}", soft_wrap=True)
-    if fewest is not None and fewest.analysis.expect():
-        who = ", ".join(fewest.study.sites)
-        out.print(f"If no more than {who} answer: {_verdict(fewest)}", soft_wrap=True)
+    if fewest is not None and forecast:
+        who, then = ", ".join(fewest.study.sites), _verdict(fewest.analysis.expect())
+        out.print(f"If no more than {who} answer: {then}", soft_wrap=True)
     for remark in made.analysis.remarks():
         out.print(remark, soft_wrap=True)
     if withheld and withheld != verdict:
         out.print(withheld, soft_wrap=True)
+    expected = forecast or noise_of(made)
     ranged = any(each.bounded for each in expected)
     table = Table("expected", "value", *(("range", "what the range is") if ranged else ()))
     for each in expected:
@@ -101,11 +103,11 @@ def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
         )
 
 
-def _verdict(made: Plan) -> str:
-    """The most important number of a forecast, with its range, in a sentence."""
-    if not made.analysis.expect():
-        return made.analysis.withheld() or "There is no forecast of what is found."
-    first = made.analysis.expect()[0]
+def _verdict(forecast: Sequence[Expectation]) -> str:
+    """The most important number of a forecast, with its range, in a sentence; empty if none."""
+    if not forecast:
+        return ""
+    first = forecast[0]
     name = f"expected {first.name.removeprefix('expected ')}".capitalize()
     between = f" ({_range(first)})" if first.bounded else ""
     return f"{name}: {number(first.value)}{between}."

@@ -172,7 +172,12 @@ def design(assumed: Assumed) -> Design:
 
 def expect(plan: Plan) -> Expected:
     """What an analysis foretells of a plan; else how large the noise is beside what is summed."""
-    return plan.analysis.expect() or tuple(
+    return plan.analysis.expect() or noise_of(plan)
+
+
+def noise_of(plan: Plan) -> Expected:
+    """How large the noise of every stage is beside the bound of a person's part."""
+    return tuple(
         Expectation(
             f"noise in '{stage.name}' over the bound of a person's part",
             stage.mechanism.noise.aggregate() / stage.release.bound.norm,
