@@ -11,8 +11,10 @@ from typing import Any
 import nibabel as nib
 from nibabel.filebasedimages import ImageFileError
 from nibabel.openers import ImageOpener
-from nibabel.spatialimages import HeaderDataError
+from nibabel.spatialimages import HeaderDataError, SpatialImage
 from nibabel.wrapstruct import WrapStructError
+
+from consortium.errors import DataError
 
 UNREADABLE = (
     OSError,
@@ -44,6 +46,8 @@ def load_nifti(path: Path) -> Any:
 
     Raises
     ------
+    DataError
+        If the file is of a surface: GIFTI, or CIFTI.
     ValueError
         If the header claims more voxels, volumes or extensions than an image has, or than the
         file can hold.
@@ -52,6 +56,11 @@ def load_nifti(path: Path) -> Any:
     """
     _check_offset(path)
     image = nib.load(path)
+    if not isinstance(image, SpatialImage):  # GIFTI and CIFTI have no voxels
+        raise DataError(
+            f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "
+            "image, or measure surfaces by region as a table."
+        )
     shape = tuple(int(length) for length in image.shape)
     voxels, volumes = math.prod(shape[:3]), math.prod(shape[3:])
     if min(shape, default=0) < 1 or voxels > MOST_VOXELS or volumes > MOST_VOLUMES:
