@@ -39,7 +39,7 @@ def error_page() -> str:
 _CLOSING = (
     """\
 What to do about the sentences that a site meets is in the
-[site guide](../guides/site.md#what-messages-mean).
+[site guide](../guides/site-operation.md#what-messages-mean).
 """.replace("\n", " ").strip()
     + "\n"
 )

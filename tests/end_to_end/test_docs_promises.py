@@ -15,6 +15,7 @@ PROMISING_PAGES = [
     ROOT / "docs" / "explanation" / "privacy.md",
     ROOT / "docs" / "explanation" / "threat-model.md",
     ROOT / "docs" / "guides" / "site.md",
+    ROOT / "docs" / "guides" / "site-operation.md",
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HERE = "tests/end_to_end/test_docs_promises.py::test_every_promise_names_what_shows_it"
