@@ -87,6 +87,7 @@ class PrivateGLM(PrivateEstimator):
     ...     "diagnosis",
     ...     {"diagnosis": ["control", "patient"]},
     ...     groups=(400, 400),
+    ...     deviation=1.0,
     ...     epsilon=4.0,
     ...     delta=1e-6,
     ...     mask=mask,
