@@ -152,8 +152,29 @@ def make_site(root: Path) -> Path:
     return root
 
 
-def study_of(views: list[dict[str, Any]], unit: str = "subject", **data: Any) -> Study:
-    """A study of that site."""
+GAPPY: list[dict[str, Any]] = [
+    {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}},
+    {
+        "name": "outcomes",
+        "source": "table",
+        "columns": {name: {"low": 0, "high": 200} for name in ("iq", "memory", "speed")},
+        "gaps": 0.4,
+    },
+]
+"""Views of a regression whose outcomes may be missing."""
+GAPPY_PLAN = {
+    "algorithm": "glm",
+    "analysis": {"outcomes": "outcomes", "formula": "age", "contrasts": {"older": "age"}},
+}
+
+
+def study_of(
+    views: list[dict[str, Any]],
+    unit: str = "subject",
+    plan: dict[str, Any] | None = None,
+    **data: Any,
+) -> Study:
+    """A study of that site, of components unless a plan says what else."""
     return parse_study(
         yaml.safe_dump(
             {
@@ -162,8 +183,7 @@ def study_of(views: list[dict[str, Any]], unit: str = "subject", **data: Any) ->
                 "data": {"task": "t", "mask": "mask.nii.gz", "minimum_volumes": 10} | data,
                 **({"features": views} if views else {}),
                 "privacy": {"epsilon": 8, "delta": 1e-5, "colluding_sites": 1, "unit": unit},
-                "algorithm": "pca",
-                "analysis": {"components": 2},
+                **(plan or {"algorithm": "pca", "analysis": {"components": 2}}),
             }
         )
     )

@@ -14,7 +14,7 @@ from consortium.algorithms.summarize.plan import draw_public
 from consortium.kernels.mean_embedding import fourier_features
 from consortium.simulation.simulation import Simulation
 from consortium.study.spec import Study
-from tests.support.cases import every_case, make_study, sites_for, sites_of, study_of
+from tests.support.cases import CASES, every_case, make_study, sites_for, sites_of, study_of
 
 COUNTS = (300, 250, 350, 300)
 PERSONS = sum(COUNTS)
@@ -67,6 +67,28 @@ def test_a_wide_bound_hides_nothing(scale):
     result = run("pca", table, (("x", 8),), {"components": 8, "bound": 100 * scale})
     expected = np.linalg.eigvalsh(table @ table.T / PERSONS)[::-1]
     assert result.arrays["eigenvalues"] == pytest.approx(expected, rel=1e-9)
+
+
+WIDE = [
+    case
+    for case in CASES
+    if "bound" in case.values[1].analysis and case.values[0] != "admm" and case.id != "tensor-1"
+]
+"""ADMM's models are bounded in its unit; the persons of the first mixture are of no kinds."""
+
+
+@pytest.mark.parametrize(("name", "case"), WIDE)
+def test_nobody_notices_how_wide_a_bound_is(name, case):
+    def found(factor):
+        analysis = dict(case.analysis) | {"bound": factor * case.analysis["bound"]}
+        study = make_study(name, analysis, case.unit, views=case.views, scheme="none")
+        return Simulation(study, sites_for(case), 0).run().arrays
+
+    wide, wider = found(100), found(3000)
+    assert wide
+    for key in wide.keys() - {"basis"}:  # a basis is up to sign
+        reach = 1e-5 * np.abs(wide[key]).max(initial=1e-9)
+        assert wider[key] == pytest.approx(wide[key], rel=0, abs=reach), key
 
 
 def test_canonical_pairs_of_views_that_add_up_to_zero():

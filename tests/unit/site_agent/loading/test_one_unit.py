@@ -24,6 +24,8 @@ from tests.support.data_fields import (
     DATA,
     EEG,
     FMRI,
+    GAPPY,
+    GAPPY_PLAN,
     POWER,
     RUNS,
     SPACE,
@@ -172,6 +174,28 @@ def test_one_person_changes_no_other(
         same = [a for a, b in pairs if a.shape == b.shape and (a == b).all()]
         assert all(each.size == 2 for each in same), f"{views} {data}"  # normalized, only a sign
     assert seen >= len(STUDIES) - 4
+
+
+def test_gaps_of_one_person_change_no_other(site: Path, tmp_path: Path) -> None:
+    """Whatever one person lacks, the blocks of the others stay, and their gaps with them."""
+    place, first = copied(site, tmp_path / "site"), "participant_id\tage\tiq\tmemory\tspeed"
+
+    def found(row: str) -> dict[str, list[np.ndarray]]:
+        table = f"{first}\nsub-01\t30\t100\tn/a\t3\nsub-02\t{row}\n"
+        (place / "bids" / "participants.tsv").write_text(table)
+        return blocks(opened(place, study_of(GAPPY, plan=GAPPY_PLAN)))
+
+    whole = found("20\t1\t2\t3")
+    assert len(whole) == 2
+    for row, stays in (
+        ("60\t9\tn/a\t8", True),
+        ("20\tn/a\tn/a\t3", False),
+        ("n/a\t1\t2\t3", False),
+        ("n/a\tn/a\tn/a\tn/a", False),
+    ):
+        after = found(row)
+        assert ("02" in after) is stays
+        np.testing.assert_array_equal(after["01"], whole["01"])
 
 
 def tried(site: Path, views: list[dict[str, Any]], data: dict[str, Any]) -> dict[str, Any]:
