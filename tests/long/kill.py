@@ -1,7 +1,7 @@
 """``python -m tests.long.kill``: SIGKILL every party of the demo in some round, and start it again.
 
 Prints for each kill whether the maps are those of the unbroken run, byte for
-byte, and whether every ledger has charged each round once.
+byte, and whether every ledger has charged each round once. Exits with 1 if not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from consortium.study.reader import load_study
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
 
-ROUNDS = 13
+ROUNDS = 14
 
 
 def start_centre(place: DemoFolders) -> subprocess.Popen[bytes]:
@@ -133,6 +133,8 @@ def main(root: Path, subjects: int) -> None:
         )
         shutil.rmtree(place.root)
     show("SIGKILL", ["killed", "in round", "same maps", "each round charged once"], rows)
+    if any("False" in row for row in rows):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
