@@ -23,7 +23,7 @@ from consortium.privacy.mechanism import plan_mechanism
 from consortium.privacy.noise import GaussianSampler
 from consortium.secagg import CENTRE, Hub, Participants, Party, threshold
 from consortium.secagg.graph_size import plan_neighbourhood
-from consortium.secagg.keystream import CHUNK_BYTES, _encryptor, add_streams
+from consortium.secagg.keystream import CHUNK_BYTES, RINGS, RingType, _encryptor, add_streams
 
 ENTRIES = 4_000_000
 
@@ -128,31 +128,35 @@ def flower_masks(sites: int, vector: np.ndarray) -> None:
 
 
 def sums() -> list[Row]:
-    """Sums of four million entries."""
-    rows = []
-    vector = np.arange(ENTRIES, dtype=np.uint32)
-    for sites, repeats in ((4, 7), (16, 3)):
-        meeting = Meeting(sites, repeats)
-        meeting.set_up()
-        numbers = iter(range(1, repeats + 1))
-        streams = sites * (sites + 1)  # a site's own and its pairs' masks; its own at the centre
-        acts = [
-            lambda: meeting.round(next(numbers), vector),  # noqa: B023 - called in this turn
-            lambda: key_streams(streams, vector.nbytes),  # noqa: B023
-        ]
-        if installed("Flower"):
-            acts.append(lambda: flower_masks(sites, vector))  # noqa: B023
-        acts.insert(0, lambda: masks(sites, vector))  # noqa: B023
-        hidden, ours, limit, *theirs = alternate(*acts, repeats=repeats)
-        work = f"secure sum, 4 million entries, {sites} sites"
-        rows += [
-            Row(f"masks alone, {sites} sites", hidden, "their key streams alone", limit, "≤ 1.3"),
-            Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
-            Row(
-                work, ours, "masks only, by Flower", next(iter(theirs), None), "≥ 10", inverse=True
-            ),
-        ]
-    return rows
+    """Sums of four million entries, as wide as plans have them and in 32 bits."""
+    widths: tuple[RingType, ...] = (RINGS[16], RINGS[32])
+    return [row for sites in (4, 16) for dtype in widths for row in _sum_of(sites, dtype)]
+
+
+def _sum_of(sites: int, dtype: RingType) -> list[Row]:
+    """Rows of one number of sites and one width."""
+    repeats = 7 if sites == 4 else 3
+    vector = np.arange(ENTRIES).astype(dtype)
+    meeting = Meeting(sites, repeats)
+    meeting.set_up()
+    numbers = iter(range(1, repeats + 1))
+    streams = sites * (sites + 1)  # a site's own and its pairs' masks; its own at the centre
+    acts = [
+        lambda: masks(sites, vector),
+        lambda: meeting.round(next(numbers), vector),
+        lambda: key_streams(streams, vector.nbytes),
+    ]
+    if installed("Flower"):
+        acts.append(lambda: flower_masks(sites, vector))
+    hidden, ours, limit, *theirs = alternate(*acts, repeats=repeats)
+    bits = 8 * dtype.itemsize
+    work = f"secure sum, 4 million numbers of {bits} bits, {sites} sites"
+    peer = next(iter(theirs), None)
+    return [
+        Row(f"masks alone, {bits} bits, {sites} sites", hidden, "their streams", limit, "≤ 1.3"),
+        Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
+        Row(work, ours, "masks only, by Flower", peer, "≥ 10", inverse=True),
+    ]
 
 
 def sent_bytes() -> list[Row]:

@@ -18,7 +18,7 @@ class Kept:
     stage, statistic : str
     survivors : tuple of int
         Sites in the sum, as indices.
-    ring : array of uint32 or uint64
+    ring : array of a type of `RINGS`
         What was released.
     query : bytes
         Digest of the round's question.

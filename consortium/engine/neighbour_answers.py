@@ -36,7 +36,7 @@ def encode_broadcast(context: bytes, vector: Ring, bits: int) -> bytes:
     ----------
     context : bytes
         32-byte digest of the question.
-    vector : array of uint32 or uint64
+    vector : array of a type of `RINGS`
         As `Mechanism.protect` made it.
     bits : int
         The lattice's.

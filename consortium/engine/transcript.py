@@ -18,9 +18,9 @@ import numpy as np
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.engine.kept_round import Kept
 from consortium.errors import OutputError
+from consortium.secagg.keystream import RINGS
 
 TRANSCRIPT = "transcript"
-_RINGS = (np.dtype("<u4"), np.dtype("<u8"))
 
 
 class Transcript:
@@ -59,7 +59,7 @@ class Transcript:
                 stored = np.load(path.with_suffix(".npy"), mmap_mode="r", allow_pickle=False)
                 ring = np.array(stored)
                 survivors = tuple(int(s) for s in record["survivors"])
-                if record["round"] != number or ring.dtype not in _RINGS or ring.ndim != 1:
+                if record["round"] != number or ring.dtype not in RINGS.values() or ring.ndim != 1:
                     raise ValueError(number)
                 query = bytes.fromhex(record["query"])
                 stage, statistic = record["stage"], record["statistic"]

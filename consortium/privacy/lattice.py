@@ -27,6 +27,7 @@ Array = NDArray[Any]
 _FAILURE = 2.0**-40
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits
+_FEWEST_BITS = 16  # what masks and sums are computed in; to pack fewer takes longer than to send 16
 FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
 
 
@@ -51,7 +52,11 @@ class Lattice:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Unsigned integers that hold the ring."""
-        return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
+        return np.dtype(f"u{self._bytes}")
+
+    @property
+    def _bytes(self) -> int:
+        return next(width for width in (2, 4, 8) if self.bits <= 8 * width)
 
     @property
     def grid(self) -> float:
@@ -92,8 +97,8 @@ class Lattice:
 
     def decode(self, ring: Array) -> Array:
         """Map a sum in the ring to real numbers: the inverse of `wrap`, times the coarse grid."""
-        signed = np.int32 if self.bits <= 32 else np.int64
-        free = signed(8 * self.dtype.itemsize - self.bits)
+        signed = np.dtype(f"i{self._bytes}")
+        free = signed.type(8 * self._bytes - self.bits)
         # The ring's highest bit becomes the type's sign.
         numbers = (ring.astype(self.dtype) << free.astype(self.dtype)).view(signed) >> free
         real: Array = numbers.astype(np.float64) * self.grid
@@ -144,7 +149,7 @@ def plan_lattice(
     dropped = math.floor(math.log2(least / FINENESS / finest)) if least > 0 else 0
     if dropped > 0 and finest * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
         cells = math.ldexp(reach / finest, -dropped) + sites
-        return Lattice(finest, 1 + math.ceil(math.log2(cells)), dropped)
+        return Lattice(finest, max(1 + math.ceil(math.log2(cells)), _FEWEST_BITS), dropped)
     for bits in (32, 64):
         step = _power_of_two(reach / (2 ** (bits - 1) - sites))
         # Noise stays below the sampler's largest σ, with a margin.

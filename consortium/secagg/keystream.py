@@ -9,13 +9,14 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-Ring = NDArray[np.uint32] | NDArray[np.uint64]
-"""Vector over the integers modulo 2^32 or 2^64, or of numbers of fewer bits."""
+Ring = NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]
+"""Vector over the integers modulo 2^16, 2^32 or 2^64, or of numbers of fewer bits."""
+RingType = np.dtype[np.uint16] | np.dtype[np.uint32] | np.dtype[np.uint64]
 
-RINGS: Mapping[int, np.dtype[np.uint32] | np.dtype[np.uint64]] = MappingProxyType(
-    {32: np.dtype("<u4"), 64: np.dtype("<u8")}
+RINGS: Mapping[int, RingType] = MappingProxyType(
+    {16: np.dtype("<u2"), 32: np.dtype("<u4"), 64: np.dtype("<u8")}
 )
-"""Little-endian unsigned types by their bits."""
+"""Little-endian unsigned types by their bits, the narrowest first."""
 STREAM_KEY_BYTES = 32
 CHUNK_BYTES = 128 * 1024
 """Zeros, key stream and sum of one chunk stay in a core's second-level cache."""
@@ -31,7 +32,7 @@ def add_streams(
 
     Parameters
     ----------
-    total : array of uint32 or uint64, shape (entries,)
+    total : array of a type of `RINGS`, shape (entries,)
         Changed in place.
     added, subtracted : sequence of bytes
         32-byte stream keys (see `_encryptor`), each good for one mask.

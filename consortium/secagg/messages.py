@@ -242,9 +242,9 @@ def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, 
     fits = 1 <= bits <= MOST_BITS and dtype == ring_type(bits)
     if not (sound and fits) or len(context) != KEY_BYTES:
         raise ProtocolError(
-            f"{where} can contribute vectors of one type, uint32 for up to 32 bits and uint64 for "
-            f"up to 64, with a context of {KEY_BYTES} bytes; convert its arrays to the round's "
-            "ring."
+            f"{where} can contribute vectors of one type, the narrowest of uint16, uint32 and "
+            f"uint64 that holds a number, with a context of {KEY_BYTES} bytes; convert its arrays "
+            "to the round's ring."
         )
 
 

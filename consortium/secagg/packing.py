@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ProtocolError
-from consortium.secagg.keystream import Ring
+from consortium.secagg.keystream import RINGS, Ring, RingType
 
 MOST_BITS = 64
 GROUP = 64
@@ -24,9 +24,9 @@ _BYTE = 8
 Words = NDArray[np.uint64]
 
 
-def ring_type(bits: int) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
-    """Type that numbers modulo 2^bits are computed in."""
-    return np.dtype("<u4") if bits <= 32 else np.dtype("<u8")
+def ring_type(bits: int) -> RingType:
+    """Narrowest type that numbers modulo 2^bits are computed in: of 16, 32 or 64 bits."""
+    return next(dtype for width, dtype in RINGS.items() if bits <= width)
 
 
 def packed_bytes(entries: int, bits: int) -> int:
@@ -49,7 +49,7 @@ def pack_into(room: NDArray[np.uint8], vector: Ring, bits: int) -> int:
     room : array of uint8
         At least `packed_bytes` long. May be the vector's own memory: what is written never
         overtakes what is still to be read.
-    vector : array of uint32 or uint64
+    vector : array of `ring_type`
     bits : int
         1 to the type's own.
     """

@@ -132,7 +132,7 @@ class Party:
         context : bytes
             32-byte digest of the hub's question; sites that were asked different questions
             share no mask.
-        masked : array of uint32 or uint64, shape (entries,)
+        masked : array of a type of `RINGS`, shape (entries,)
             Not changed. No entries, for a round that needs no secret sum.
         opened : array of the same type, shape (opened entries,), optional
             Read by nobody but the hub, unless it is ``clear``.

@@ -153,7 +153,7 @@ def add_again(
         Round.
     release : Release
         One that `check_seeds` found sound.
-    vectors : iterable of array of uint32 or uint64, shape (entries,)
+    vectors : iterable of array of a type of `RINGS`, shape (entries,)
         What each survivor's contribution adds, from `added`; one is held at a time.
     entries : int
     clear : bool

@@ -29,7 +29,7 @@ def release_of(
     total : RoundSum
     context : bytes
         Digest of the round's question.
-    released : array of uint32 or uint64
+    released : array of a type of `RINGS`
         What became public.
     bits : int
         It is over the integers modulo 2^bits.

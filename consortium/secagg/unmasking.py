@@ -24,7 +24,7 @@ class RoundSum:
     ----------
     number : int
         Round.
-    sum : array of uint32 or uint64, shape (entries,)
+    sum : array of a type of `RINGS`, shape (entries,)
         Sum of the survivors' masked vectors modulo 2^bits.
     survivors : tuple of str
         In roster order.

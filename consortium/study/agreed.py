@@ -15,7 +15,7 @@ import msgspec
 from consortium.secagg.crypto import digest
 from consortium.study.plan import Plan, Stage
 
-_LABEL = "consortium plan 3"
+_LABEL = "consortium plan 4"
 
 
 def plan_integers(plan: Plan) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _north_is_told_otherwise(patch: pytest.MonkeyPatch, place: DemoFolders) -> N
             return
         said = path.read_bytes()
         body = decode(Broadcast, claimed(said).body, "east")
-        vector = (np.frombuffer(body.vector, np.uint32) + np.uint32(1)).tobytes()
+        vector = (np.frombuffer(body.vector, np.uint8) + np.uint8(1)).tobytes()
         other_body = encode(msgspec.structs.replace(body, vector=vector))
         path.write_bytes(sign(place, BROADCAST, 1, other_body, "east"))
         true(ears, asked, other)
@@ -94,7 +94,7 @@ def centre_told_another_thing(stage: Stage) -> bool:
         def contribute(party: Party, number: int, context: bytes, *given: Any, **more: Any) -> Any:
             masked, opened = given
             if party.name == "east":
-                opened = opened + np.uint32(1)
+                opened = opened + np.uint8(1)
             return true(party, number, context, masked, opened, **more)
 
         patch.setattr(Party, "contribute", contribute)

@@ -69,7 +69,7 @@ def invented_result(stage: Stage) -> bool:
 
     def change(patch: pytest.MonkeyPatch) -> None:
         true = Mechanism.combine
-        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
 
     return _played(stage, change)
 
@@ -86,7 +86,7 @@ def invented_result_of_open_vectors(stage: Stage) -> bool:
 
     def change(patch: pytest.MonkeyPatch) -> None:
         true = Mechanism.combine
-        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+        patch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
 
     return _played(stage, change, "cape", OPEN)
 

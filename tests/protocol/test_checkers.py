@@ -30,7 +30,7 @@ def test_a_false_sum_is_refuted_and_the_site_takes_no_further_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     true = Mechanism.combine
-    monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+    monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
     local = _local(tmp_path)
     conduct(local.centre())  # a checker is busy while there is something to answer
     sites = local.study.sites

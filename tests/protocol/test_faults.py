@@ -110,7 +110,7 @@ def test_a_site_that_forgets_what_it_said_is_found_out(
         return None if name.endswith("/contribution") else real(post, name)
 
     def another(party: Party, number: int, context: bytes, masked: np.ndarray, *given, **more):
-        return contribute(party, number, context, masked + np.uint32(next(count)), *given, **more)
+        return contribute(party, number, context, masked + np.uint8(next(count)), *given, **more)
 
     monkeypatch.setattr(Outbox, "stored", forget)
     monkeypatch.setattr(Party, "contribute", another)

@@ -126,7 +126,7 @@ def test_an_answer_that_the_centre_changed_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     true = Mechanism.combine
-    monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint32(1))
+    monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
     verdict = _each(tmp_path, monkeypatch)
     assert verdict.code == 1
     assert "in round 1 is not what north signed for" in verdict.lines()[1]

@@ -166,7 +166,7 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
 
 
 def ring(bits: int) -> Any:
-    return np.dtype("<u4" if bits <= 32 else "<u8")
+    return np.dtype("<u2" if bits <= 16 else "<u4" if bits <= 32 else "<u8")
 
 
 def stream(key: bytes, entries: int, bits: int) -> Any:
