@@ -1,14 +1,16 @@
 """What clipping takes of long tails, and by how much that alone would move effects.
 
-A clip takes more where a group varies more. Of outcomes with a tail to one side it then takes more
-of one group's, and groups of equal means differ in what is left. Released are the sums of what was
-taken, over all persons of both groups, and how much larger one group's squared norms are than the
-other's. What is taken in either group is taken to lie in the same direction and to grow by a power
-of how far the group varies; then the contrast of what was taken is θ times its sum.
+A clip takes more where persons vary more. Of outcomes with a tail to one side it then takes more of
+one group's, or more at one end of a column, and groups of equal means differ in what is left.
+Released are the sums of what was taken, over all persons, and how much squared norms go with the
+weights w. What is taken is taken to lie in the same direction everywhere and to grow by a power of
+how far persons vary; then the contrast of what was taken is θ times its sum.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +23,11 @@ Array = NDArray[Any]
 
 _POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
 _UNSURE = 0.35  # of θ: tails are not all of a kind
-_WIDTH = 0.4  # of the groups' difference in the logarithm of squared norms, around 0
-_TAKEN = 0.05  # deviations: what is taken of outcomes with long tails, on the mean over persons
+_WIDTH = 0.4  # around 0, of the logarithm of squared norms: between groups, or a deviation of w
+_TAKEN = 0.035  # deviations: what is taken of outcomes with long tails, on the mean over persons
 _SPREAD = 0.8  # of that logarithm among persons
 _FARTHEST = 4.0  # that groups may be apart where each logarithm is cut to ±2
+_SLOPE_POWER = 3.6  # of a slope: of what is taken, in squared norms
 _TINY = 1e-12
 
 
@@ -90,8 +93,54 @@ def no_tails(outcomes: int) -> LostTails:
     return LostTails(np.zeros(outcomes), 0.0, 0.0, 0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class Lean:
+    """How what is taken goes with weights, by how squared norms do.
+
+    Parameters
+    ----------
+    information : float
+        Σ w t̃, or Σ w² of a slope, if nobody were clipped.
+    theta : callable of float
+        θ, of the change of the logarithm of squared norms with a weight that is one larger.
+    """
+
+    information: float
+    theta: Callable[[float], float]
+
+
+def lean_of_groups(persons: float, information: float, part: float) -> Lean:
+    """Of two groups.
+
+    Parameters
+    ----------
+    persons, information : float
+        n and Σ w t̃, if nobody were clipped.
+    part : float
+        q, of the second group among the persons.
+    """
+    return Lean(information, lambda apart: _contrast(apart, part) * information / persons)
+
+
+def lean_of_slope(persons: float, left: float, most: float) -> Lean:
+    """Of a column with limits, whose weights have a deviation of one before they are cut.
+
+    Parameters
+    ----------
+    persons : float
+    left : float
+        Of Σ w², where one factor is cut.
+    most : float
+        W_c, which they are cut to.
+    """
+    return Lean(
+        persons * left,
+        lambda change: min(max(_SLOPE_POWER * left * change, -most), most),
+    )
+
+
 def lost_tails(
-    sums: TailSums, likeness: OutcomeCorrelation, persons: float, information: float, part: float
+    sums: TailSums, likeness: OutcomeCorrelation, persons: float, lean: Lean
 ) -> LostTails:
     """Estimate what clipping took.
 
@@ -100,17 +149,14 @@ def lost_tails(
     sums : TailSums
     likeness : OutcomeCorrelation
         R.
-    persons, information : float
-        n and Σ w t̃, if nobody were clipped.
-    part : float
-        q, of the second group among the persons.
+    persons : float
+        n.
+    lean : Lean
     """
-    noise = (sums.noise["lean"] / information) ** 2 + _SPREAD**2 / information
+    noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = _WIDTH**2 / (_WIDTH**2 + noise)
-    apart, doubt = kept * sums.lean / information, np.sqrt(kept * noise)
-    theta, low, high = (
-        _contrast(apart + sign * doubt, part) * information / persons for sign in (0, -1, 1)
-    )
+    change, doubt = kept * sums.lean / lean.information, math.sqrt(kept * noise)
+    theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
     variance = (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2
     return LostTails(*_drawn(sums, likeness, _TAKEN * persons), theta, variance)
 
@@ -124,16 +170,19 @@ def _contrast(apart: float, part: float) -> float:
 def _drawn(
     sums: TailSums, likeness: OutcomeCorrelation, usual: float
 ) -> tuple[Array, float, float]:
-    """What was taken, drawn to 0 as far as it is noise, and what variances by noise are left.
+    """What was taken, drawn to 0 as far as it is noise, and what variances are left.
 
-    Both parts by the factor of James and Stein, or by what is usual where that tells less.
+    Both parts by the factor of James and Stein, or by what is usual where that tells less. Of few
+    outcomes that factor is known badly: what is drawn to 0 may be there.
     """
     variance = sums.noise["lost"] ** 2
     own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
     shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
     all_kept = _kept(float(np.square(sums.tail)), shared, usual)
     each_kept = _kept(float(np.mean(np.square(around))), own, usual)
-    return all_kept * sums.tail + each_kept * around, all_kept * shared, each_kept * own
+    unsure = min(1 / math.sqrt(len(around) + 2), usual**2 / (usual**2 + own))
+    found = all_kept * sums.tail + each_kept * around
+    return found, all_kept * shared, max(each_kept, unsure) * own
 
 
 def _kept(square: float, noise: float, usual: float) -> float:

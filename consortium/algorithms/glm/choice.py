@@ -45,7 +45,9 @@ between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
 SLOPE_DIVISOR_SHARE, COLUMN_SHARE = 0.05, 0.03
 TAIL_SHARES = {"lost": 0.02, "tail": 0.01, "lean": 0.004}
-"""For what clipping takes of long tails, and how much more of it in one group than in the other."""
+SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.02}
+"""For what clipping takes of long tails, and how much more of it in one group than in the other, or
+at one end of a slope's column: weights are larger there, and so is the noise."""
 MOST_LEAN = 2.0
 """What logarithms of squared norms, over what is usual, are cut to."""
 LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
@@ -58,11 +60,15 @@ PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01
 """Of means of outcomes: their products with the covariates, and their squares."""
 BELOW = 0.25
 """How far below zero a person's part of the divisor may go, over how far above."""
-SLOPE_REACHES = {1.3: (0.9, 0.82), 1.7: (0.985, 0.97), 2.2: (1.01, 1.04), 3.0: (1.02, 1.07)}
-"""Of a slope: |w| that nobody is clipped for, and what is then left of Σ c w² and Σ c² w² over what
-c and c² leave of persons of |w| = W."""
-SLOPE_PAIR_REACH, SLOPE_MOST = 2.0, 3.0
-"""Of a slope: the same in pairs, at least, and what w is cut to."""
+SLOPE_REACHES = 1.3, 1.7, 2.2, 3.0
+"""W_c of a slope: what w, whose deviation is one, may be cut to."""
+
+
+def slope_left(reach: float) -> tuple[float, float]:
+    """What cutting normal weights leaves of Σ w², times w itself and times what is cut."""
+    beyond = math.erfc(reach / math.sqrt(2))
+    inside = 1 - beyond - reach * math.sqrt(2 / math.pi) * math.exp(-(reach**2) / 2)
+    return 1 - beyond, inside + reach**2 * beyond
 
 
 def touched_of(height: float, freedom: float) -> float:
@@ -106,17 +112,13 @@ class Choice:
     clip : float
         c(h).
     left : (float, float)
-        Of a slope: what clipping by w leaves of Σ w² and of Σ c² w² beside c and c²; else ones.
+        Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², see `slope_left`; else ones.
     lost : float
         About the part by which an effect that all outcomes share comes out too small.
     contrast_reach : float
-        W_c, largest a_s |t̃|.
+        W_c, largest a_s |t̃|; of a slope what |w| is cut to.
     reach : float
         W, largest |w| that nobody is clipped for.
-    pair_reach : float
-        The same for squared differences of pairs.
-    most : float
-        What |w| of a slope is cut to.
     divisor : float
         B_D.
     norm : float
@@ -136,8 +138,6 @@ class Choice:
     lost: float
     contrast_reach: float
     reach: float
-    pair_reach: float
-    most: float
     divisor: float
     norm: float
     weights: Array

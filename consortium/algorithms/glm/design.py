@@ -19,9 +19,8 @@ from consortium.algorithms.glm.choice import (
     COLUMN_SHARE,
     DIVISOR_SHARE,
     SLOPE_DIVISOR_SHARE,
-    SLOPE_MOST,
-    SLOPE_PAIR_REACH,
     SLOPE_REACHES,
+    SLOPE_TAIL_SHARES,
     SPREAD_SHARE,
     SQUARES_SHARE,
     TAIL_SHARES,
@@ -29,15 +28,15 @@ from consortium.algorithms.glm.choice import (
     WITHIN,
     Choice,
     cut_of,
+    slope_left,
     tail_of,
 )
-from consortium.algorithms.glm.entries import OUTCOME_LIMIT, ROOMY_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 from consortium.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
 from consortium.kernels.group_counts import doubts_of
 
-_SLOPE_DIVISOR = 4.0 / min(SLOPE_REACHES)  # of a slope: B_D over W
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
 _ROOMY = 1e3  # reach that nobody is beyond
 _SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
@@ -51,7 +50,7 @@ def _loss(choice: Choice, outcomes: int) -> float:
     So is what it takes of a long tail. Of a slope those who are far from the mean count less: where
     it bends, it comes out another.
     """
-    bent = max(1 - choice.left[0], 0.0)
+    bent = (1 - choice.left[0]) / 2
     tail = tail_of(choice.height, outcomes) if outcomes else 0.0
     return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2) + tail**2
 
@@ -105,7 +104,7 @@ class Design(PublicNumbers):
         norm = height * math.sqrt(self.outcomes * self.root)
         slope_reach = slope_reach or min(SLOPE_REACHES)
         limit = slope_reach if groups.slope else self._contrast_reach(norm, clip)
-        left = SLOPE_REACHES[slope_reach] if groups.slope else (1.0, 1.0)
+        left = slope_left(slope_reach) if groups.slope else (1.0, 1.0)
         weights = groups.weights(limit)
         costs = self._costs(norm, limit, weights)
         shares = self._shares(costs)
@@ -133,9 +132,7 @@ class Design(PublicNumbers):
             TOUCHED[height] * self.likeness.shared,
             limit,
             reach,
-            max(SLOPE_PAIR_REACH, 1.2 * limit) if groups.slope else reach,
-            SLOPE_MOST,
-            _SLOPE_DIVISOR * limit if groups.slope else reach * fair,
+            COVARIATE_LIMIT * limit if groups.slope else reach * fair,
             norm,
             weights,
             shares,
@@ -153,13 +150,15 @@ class Design(PublicNumbers):
             "spread": SPREAD_SHARE,
             "balance": BALANCE_SHARE,
         }
-        found |= {"column": COLUMN_SHARE} if slope else self.tail_shares
-        return found | self.mean_shares
+        found |= {"column": COLUMN_SHARE} if slope else {}
+        return found | self.tail_shares | self.mean_shares
 
     @property
     def tail_shares(self) -> dict[str, float]:
-        """Shares of what tells of long tails: not of a slope, and not of maps, which have few."""
-        return {} if self.groups.slope or self._smooth else TAIL_SHARES
+        """Shares of what tells of long tails: not of maps, which have few."""
+        if self._smooth:
+            return {}
+        return SLOPE_TAIL_SHARES if self.groups.slope else TAIL_SHARES
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
         """What the noise of the rounds before adds to the error's square, of unclipped persons."""
@@ -218,10 +217,8 @@ class Design(PublicNumbers):
             clip=1.0,
             left=(1.0, 1.0),
             lost=0.0,
-            contrast_reach=1.0,
+            contrast_reach=_ROOMY if self.groups.slope else 1.0,
             reach=_ROOMY,
-            pair_reach=_ROOMY,
-            most=_ROOMY,
             divisor=_ROOMY,
             norm=largest,
             weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates

@@ -28,7 +28,14 @@ from consortium.kernels.contrast_rows import (
     solve_coefficients,
 )
 from consortium.kernels.covariate_adjustment import left_of_noise
-from consortium.kernels.lost_tails import LostTails, TailSums, lost_tails, no_tails
+from consortium.kernels.lost_tails import (
+    LostTails,
+    TailSums,
+    lean_of_groups,
+    lean_of_slope,
+    lost_tails,
+    no_tails,
+)
 
 _TOGETHER = 0.5
 """Correlation, in an error, of sites' levels with what shrinking hides of means: of the covariates,
@@ -77,8 +84,6 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
 
 def _touched(plan: GlmPlan, learned: Learned) -> float:
     """Part of the persons who are clipped: more where centres were far and may be so still."""
-    if plan.columns.slope:
-        return 1.0
     far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
     usual = touched_of(plan.choice.height, plan.likeness.freedom)
     return 1 - (1 - usual) * float(np.exp(-far / _FAR))
@@ -99,7 +104,7 @@ class ContrastRound:
         total, present = float(persons.sum()), learned.norms.present
         sums, noise = sums_in(stage, release, total)
         pairs = max(2 * float((persons // 2).sum()), 1.0)
-        scale = 2 * plan.choice.pair_reach**2 * total / pairs
+        scale = 2 * plan.choice.reach**2 * total / pairs
         rows = sums["effects"].reshape(plan.rows, -1).T
         # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
         self.rows = plan.likeness.decode(rows).T / present
@@ -142,13 +147,14 @@ class ContrastRound:
         present, persons = learned.norms.present, float(groups.persons.sum())
         lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
-        return lost_tails(
-            TailSums(lost, tail, float(sums["lean"][0]), noise),
-            plan.likeness,
-            persons,
-            adjustment.information * (1 - adjustment.explained),
-            float(groups.persons @ groups.proportions) / persons,
-        )
+        if plan.columns.slope:
+            lean = lean_of_slope(persons, plan.choice.left[0], plan.choice.contrast_reach)
+        else:
+            part = float(groups.persons @ groups.proportions) / persons
+            information = adjustment.information * (1 - adjustment.explained)
+            lean = lean_of_groups(persons, information, part)
+        released = TailSums(lost, tail, float(sums["lean"][0]), noise)
+        return lost_tails(released, plan.likeness, persons, lean)
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Effects on the means of groups of outcomes."""

@@ -344,11 +344,11 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         columns = self.columns
         found: dict[str, Argument] = {
             **self._common_arguments,
-            "pair-reach": self.choice.pair_reach,
+            "pair-reach": self.choice.reach,
             "limit": self.design.outcome_limit,
         }
         if columns.slope:
-            found["most"] = self.choice.most
+            found["most"] = self.choice.contrast_reach
         if self.rows > 1:
             found["importance"] = self.importance
         if len(columns.averages):

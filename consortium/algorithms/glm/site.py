@@ -171,14 +171,19 @@ def _group_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weigh
 
 
 def _slope_weights(blocks: BlocksBound, people: Persons, query: Query) -> _Weights:
-    """Weights w = (t - x̂_t - γᵀ(x - x̂))/ŝ, cut, and ω = |w|."""
+    """Weights w = (t - x̂_t - γᵀ(x - x̂))/ŝ, cut, and ω what they are cut to.
+
+    Who is far from the mean is not clipped harder for it: then how much is taken of a long tail
+    follows from how far persons vary alone.
+    """
     count = len(people.covariates)
     slopes, centre = slopes_and_centres(query, count, count + 1)
     centred = people.covariates - centre[1:, None]
     left = people.contrast - centre[0] - slopes @ centred
     most = number_argument(query, "most")
     first = np.clip(left / number_argument(query, "spread"), -most, most)
-    return _with_others(blocks, query, _Weights(people.column, first[None], np.abs(first), centred))
+    largest = np.full(first.shape, abs(most))
+    return _with_others(blocks, query, _Weights(people.column, first[None], largest, centred))
 
 
 def _with_others(blocks: BlocksBound, query: Query, found: _Weights) -> _Weights:

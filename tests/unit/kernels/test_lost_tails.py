@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.lost_tails import TailSums, lost_tails, no_tails
+from consortium.kernels.lost_tails import TailSums, lean_of_groups, lost_tails, no_tails
 from consortium.kernels.outcome_correlation import EqualCorrelation
 
 PERSONS, OUTCOMES, CLIP = 60_000, 12, 5.0
@@ -27,7 +27,7 @@ def study(ratio, sides):
 
 
 def found(sums):
-    return lost_tails(sums, ALIKE, PERSONS, 0.24 * PERSONS, 0.4)
+    return lost_tails(sums, ALIKE, PERSONS, lean_of_groups(PERSONS, 0.24 * PERSONS, 0.4))
 
 
 @pytest.mark.parametrize("sides", [np.ones(OUTCOMES), np.where(np.arange(OUTCOMES) % 3, 1.0, -1.0)])
