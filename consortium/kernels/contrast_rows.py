@@ -24,6 +24,7 @@ from consortium.kernels.contrast_regression import (
 )
 from consortium.kernels.covariate_adjustment import Adjustment
 from consortium.kernels.equal_correlation import correlation_power
+from consortium.kernels.lost_tails import LostTails
 
 Array = NDArray[Any]
 
@@ -64,6 +65,7 @@ def solve_coefficients(
     weights: tuple[float, float, float],
     noise: dict[str, float],
     expected: Expected,
+    tails: LostTails,
 ) -> Coefficients:
     """Solve the normal equations of all coefficients.
 
@@ -80,6 +82,8 @@ def solve_coefficients(
         σ_G, σ_A and that of T.
     expected : Expected
         Of the contrast.
+    tails : LostTails
+        Of all coefficients. Who varies with a covariate makes its coefficient less certain.
     """
     factor, ratio, squares = weights
     count = len(rows)
@@ -90,11 +94,14 @@ def solve_coefficients(
     solve[1:, 1:] = inverse / (factor * clip)
     solve[1:, 0] = -inverse @ adjustment.products / found.divisor
     chance = np.outer(solve[:, 0], solve[:, 0])
-    chance[1:, 1:] += ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
+    spread = np.sqrt(1 + tails.uneven[1:])
+    own = ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
+    chance[1:, 1:] += own * np.outer(spread, spread)
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
     leak = np.full(count, factor**2 * (clip**2 * moments + found.sites * adjustment.offsets))
     leak += found.balance * unbalanced(found.between, expected.missed, expected)
-    leak[0] = found.leak + float(found.tails.mean())
+    leak[0] = found.leak
+    leak += tails.variance().mean(axis=1)
     return Coefficients(
         solve @ rows,
         found.divisor**2 * chance,

@@ -10,7 +10,7 @@ how far persons vary; then the contrast of what was taken is θ times its sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ _TAKEN = 0.035  # deviations: what is taken of outcomes with long tails, on the 
 _SPREAD = 0.8  # of that logarithm among persons
 _FARTHEST = 4.0  # that groups may be apart where each logarithm is cut to ±2
 _SLOPE_POWER = 3.6  # of a slope: of what is taken, in squared norms
+_UNEVEN = 3.0  # of chance, over the square of that change: norms hold sites' levels, too
 _TINY = 1e-12
 
 
@@ -41,15 +42,15 @@ class TailSums:
         Σ (1 - c) u, after R^¼.
     tail : float
         The same of the mean outcome, which is known better.
-    lean : float
-        Σ w ln(‖R^-¼u‖²/(V g)).
+    lean : array, length K
+        Σ w ln(‖R^-¼u‖²/(V g)), with the weights of every coefficient.
     noise : mapping of lost, tail and lean to float
         σ_j; that of lost before R^¼.
     """
 
     lost: Array
     tail: float
-    lean: float
+    lean: Array
     noise: dict[str, float]
 
 
@@ -63,34 +64,39 @@ class LostTails:
         Σ (1 - c) u, as far as it is no noise.
     shared, own : float
         Variances by noise of what the outcomes share of it, and of each beside it.
-    theta, unsure : float
+    theta, unsure : array, length K
         θ and its variance.
+    uneven : array, length K
+        By what part of itself a coefficient's variance by chance is larger, since persons vary
+        more where its weight is larger.
     """
 
     lost: Array
     shared: float
     own: float
-    theta: float
-    unsure: float
+    theta: Array
+    unsure: Array
+    uneven: Array
 
     @property
     def shift(self) -> Array:
-        """Σ (1 - c) w u."""
-        return self.theta * self.lost
+        """Σ (1 - c) w u, K x V."""
+        return np.outer(self.theta, self.lost)
 
     def variance(self, averages: Array | None = None) -> Array:
-        """Variance of ``shift``, or of its means with weights G x V."""
+        """Variance of ``shift``, or of its means with weights G x V: K x V, or K x G."""
         lost, squares = self.lost, np.ones(len(self.lost))
         if averages is not None:
             lost, squares = averages @ lost, np.square(averages).sum(axis=1)
         noise = self.shared + self.own * squares
-        found: Array = (self.theta**2 + self.unsure) * noise + self.unsure * np.square(lost)
+        unsure = self.unsure[:, None]
+        found: Array = (np.square(self.theta)[:, None] + unsure) * noise + unsure * np.square(lost)
         return found
 
 
-def no_tails(outcomes: int) -> LostTails:
+def no_tails(outcomes: int, rows: int) -> LostTails:
     """Of a study that doesn't ask."""
-    return LostTails(np.zeros(outcomes), 0.0, 0.0, 0.0, 0.0)
+    return LostTails(np.zeros(outcomes), 0.0, 0.0, *np.zeros((3, rows)))
 
 
 @dataclass(frozen=True)
@@ -103,10 +109,13 @@ class Lean:
         Σ w t̃, or Σ w² of a slope, if nobody were clipped.
     theta : callable of float
         θ, of the change of the logarithm of squared norms with a weight that is one larger.
+    width : float
+        What that change may usually be.
     """
 
     information: float
     theta: Callable[[float], float]
+    width: float = _WIDTH
 
 
 def lean_of_groups(persons: float, information: float, part: float) -> Lean:
@@ -139,8 +148,26 @@ def lean_of_slope(persons: float, left: float, most: float) -> Lean:
     )
 
 
+def lean_of_others(persons: float, squares: Array) -> list[Lean]:
+    """Of other coefficients beside the contrast's, by whose weights nobody is clipped harder.
+
+    Parameters
+    ----------
+    persons : float
+    squares : array, length K - 1
+        Σ w² of each.
+    """
+    return [_lean_of_other(persons, s) for s in np.maximum(squares / persons, _TINY).tolist()]
+
+
+def _lean_of_other(persons: float, spread: float) -> Lean:
+    """Of weights of this variance."""
+    width = _WIDTH / math.sqrt(spread)
+    return Lean(persons * spread, lambda change: _SLOPE_POWER * spread * change, width)
+
+
 def lost_tails(
-    sums: TailSums, likeness: OutcomeCorrelation, persons: float, lean: Lean
+    sums: TailSums, likeness: OutcomeCorrelation, persons: float, leans: Sequence[Lean]
 ) -> LostTails:
     """Estimate what clipping took.
 
@@ -151,14 +178,22 @@ def lost_tails(
         R.
     persons : float
         n.
-    lean : Lean
+    leans : sequence of Lean, length K
     """
+    found = np.array(
+        [_theta(lean, float(sum_), sums) for lean, sum_ in zip(leans, sums.lean, strict=True)]
+    )
+    return LostTails(*_drawn(sums, likeness, _TAKEN * persons), *found.T)
+
+
+def _theta(lean: Lean, released: float, sums: TailSums) -> tuple[float, float, float]:
+    """θ, its variance, and how uneven chance is."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
-    kept = _WIDTH**2 / (_WIDTH**2 + noise)
-    change, doubt = kept * sums.lean / lean.information, math.sqrt(kept * noise)
+    kept = lean.width**2 / (lean.width**2 + noise)
+    change, doubt = kept * released / lean.information, math.sqrt(kept * noise)
     theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
-    variance = (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2
-    return LostTails(*_drawn(sums, likeness, _TAKEN * persons), theta, variance)
+    uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
+    return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven
 
 
 def _contrast(apart: float, part: float) -> float:

@@ -112,7 +112,7 @@ class Choice:
     clip : float
         c(h).
     left : (float, float)
-        Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², see `slope_left`; else ones.
+        Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², by `slope_left`; else 1.
     lost : float
         About the part by which an effect that all outcomes share comes out too small.
     contrast_reach : float

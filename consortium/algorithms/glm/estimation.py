@@ -27,11 +27,12 @@ from consortium.kernels.contrast_rows import (
     mean_effects,
     solve_coefficients,
 )
-from consortium.kernels.covariate_adjustment import left_of_noise
+from consortium.kernels.covariate_adjustment import Adjustment, left_of_noise
 from consortium.kernels.lost_tails import (
     LostTails,
     TailSums,
     lean_of_groups,
+    lean_of_others,
     lean_of_slope,
     lost_tails,
     no_tails,
@@ -109,7 +110,7 @@ class ContrastRound:
         # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
         self.rows = plan.likeness.decode(rows).T / present
         self.tails = self._lost(sums, noise, learned)
-        self.rows[0] += self.tails.shift
+        self.rows += self.tails.shift
         averages = plan.columns.averages
         among = np.append(present, averages @ present)
         squares = scale * sums["squares"] / among**2
@@ -122,7 +123,7 @@ class ContrastRound:
         }
         divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
-        tails = self.tails.variance()
+        tails = self.tails.variance()[0]
         if plan.rows > 1:  # the table of coefficients has one number for all outcomes
             tails = np.full_like(tails, tails.mean())
         self.outcomes = ContrastSums(
@@ -143,7 +144,7 @@ class ContrastRound:
         """What clipping took of long tails, where the study asks."""
         plan, groups, adjustment = self.plan, self.there.groups, learned.adjustment
         if "lost" not in sums:
-            return no_tails(plan.outcomes)
+            return no_tails(plan.outcomes, plan.rows)
         present, persons = learned.norms.present, float(groups.persons.sum())
         lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
@@ -153,8 +154,9 @@ class ContrastRound:
             part = float(groups.persons @ groups.proportions) / persons
             information = adjustment.information * (1 - adjustment.explained)
             lean = lean_of_groups(persons, information, part)
-        released = TailSums(lost, tail, float(sums["lean"][0]), noise)
-        return lost_tails(released, plan.likeness, persons, lean)
+        others = lean_of_others(persons, self._squares_of_others(adjustment))
+        leans = [lean, *others[: plan.rows - 1]]
+        return lost_tails(TailSums(lost, tail, sums["lean"], noise), plan.likeness, persons, leans)
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Effects on the means of groups of outcomes."""
@@ -167,7 +169,7 @@ class ContrastRound:
             self._spreads,
             self._noise,
             np.asarray(learned.missed(np.square(averages).sum(axis=1))),
-            self.tails.variance(averages),
+            self.tails.variance(averages)[0],
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
@@ -175,9 +177,18 @@ class ContrastRound:
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
         """All coefficients of the formula."""
-        weights, present = self.there.weights, self.there.groups.persons
-        ratio = float(weights**2 @ present) / float(weights @ present)
-        factors = self.plan.importance, ratio, self.there.information[1]
+        factors = self.plan.importance, self._ratio, self.there.information[1]
         return solve_coefficients(
-            self.rows, learned.adjustment, found, factors, learned.noise, expected
+            self.rows, learned.adjustment, found, factors, learned.noise, expected, self.tails
         )
+
+    @property
+    def _ratio(self) -> float:
+        """Σ a² n / Σ a n."""
+        weights, present = self.there.weights, self.there.groups.persons
+        return float(weights**2 @ present) / float(weights @ present)
+
+    def _squares_of_others(self, adjustment: Adjustment) -> Array:
+        """Σ w² of the other coefficients: κ² W_c² a² of the covariates' moment."""
+        moment = np.diag(np.linalg.inv(adjustment.inverse)) if self.plan.covariates else np.zeros(0)
+        return np.asarray(self.plan.importance**2 * self._ratio * np.maximum(moment, 0.0))

@@ -276,7 +276,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         found = {
             "lost": (self.likeness.released, lost),
             "tail": (1, _MOST_TAIL),
-            "lean": (1, lean),
+            "lean": (self.rows, lean),
         }
         return [
             Block(name, entries, norm, 2 * norm, self.design.tail_shares[name])

@@ -119,7 +119,7 @@ def _second_round(
     }
     if any(block.name == "lost" for block in blocks.blocks):
         taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
-        lean = weights.rows[0] * kept * np.log(np.square(sizes) / usual).clip(-MOST_LEAN, MOST_LEAN)
+        lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-MOST_LEAN, MOST_LEAN)
         parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
@@ -135,12 +135,12 @@ def _averages(blocks: BlocksBound, query: Query, outcomes: Array) -> Array:
 
 
 def _of_tails(blocks: BlocksBound, lost: Array, tails: Array, lean: Array) -> dict[str, Array]:
-    """Sums of (1 - c) R^-¼u, of its mean outcome, and of w times the log of a squared norm."""
+    """Sums of (1 - c) R^-¼u, of its mean outcome, and of the weights times a norm's logarithm."""
     tail, most = blocks.block("tail").norm, blocks.block("lean").norm
     return {
         "lost": clip_columns(lost, blocks.block("lost").norm).sum(axis=1),
         "tail": clip_values(tails, -tail, tail).sum(),
-        "lean": clip_values(lean, -most, most).sum(),
+        "lean": clip_columns(lean, most).sum(axis=1),
     }
 
 
