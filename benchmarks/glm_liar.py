@@ -17,6 +17,7 @@ from benchmarks.glm_data import Array, People
 
 _OUT = 0.03  # part of the persons whose values are all far away
 _FAR = 6.0  # how far, in deviations
+_AGE = 0.6  # deviation of age within a site
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Odd:
         Of the second group, give or take two fifths of it by site.
     older : float
         By how many deviations sites differ in age; levels of their outcomes go with it.
+    grows : float
+        By how much the logarithm of a person's deviation grows with a deviation of age.
     smooth : bool
         Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
         factor.
@@ -53,6 +56,7 @@ class Odd:
     scanners: float = 1.0
     part: float = 0.4
     older: float = 0.0
+    grows: float = 0.0
     smooth: bool = False
     wrong: float = 0.0
 
@@ -114,7 +118,7 @@ def odd_people(
     share = np.clip(odd.part * draw.uniform(0.6, 1.4, len(sizes)), 0.05, 0.95)
     group = draw.random(persons) < share[site]
     ages = odd.older * draw.standard_normal(len(sizes))
-    age = 0.6 * draw.standard_normal(persons) + ages[site] + 0.4 * (group - 0.5)
+    age = _AGE * draw.standard_normal(persons) + ages[site] + 0.4 * (group - 0.5)
     sex = np.where(draw.random(persons) < np.where(group, 0.65, 0.45), 1.0, -1.0)
     icv = 0.5 * sex + draw.standard_normal(persons)
     covariates = np.stack([age, icv, sex])
@@ -127,7 +131,8 @@ def odd_people(
     truth[chosen] = effect * draw.choice([-1.0, 1.0], len(chosen))
     mean = levels[:, site] + slopes @ covariates
     scanner = np.exp(draw.uniform(-0.5, 0.5, len(sizes)) * np.log(odd.scanners))
-    scale = scanner[site] * np.where(group, odd.group, 1.0)
+    own = (age - ages[site]) / _AGE
+    scale = scanner[site] * np.where(group, odd.group, 1.0) * np.exp(odd.grows * own)
     if odd.residual in ("rare", "even"):
         usual, unit = (0.15, 0.35) if odd.residual == "rare" else (0.5, 0.5)
         slopes, truth = 0.05 * slopes, truth * unit

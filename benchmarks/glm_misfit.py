@@ -162,6 +162,17 @@ CELLS: dict[str, Misfit] = {
     ),
     "either side, rare 15 %, ratio 2": _odd(Odd("alike", "either", 2.0, part=0.15)),
     "skewed, rare 15 %, ratio 2": _odd(Odd("alike", "skewed", 2.0, part=0.15)),
+    "slope, 3,000 x 24, ε 8": _odd(slope=True, part=0.0),
+    "slope, skewed, deviation grows by .2": _odd(
+        Odd("alike", "skewed", grows=0.2), slope=True, part=0.0
+    ),
+    "slope, skewed, grows by .4": _odd(Odd("alike", "skewed", grows=0.4), slope=True, part=0.0),
+    "slope, either side, grows by .2": _odd(
+        Odd("alike", "either", grows=0.2), slope=True, part=0.0
+    ),
+    "slope, skewed, grows by .2, 800, ε 4": _odd(
+        Odd("alike", "skewed", grows=0.2), (800, 24, 8), 4.0, slope=True, part=0.0
+    ),
     "binary, .5": _odd(Odd("alike", "even"), effect=0.3),
     "binary, .15": _odd(Odd("alike", "rare"), effect=0.3),
     "scanners × 3, rare 20 %, ratio 2": _odd(Odd("alike", "normal", 2.0, 3.0, 0.2)),
@@ -185,7 +196,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     persons, entries, sites = misfit.cell
     if misfit.odd:
         people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
-        return _with_norms(misfit, people, generator)
+        return _with_norms(misfit, _asked_of(misfit, people, generator), generator)
     kind = _KIND
     if misfit.rare is not None:
         kind = replace(kind, parts=(misfit.rare, misfit.rare), alone=False)
@@ -200,13 +211,20 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     many = max(round(misfit.part * entries), 1) if misfit.part else 0
     chosen = generator.permutation(entries)[:many]
     truth[chosen] = misfit.effect * generator.choice([-1.0, 1.0], len(chosen))
-    if misfit.slope:
-        truth = people.slopes[:, 0].copy()
-        truth[generator.permutation(entries)[: entries // 2]] = 0.0
-        values = values + np.outer(truth - people.slopes[:, 0], people.covariates[0])
-    else:
+    if not misfit.slope:
         values = values + np.outer(truth, people.group)
-    return _with_norms(misfit, replace(people, outcomes=values, truth=truth), generator)
+    people = _asked_of(misfit, replace(people, outcomes=values, truth=truth), generator)
+    return _with_norms(misfit, people, generator)
+
+
+def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
+    """Persons with the slopes that a row asks for: those of age, or 0 in half of the outcomes."""
+    if not misfit.slope:
+        return people
+    truth = people.slopes[:, 0].copy()
+    truth[generator.permutation(len(truth))[: len(truth) // 2]] = 0.0
+    moved = np.outer(truth - people.slopes[:, 0], people.covariates[0])
+    return replace(people, outcomes=people.outcomes + moved, truth=truth)
 
 
 def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:

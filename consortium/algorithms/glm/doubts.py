@@ -49,7 +49,7 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         ),
         "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
         "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
-        "they have long tails to one side, of which clipping took more where a group varies more "
+        "they may have long tails to one side, of which clipping took more where persons vary more "
         "(take logarithms or roots at all sites alike)": _tails(found),
         f"{100 * clipped_of(found, learned):.0f} % were clipped away": _clipping(found, learned),
     }

@@ -309,6 +309,16 @@ def test_some_replacement_reaches_the_bounds_of_what_tells_of_long_tails():
     assert moved["lean"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("kind", ["slope", "all"])
+def test_weights_of_any_size_keep_the_bounds_of_what_tells_of_long_tails(kind):
+    far = np.append(opposite(1.0)[:6], np.full(ROWS - 6, 1e9))
+    for scale in (1e-300, 1e-3, 1.0, 1e3, 1e300):
+        asked = {"spread": scale} if kind == "slope" else {"weights": np.full(3, scale)}
+        moved = ends("contrast", (far, -far), kind, **asked)
+        assert max(moved[name] for name in ("lost", "tail", "lean", "effects")) <= 1 + 1e-9
+    assert moved["tail"] > 0.1
+
+
 def test_a_person_who_is_replaced_changes_one_pair_and_values_choose_nobody():
     generator = np.random.default_rng(3)
     table = np.stack([generator.standard_normal(ROWS) for _ in range(PERSONS)], axis=1)
