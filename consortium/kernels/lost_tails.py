@@ -27,7 +27,7 @@ _WIDTH = 0.4  # around 0, of the logarithm of squared norms: between groups, or 
 _TAKEN = 0.035  # deviations: what is taken of outcomes with long tails, on the mean over persons
 _SPREAD = 0.8  # of that logarithm among persons
 _FARTHEST = 4.0  # that groups may be apart where each logarithm is cut to ±2
-_SLOPE_POWER = 3.6  # of a slope: of what is taken, in squared norms
+_SLOPE_POWER = 3.8  # of a slope: of what is taken, in squared norms
 _UNEVEN = 3.0  # of chance, over the square of that change: norms hold sites' levels, too
 _TINY = 1e-12
 

@@ -45,10 +45,10 @@ between sites, and of the rest covariates explain little."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
 SLOPE_DIVISOR_SHARE, COLUMN_SHARE = 0.05, 0.03
 TAIL_SHARES = {"lost": 0.02, "tail": 0.01, "lean": 0.004}
-SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.02}
+SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.03}
 """For what clipping takes of long tails, and how much more of it in one group than in the other, or
 at one end of a slope's column: weights are larger there, and so is the noise."""
-MOST_LEAN = 2.0
+MOST_LEAN, SLOPE_MOST_LEAN = 2.0, 1.0
 """What logarithms of squared norms, over what is usual, are cut to."""
 LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
 """Of the whole budget, for centre and scale of the outcomes: with stated norms, and without."""

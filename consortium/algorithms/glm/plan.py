@@ -30,6 +30,7 @@ from consortium.algorithms.glm.choice import (
     LOOK_SHARE,
     MOST_LEAN,
     SIZE_PART,
+    SLOPE_MOST_LEAN,
     Choice,
 )
 from consortium.algorithms.glm.declared import clipped_columns, declared_means
@@ -272,7 +273,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def _of_tails(self) -> list[Block]:
         """Blocks of what clipping takes: of every outcome, of their mean, and in which group."""
-        lost, lean = _MOST_LOST * self.choice.norm, MOST_LEAN * self.choice.reach
+        lost = _MOST_LOST * self.choice.norm
+        lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.choice.reach
         found = {
             "lost": (self.likeness.released, lost),
             "tail": (1, _MOST_TAIL),

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.choice import MOST_LEAN
 from consortium.algorithms.glm.persons import (
     Persons,
     blocks_of,
@@ -119,7 +118,8 @@ def _second_round(
     }
     if any(block.name == "lost" for block in blocks.blocks):
         taken, usual = (1 - left) * kept, len(outcomes) * likeness.root
-        lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-MOST_LEAN, MOST_LEAN)
+        far = blocks.block("lean").norm / blocks.block("balance").norm
+        lean = weights.rows * kept * np.log(np.square(sizes) / usual).clip(-far, far)
         parts |= _of_tails(blocks, taken * turned, (taken * outcomes).mean(axis=0), lean)
     return blocks.join({name: part / len(clip) for name, part in parts.items()})
 
