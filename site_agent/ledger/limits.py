@@ -149,9 +149,9 @@ class Sums:
     ) -> int:
         """How many approved runs of a study are used up.
 
-        A run counts that was charged, a set of persons that was told for nothing else, and a
-        refusal that followed from who would take part. Who tells the same numbers again, as after
-        a set-up that failed, tells nothing new: without ``told`` such sets are left out. ``asked``
+        A run counts that was charged, numbers that were told for nothing else, and a refusal that
+        followed from who would take part. Who tells the same numbers of the same persons again, as
+        after a set-up that failed, tells nothing new: without ``told`` they are left out. ``asked``
         is what is about to be told; then only what its site was told counts beside it.
         """
         charged = {run for _, run in self.runs(study, centres)}
@@ -172,8 +172,8 @@ class Sums:
 
 
 def _told_of(charge: Charge) -> str:
-    """Of whom numbers were told; of nobody in a refusal, which its run stands for."""
-    return charge.persons + charge.query or charge.run
+    """What was told, and of whom; of nobody in a refusal, which its run stands for."""
+    return charge.persons + charge.query + charge.statistic if charge.persons else charge.run
 
 
 def _named(persons: str | Ids) -> bool:

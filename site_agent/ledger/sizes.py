@@ -34,12 +34,15 @@ class Sizes:
         Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
     chosen : bool
         Whether the study leaves anybody out, or takes persons or recordings by rules.
+    samples : int
+        The number of volumes that is told beside that of persons.
     """
 
     persons: tuple[str, ...]
     whole: tuple[str, ...]
     recordings: tuple[str, ...] = ()
     chosen: bool = False
+    samples: int = 0
 
 
 class Told(NamedTuple):
