@@ -152,17 +152,22 @@ class Sums:
         A run counts that was charged, numbers that were told for nothing else, and a refusal that
         followed from who would take part. Who tells the same numbers of the same persons again, as
         after a set-up that failed, tells nothing new: without ``told`` they are left out. ``asked``
-        is what is about to be told; then only what its site was told counts beside it.
+        is what is about to be told; what another agent of the hospital told in the same runs then
+        counts as one with its own, and what was told under an earlier key counts.
         """
         charged = {run for _, run in self.runs(study, centres)}
-        sets = {
-            run: who
-            for (name, centre, site), each in self._told.items()
-            if name == study and centre in centres and (asked is None or site == asked.site)
-            for run, who in each.items()
-        }
+        sets: dict[str, str] = {}
+        others: list[tuple[str, str]] = []
+        for (name, centre, site), each in self._told.items():
+            if name == study and centre in centres:
+                if asked is None or site == asked.site:
+                    sets |= each
+                else:
+                    others += each.items()
         if asked is not None:
             sets[asked.run] = _told_of(asked)
+        beside = {who for run, who in others if run in sets}
+        sets |= {run: who for run, who in others if run not in sets and who not in beside}
         apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
         return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
 

@@ -69,9 +69,10 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
     PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    if check_apart([(differ(rows, each.members), each.study) for each in told], least, "persons"):
+    apart = [(differ(rows, each.members), each.study) for each in told]
+    if check_apart(apart, least, "persons"):
         return
-    if here < least and (left or sizes.chosen):
+    if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
         raise _refused(f"{here} persons by its rules", f"no fewer than {least}")
     if 0 < left < least:
         raise _refused(

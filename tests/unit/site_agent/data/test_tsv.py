@@ -128,6 +128,15 @@ def test_no_persons_quote_reaches_into_anothers_line(tmp_path: Path, cell: str) 
     assert {p: v.tolist() for p, v in vectors.items() if p != "01"} == {"02": [1], "03": [-1]}
 
 
+@pytest.mark.parametrize("sign", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_sign_in_a_cell_makes_no_second_person(tmp_path: Path, sign: str) -> None:
+    table = tmp_path / "participants.tsv"
+    line = f"sub-01\t{sign}sub-09\t80"
+    table.write_bytes(f"participant_id\tnote\tage\r\n{line}\nsub-02\tx\t20\r\n".encode())
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+
+
 def test_quoted_cells_are_read_without_their_quotes(tmp_path: Path) -> None:
     table = tmp_path / "participants.csv"
     table.write_text('"participant_id", "age"\n"sub-01", "80"\n\n"sub-02","20"\n')

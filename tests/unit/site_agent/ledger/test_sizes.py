@@ -213,6 +213,26 @@ def test_two_agents_with_one_ledger_tell_their_own_numbers_of_one_run(ledger: Le
         assert ledger.tell(charge, Sizes(persons, persons), 10, limits, "now")
 
 
+def test_what_was_told_under_an_earlier_key_counts_and_is_compared(ledger: Ledger) -> None:
+    """Of the site or of the consortium: who changes a key tells nothing for nothing."""
+    tell(ledger, HUNDRED, runs=1)
+    renewed = replace(TELL, site="5b" * 32, centre="cf" * 32, run="first-0009")
+    centres = frozenset({TELL.centre})
+    with pytest.raises(PrivacyError, match="differ by 1 from those told for 'first'"):
+        ledger.tell(renewed, Sizes(HUNDRED[1:], HUNDRED[1:]), 10, Limits({}), "now")
+    fewer = Sizes(HUNDRED[20:], HUNDRED[20:])
+    with pytest.raises(PrivacyError, match="approved for 1 run"):
+        ledger.tell(renewed, fewer, 10, Limits({}, runs=1, centres=centres), "now")
+    assert ledger.tell(renewed, fewer, 10, Limits({}, runs=2, centres=centres), "now")
+
+
+def test_few_of_those_who_were_told_of_are_chosen_whatever_the_study_says(ledger: Ledger) -> None:
+    tell(ledger, HUNDRED)
+    with pytest.raises(PrivacyError, match="9 persons by its rules"):
+        tell(ledger, HUNDRED[:9], study="second")
+    assert tell(ledger, HUNDRED[:10], study="second")
+
+
 @given(
     asked=st.lists(
         st.tuples(
