@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from pydantic import ValidationError
 
 from consortium.errors import ConsortiumError
