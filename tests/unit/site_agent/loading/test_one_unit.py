@@ -108,15 +108,32 @@ def test_one_volume_changes_its_own_column_only(
     path = before.survey.subjects[0].runs[0].bold
     scan = nib.load(path)
     values = scan.get_fdata(dtype=np.float32)
-    values[..., 3] = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
-    nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
-    shutil.rmtree(place / "cache")
-    after = blocks(opened(place, study))
-    assert after.keys() == shown.keys()
-    for label in shown:
-        for old, new in zip(shown[label], after[label], strict=True):
-            moved = np.flatnonzero((old != new).any(axis=0)).tolist()
-            assert moved == ([3] if label == first else [])
+    noise = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
+    for volume in (noise, np.nan, np.inf, 3e38, 0.0):
+        values[..., 3] = volume
+        nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+        shutil.rmtree(place / "cache")
+        after = blocks(opened(place, study))
+        assert after.keys() == shown.keys()
+        for label in shown:
+            for old, new in zip(shown[label], after[label], strict=True):
+                moved = np.flatnonzero((old != new).any(axis=0)).tolist()
+                assert moved == ([3] if label == first else [])
+
+
+def test_the_last_volume_that_is_not_zero_decides_for_itself_alone(
+    site: Path, tmp_path: Path
+) -> None:
+    """And what is prepared for studies of volumes is in no cache of studies of persons."""
+    place, views = copied(site, tmp_path / "site"), []
+    for path in (place / "bids" / "sub-01").rglob("*_bold.nii.gz"):
+        scan = nib.load(path)
+        empty = np.zeros(scan.shape, dtype=np.float32)
+        nib.save(nib.Nifti1Image(empty, scan.affine, scan.header), path)
+    found = opened(place, study_of(views, unit="timepoint", **PLAIN))
+    assert found.people == ("01", "02")
+    assert not blocks(found)["01"][0].any()
+    assert opened(place, study_of(views, **PLAIN)).people == ("02",)
 
 
 def replace_person(bids: Path, change: str) -> None:
