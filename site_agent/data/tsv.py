@@ -145,8 +145,8 @@ def _cells(file: Iterator[str]) -> Iterator[list[str]]:
     first = next(file, "")
     tabs = "\t" in first or "," not in first
     for line in chain([first], file):
-        if tabs:
-            yield from csv.reader([line], delimiter="\t", quoting=csv.QUOTE_NONE)
+        if tabs and line:
+            yield line.split("\t")
         else:
             yield from csv.reader([line], skipinitialspace=True)
 

@@ -137,6 +137,12 @@ def test_a_sign_in_a_cell_makes_no_second_person(tmp_path: Path, sign: str) -> N
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
 
 
+def test_a_cell_of_any_length_is_its_own_persons(tmp_path: Path) -> None:
+    write(tmp_path, "participant_id age", f"sub-01 {'5' * 200_000}", "sub-02 20")
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+
+
 def test_quoted_cells_are_read_without_their_quotes(tmp_path: Path) -> None:
     table = tmp_path / "participants.csv"
     table.write_text('"participant_id", "age"\n"sub-01", "80"\n\n"sub-02","20"\n')
