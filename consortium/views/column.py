@@ -29,7 +29,9 @@ class Column(FrozenModel):
         if self.low is not None and self.high is not None:
             low, high = self.low, self.high
             if not 0 < high - low < math.inf:
-                raise ValueError(f"low {low:g} is not below high {high:g} by a finite number")
+                raise ValueError(
+                    f"low {low:g} is not below high {high:g} by a finite number; correct them"
+                )
         if self.levels and (len(self.levels) < 2 or len(set(self.levels)) < len(self.levels)):
             raise ValueError("give at least two levels, each once")
         return self
