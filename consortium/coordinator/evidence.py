@@ -14,6 +14,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.base.atomic import write_bytes, write_json
+from consortium.base.work import work_folder
 from consortium.engine.closing import Published, encode, most_closing
 from consortium.engine.mailbox import Mailbox
 from consortium.engine.names import MOST_ANNOUNCEMENT, MOST_NOTICE, PUBLISHED, QUERY, Names
@@ -166,17 +167,16 @@ def sign_files(folder: Path, identity: Ed25519PrivateKey, run: str) -> None:
 
 
 def digests_of(folder: Path) -> Mapping[str, bytes]:
-    """SHA-256 of every file by its path; of hidden files nothing is said."""
+    """SHA-256 of every file by its path, but for the centre's working files."""
     return {name: hashlib.sha256(_read(folder / name)).digest() for name in _names(folder)}
 
 
 def _names(folder: Path) -> Iterator[str]:
     for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if Path(root, name) != work_folder(folder))
         for file in sorted(files):
             name = (Path(root) / file).relative_to(folder).as_posix()
-            own = name == f"{kept.EVIDENCE}/{kept.PUBLISHED}"
-            if not (own or file.startswith(".")):
+            if name != f"{kept.EVIDENCE}/{kept.PUBLISHED}":
                 yield name
 
 

@@ -99,8 +99,8 @@ class Checkup:
             self.verdict.tell(name, "came after the result was published.")
         for name in sorted(listed.keys() | found.keys() - late):
             self._authentic[name] = name in listed and found.get(name) == listed[name]
-            if self._authentic[name]:
-                continue
+            if self._authentic[name] or (name not in listed and _is_hidden(name)):
+                continue  # what a file manager leaves is named where nothing leads to it
             if name not in found:
                 what = "is missing, though the centre published it."
             elif name in listed:
@@ -244,6 +244,10 @@ def elsewhere(platform: Mapping[str, str]) -> str:
         return ""
     at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)
     return f"on this machine; check it where it was computed ({at})"
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in Path(name).parts)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -18,6 +18,8 @@ Resampler = Callable[[NDArray[Any]], NDArray[Any]]
 """From a volume (I x J x K) to the D voxels of a grid's mask."""
 
 _ORDER = 3
+_NOTHING = 1e-3
+"""Standard deviation in voxels of a Gaussian whose weight of a neighbour is 0 in floating point."""
 _ALIGNED = 1e-6
 """Voxels by which an image's axes may turn away from the grid's over its whole length."""
 
@@ -38,6 +40,7 @@ def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray
     sigma : array, shape (3,)
         Standard deviation of the Gaussian in the image's voxels; all zero for none.
     """
+    sigma = np.where(sigma < _NOTHING, 0.0, sigma)
     to_image = np.linalg.inv(affine) @ grid.affine
     turned = np.abs(to_image[:3, :3] - np.diag(np.diag(to_image))[:3, :3]) * max(grid.shape)
     if (turned > _ALIGNED).any():

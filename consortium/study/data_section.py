@@ -68,7 +68,7 @@ class DataSection(Section):
     )
     resolution: float = Field(
         default=12.0,
-        gt=0,
+        ge=0.5,
         le=30,
         description="Edge of a voxel of the study's grid in mm; images are resampled to it. A "
         "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
@@ -86,7 +86,7 @@ class DataSection(Section):
     )
     maps_resolution: float | None = Field(
         default=None,
-        gt=0,
+        ge=0.5,
         le=30,
         description="Edge in mm of the voxels of full-resolution maps (analysis.maps); by default "
         "the grid's own.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pydantic import Field, model_validator
 
 from consortium.base.frozen_model import FrozenModel
@@ -24,8 +26,12 @@ class Column(FrozenModel):
         numeric = self.low is not None and self.high is not None
         if numeric == bool(self.levels) or (self.low is None) != (self.high is None):
             raise ValueError("give either 'low' and 'high', or 'levels'")
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            raise ValueError(f"low {self.low:g} is not below high {self.high:g}; correct them")
+        if self.low is not None and self.high is not None:
+            low, high = self.low, self.high
+            if not 0 < high - low < math.inf:
+                raise ValueError(
+                    f"low {low:g} is not below high {high:g} by a finite number; correct them"
+                )
         if self.levels and (len(self.levels) < 2 or len(set(self.levels)) < len(self.levels)):
             raise ValueError("give at least two levels, each once")
         return self

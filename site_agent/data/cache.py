@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import ConfigurationError, DataError
+from consortium.privacy.bounds import Unit
 from consortium.space.target import Target
 from consortium.study.data_section import CHOICE, DataSection
 from consortium.views.eeg import EegView
@@ -143,8 +144,8 @@ def _cache_of_process(folder: Path) -> BlockCache:
     return BlockCache(folder)
 
 
-def block_key(subject: Subject, data: DataSection, target: Target) -> str:
-    """Name a block by all that it depends on: recordings with their files, settings, space.
+def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = "subject") -> str:
+    """Name a block by all that it depends on: recordings with their files, settings, space, unit.
 
     Returns
     -------
@@ -159,7 +160,8 @@ def block_key(subject: Subject, data: DataSection, target: Target) -> str:
     runs = [[_facts(path) for path in run.files] for run in subject.runs]
     apart = {"atlas", "maps_resolution", "maps_smoothing", *CHOICE}
     settings = data.model_dump(mode="json", exclude=apart)
-    return _digest_of(runs, settings, target.digests)
+    single = ["timepoint"] if unit == "timepoint" else []
+    return _digest_of(runs, settings, target.digests, *single)
 
 
 def vector_key(recordings: Sequence[Path], view: EegView) -> str:

@@ -6,6 +6,7 @@ Each person is judged by their own record alone; who is left out, and why, stays
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +61,17 @@ def candidates(config: SiteConfig, data: DataSection) -> list[str]:
     hook = in_turn(chosen, left_out_here(config.left_out))
     out = {each.label for each in hook(labels)}
     return [label for label in labels if label not in out]
+
+
+def everybody_in(folder: Path) -> set[str]:
+    """Labels of who has a folder in a data set, or a line in its table of persons.
+
+    A study may name another table, of few: that they are few is its choice.
+    """
+    found = set(labels_in(folder))
+    with suppress(DataError):  # a table that can't be read adds nobody
+        found.update(label for label, _ in read_rows(folder / PARTICIPANTS, ()))
+    return found
 
 
 def read_left_out(table: Path) -> dict[str, str]:

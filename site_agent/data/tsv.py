@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,8 @@ _FIRST = re.compile(
     r"(lh|rh)\.\S+|Measure:\S+|subj(ect)?_?(id)?|participants?|src_subject_id", re.I
 )
 """A first column that names persons: of aparcstats2table, asegstats2table, ENIGMA's and others."""
+_SESSION = re.compile(r"sub-([^_]+)_[A-Za-z]+-.*")
+"""A person's name with a session or another of BIDS's entities behind it."""
 MOST_BYTES = 200_000_000
 """Of a table; a hundred thousand persons with two hundred columns take about this."""
 MOST_BYTES_OF_RUN = 50_000_000
@@ -103,7 +105,8 @@ def read_rows(
 ) -> Iterator[tuple[str, Row]]:
     """Yield every person's label, without ``sub-``, with their cells of some columns.
 
-    Cells are separated by tabs, or by commas where the first line has no tab.
+    Cells are separated by tabs, or by commas where the first line has no tab. A name that goes on
+    with a session, as FreeSurfer's do (``sub-01_ses-2``), is its person's.
 
     Raises
     ------
@@ -113,25 +116,39 @@ def read_rows(
     seen: set[str] = set()
     wanted = {name: wording.column(name) for name in columns}
     with _opened(table, MOST_BYTES) as file:
-        rows = _dictionaries(file)
-        identifier = _check_header(table, [*(rows.fieldnames or ())], wanted)
-        for row in rows:
-            label = (row[identifier] or "").strip().removeprefix("sub-")
+        rows = _cells(file)
+        header = next(rows, [])
+        identifier = _check_header(table, header, wanted)
+        for number, cells in enumerate(rows, start=2):
+            if not cells:
+                continue
+            row = dict(zip_longest(header, cells[: len(header)]))
+            label = _person(row[identifier])
             if not label or label in seen:
                 raise DataError(
-                    f"{table}, line {rows.line_num}: {identifier} is empty or there twice; "
+                    f"{table}, line {number}: {identifier} is empty or there twice; "
                     "give each person one line."
                 )
             seen.add(label)
             yield label, {name: wording.cell(name, row[own]) for name, own in wanted.items()}
 
 
-def _dictionaries(file: Iterator[str]) -> csv.DictReader[str]:
+def _person(identifier: str | None) -> str:
+    """Label of the person whom a line is of; two sessions of one are no two persons."""
+    name = (identifier or "").strip()
+    session = _SESSION.fullmatch(name)
+    return session[1] if session else name.removeprefix("sub-")
+
+
+def _cells(file: Iterator[str]) -> Iterator[list[str]]:
+    """Cells of each line, which is read alone: no quote of one person's reaches into another's."""
     first = next(file, "")
-    lines = chain([first], file)
-    if "\t" in first or "," not in first:
-        return csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return csv.DictReader(lines, skipinitialspace=True)
+    tabs = "\t" in first or "," not in first
+    for line in chain([first], file):
+        if tabs and line:
+            yield line.split("\t")
+        else:
+            yield from csv.reader([line], skipinitialspace=True)
 
 
 def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:

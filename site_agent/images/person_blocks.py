@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.over_persons import Part
 from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
 from consortium.space.target import Target
 from consortium.study.data_section import DataSection
 from site_agent.data.cache import BlockCache, block_key
@@ -36,6 +37,8 @@ class PersonBlocks:
         What volumes are sampled on.
     cache : BlockCache
         The site's; a worker reads and writes the same folder.
+    unit : {'subject', 'timepoint'}
+        The study's unit of privacy.
     """
 
     subjects: Sequence[Subject]
@@ -43,11 +46,11 @@ class PersonBlocks:
     data: DataSection
     target: Target
     cache: BlockCache
+    unit: Unit = "subject"
 
     def __getitem__(self, some: slice) -> PersonBlocks:
         """A few of them."""
-        people = self.subjects[some], self.lengths[some]
-        return PersonBlocks(*people, self.data, self.target, self.cache)
+        return replace(self, subjects=self.subjects[some], lengths=self.lengths[some])
 
     def blocks(self) -> Iterator[Block]:
         """Yield one after the other, prepared first if it is not in the cache.
@@ -58,8 +61,9 @@ class PersonBlocks:
             If an image or table can't be used; the message names the file.
         """
         for subject, length in zip(self.subjects, self.lengths, strict=True):
-            key, shape = block_key(subject, self.data, self.target), (self.target.features, length)
-            yield self.cache.get(key, shape, partial(preprocess, subject, self.data, self.target))
+            prepared_as = subject, self.data, self.target, self.unit
+            shape = self.target.features, length
+            yield self.cache.get(block_key(*prepared_as), shape, partial(preprocess, *prepared_as))
 
 
 def prepared(kinds: Sequence[PersonBlocks]) -> None:

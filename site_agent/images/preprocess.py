@@ -10,6 +10,7 @@ from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.privacy.bounds import Unit
 from consortium.space.grid import Grid
 from consortium.space.resampling import resampler
 from consortium.space.sampling import lies_in
@@ -30,12 +31,17 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 
 
-def preprocess(subject: Subject, data: DataSection, target: Target) -> Block:
+def preprocess(
+    subject: Subject, data: DataSection, target: Target, unit: Unit = "subject"
+) -> Block:
     """Load one person.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on
     its own; runs are then put one after the other, averaged over the regions if there are any,
     and standardized together.
+
+    Where a volume is the unit, one that is not finite counts as zero: whether a person's other
+    volumes take part must not hang on it.
 
     Parameters
     ----------
@@ -43,6 +49,8 @@ def preprocess(subject: Subject, data: DataSection, target: Target) -> Block:
     data : DataSection
     target : Target
         What a volume becomes: D voxels, or regions.
+    unit : {'subject', 'timepoint'}
+        Of privacy; with ``timepoint`` nothing in ``data`` mixes volumes.
 
     Returns
     -------
@@ -54,7 +62,10 @@ def preprocess(subject: Subject, data: DataSection, target: Target) -> Block:
     DataError
         If an image or table can't be used; the message names the file.
     """
-    runs = [preprocess_run(run, data, target.grid) for run in subject.runs]
+    if unit == "timepoint":
+        runs = [read_series(run.bold, data.smoothing, target.grid, unit) for run in subject.runs]
+    else:
+        runs = [preprocess_run(run, data, target.grid) for run in subject.runs]
     series = runs[0] if len(runs) == 1 else np.vstack(runs)
     if target.regions is not None:
         series = target.regions.average(series)
@@ -76,7 +87,7 @@ def preprocess_run(run: Run, data: DataSection, grid: Grid) -> Block:
     return series
 
 
-def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
+def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "subject") -> Block:
     """Read the study's voxels of an image, volume by volume.
 
     Parameters
@@ -86,6 +97,8 @@ def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
         FWHM in mm; done on the image's own grid, so that it comes before a coarser one. None for
         what turns the image's voxels into voxels of the grid's size.
     grid : Grid
+    unit : {'subject', 'timepoint'}
+        Of privacy.
 
     Returns
     -------
@@ -94,7 +107,7 @@ def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
     Raises
     ------
     DataError
-        If the image can't be used, or a value in the mask is not finite.
+        If the image can't be used, or a value in the mask is not finite and a person is the unit.
     """
     image = open_series(path, grid)
     same = same_grid(image, grid)
@@ -104,7 +117,7 @@ def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
         volumes = iterate_volumes(path, image, kept)
         for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
             row[:] = voxels
-            _check_finite(path, number, row)
+            _check_finite(path, number, row, unit)
     else:
         own = voxel_sizes(image.affine)
         width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
@@ -112,8 +125,9 @@ def read_series(path: Path, smoothing: float | None, grid: Grid) -> Block:
         at_voxels = resampler(image.affine, image.shape[:3], grid, sigma)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
-            row[:] = at_voxels(_zero_outside(volume, image, grid))
-            _check_finite(path, number, row)
+            with np.errstate(all="ignore"):  # what is not finite is found below
+                row[:] = at_voxels(_zero_outside(volume, image, grid))
+            _check_finite(path, number, row, unit)
     return series
 
 
@@ -125,9 +139,13 @@ def _zero_outside(volume: Block, image: nib.Nifti1Image, grid: Grid) -> Block:
     return np.where(inside | np.isfinite(volume), volume, np.float32(0))
 
 
-def _check_finite(path: Path, number: int, row: NDArray[np.float32]) -> None:
-    """Refuse a volume while it is still in the processor's cache."""
-    if not np.isfinite(row).all():
+def _check_finite(path: Path, number: int, row: NDArray[np.float32], unit: Unit) -> None:
+    """Refuse a volume, or make it zero, while it is still in the processor's cache."""
+    if np.isfinite(row).all():
+        return
+    if unit == "timepoint":
+        row[:] = 0.0
+    else:
         msg = f"{path} has a value that is not finite in volume {number}; "
         raise DataError(msg + "repair it, or write 0 outside the brain.")
 

@@ -213,7 +213,8 @@ class SiteDataset:
     def person(self, number: int) -> PersonBlocks:
         """One subject of the survey, whose block is prepared when it is asked for."""
         subject, length = self.survey.subjects[number], self.survey.lengths[number]
-        return PersonBlocks((subject,), (length,), self.data, self.space.target, self.cache)
+        prepared_as = self.data, self.space.target, self.cache, self.unit
+        return PersonBlocks((subject,), (length,), *prepared_as)
 
     def table(self) -> NDArray[Any]:
         """Raise: a study of series has no feature vectors.
@@ -302,7 +303,7 @@ class SiteDataset:
     def _people(self, resolution: Resolution) -> PersonBlocks:
         target = self.space.maps_target if resolution == "maps" else self.space.target
         everybody = self.sound.subjects, self.sound.lengths
-        return PersonBlocks(*everybody, self.data, target, self.cache)
+        return PersonBlocks(*everybody, self.data, target, self.cache, self.unit)
 
     def _one(self, number: int) -> tuple[PersonBlocks, ...]:
         """All that is prepared of one person."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from consortium.errors import LedgerError
+from consortium.errors import LedgerError, PrivacyError
 from site_agent.ledger.entries import Charge, Entry, Head
 from site_agent.ledger.file import LedgerFile
 from site_agent.ledger.limits import Limits, check_charge, no_run_left
@@ -99,7 +99,7 @@ class Ledger(LedgerReader):
         Parameters
         ----------
         charge : Charge
-            Of round 0 and no price; who takes part is filled in.
+            Of round 0 and no price; the number of volumes and who takes part are filled in.
         sizes : Sizes
         least : int
             The policy's ``fewest_subjects_chosen``.
@@ -110,10 +110,10 @@ class Ledger(LedgerReader):
         Raises
         ------
         PrivacyError
-            If the numbers would tell of a few persons, or the approved runs are used up; nothing
-            is written.
+            If the numbers would tell of a few persons, the approved runs are used up, or the run
+            was told of others; nothing is written.
         LedgerError
-            If the run was told of others, or the ledger was closed.
+            If the ledger was closed.
         """
         with self._marking() as file:
             file.check_halt()
@@ -121,14 +121,15 @@ class Ledger(LedgerReader):
             if known is None:
                 check_told(file, sizes, least)
             recordings = file.enroll(sizes.recordings) if sizes.recordings else ""
-            charge = replace(charge, persons=file.enroll(sizes.persons), query=recordings)
+            persons, told = file.enroll(sizes.persons), f"sizes, {sizes.samples} volumes"
+            charge = replace(charge, statistic=told, persons=persons, query=recordings)
             if known is None:
                 centres = {charge.centre, *limits.centres}
                 if file.sums.used(charge.study, centres, asked=charge) > limits.runs:
                     raise no_run_left(charge.study, limits.runs)
                 file.append(charge, "tell", at)
             elif known != charge:
-                raise LedgerError(
+                raise PrivacyError(
                     f"Other persons or volumes than {charge.run} was told of would take part now, "
                     "so the site answers no further; take part in a new run."
                 )

@@ -149,20 +149,25 @@ class Sums:
     ) -> int:
         """How many approved runs of a study are used up.
 
-        A run counts that was charged, a set of persons that was told for nothing else, and a
-        refusal that followed from who would take part. Who tells the same numbers again, as after
-        a set-up that failed, tells nothing new: without ``told`` such sets are left out. ``asked``
-        is what is about to be told; then only what its site was told counts beside it.
+        A run counts that was charged, numbers that were told for nothing else, and a refusal that
+        followed from who would take part. Who tells the same numbers of the same persons again, as
+        after a set-up that failed, tells nothing new: without ``told`` they are left out. ``asked``
+        is what is about to be told; what another agent of the hospital told in the same runs then
+        counts as one with its own, and what was told under an earlier key counts.
         """
         charged = {run for _, run in self.runs(study, centres)}
-        sets = {
-            run: who
-            for (name, centre, site), each in self._told.items()
-            if name == study and centre in centres and (asked is None or site == asked.site)
-            for run, who in each.items()
-        }
+        sets: dict[str, str] = {}
+        others: list[tuple[str, str]] = []
+        for (name, centre, site), each in self._told.items():
+            if name == study and centre in centres:
+                if asked is None or site == asked.site:
+                    sets |= each
+                else:
+                    others += each.items()
         if asked is not None:
             sets[asked.run] = _told_of(asked)
+        beside = {who for run, who in others if run in sets}
+        sets |= {run: who for run, who in others if run not in sets and who not in beside}
         apart = {who for run, who in sets.items() if run not in charged and (told or who == run)}
         return len(charged) + len(apart - {who for run, who in sets.items() if run in charged})
 
@@ -172,8 +177,8 @@ class Sums:
 
 
 def _told_of(charge: Charge) -> str:
-    """Of whom numbers were told; of nobody in a refusal, which its run stands for."""
-    return charge.persons + charge.query or charge.run
+    """What was told, and of whom; of nobody in a refusal, which its run stands for."""
+    return charge.persons + charge.query + charge.statistic if charge.persons else charge.run
 
 
 def _named(persons: str | Ids) -> bool:

@@ -34,12 +34,15 @@ class Sizes:
         Of unit timepoint, whose numbers of volumes are told, too: label and volumes of each.
     chosen : bool
         Whether the study leaves anybody out, or takes persons or recordings by rules.
+    samples : int
+        The number of volumes that is told beside that of persons.
     """
 
     persons: tuple[str, ...]
     whole: tuple[str, ...]
     recordings: tuple[str, ...] = ()
     chosen: bool = False
+    samples: int = 0
 
 
 class Told(NamedTuple):
@@ -66,9 +69,10 @@ def check_sizes(sizes: Sizes, rows: Ids, told: Iterable[Told], least: int) -> No
     PrivacyError
     """
     here, left = len(sizes.persons), len(sizes.whole) - len(sizes.persons)
-    if check_apart([(differ(rows, each.members), each.study) for each in told], least, "persons"):
+    apart = [(differ(rows, each.members), each.study) for each in told]
+    if check_apart(apart, least, "persons"):
         return
-    if here < least and (left or sizes.chosen):
+    if here < least and (left or sizes.chosen or apart):  # who was told of before is not here
         raise _refused(f"{here} persons by its rules", f"no fewer than {least}")
     if 0 < left < least:
         raise _refused(

@@ -19,7 +19,7 @@ from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
 from consortium.views.table import TableView
 from site_agent.data.cached_property import cached_property
-from site_agent.data.people import chosen_by
+from site_agent.data.people import chosen_by, everybody_in
 from site_agent.data.survey import CHOICES, Skipped, Survey, Without, in_turn, nobody, whole_of
 from site_agent.data.tsv import read_table
 from site_agent.data.wording import NO_ALIASES, Aliases, Wording
@@ -261,7 +261,8 @@ class FeatureDataset:
         if not self.source.is_dir():
             raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
         views = [self._read(view) for view in self.space.views]
-        everybody = sorted({p for view in views for p in (*view.found, *view.lacking)})
+        known = {p for view in views for p in (*view.found, *view.lacking)}
+        everybody = sorted(known | everybody_in(self.source))
         out = {each.label: each for each in self.without(everybody)}
         stay = [p for p in everybody if p not in out]
         complete = [p for p in stay if all(p in view.found for view in views)]

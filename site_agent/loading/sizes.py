@@ -27,7 +27,8 @@ def sizes_of(study: Study, data: Data) -> Sizes:
     if study.privacy.unit == "timepoint":
         pairs = zip(people, survey.lengths, strict=True)
         recordings = tuple(f"{label}\0{length}" for label, length in pairs)
-    return Sizes(people, survey.whole, recordings, chosen)
+    samples = samples_of(study, data) if people else 0
+    return Sizes(people, survey.whole, recordings, chosen, samples)
 
 
 def too_few_new(ledger: Ledger, policy: Policy, labels: Sequence[str]) -> Iterator[Skipped]:

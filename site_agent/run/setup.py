@@ -16,6 +16,7 @@ from consortium.engine.queries import SiteNote, decode_note, encode_note
 from consortium.engine.run_context import RunContext, read_start
 from consortium.errors import (
     BudgetError,
+    ConsortiumError,
     DataError,
     DeclinedError,
     PrivacyError,
@@ -175,7 +176,10 @@ class Setup:
         sizes = sizes_of(self._context.study, self._loading.data)
         limits = self._permission().limits(policy, 0.0)
         least, at = policy.fewest_subjects_chosen, site.now()
-        site.ledger.tell(self._numbers, sizes, least, limits, at)
+        try:
+            site.ledger.tell(self._numbers, sizes, least, limits, at)
+        except PrivacyError as error:
+            raise self._declined(error) from error
         trouble = site.anchor.post()
         if trouble is not None:
             site.log.line_once(str(trouble))
@@ -223,9 +227,13 @@ class Setup:
             runs = 0 if self._started else 1
             check(site.policy, study, plan, Request(site.name, spent, runs, len(people)))
         except (BudgetError, DataError, PrivacyError) as error:
-            if not self._started:
-                site.ledger.decline(self._numbers, site.now())
-            raise DeclinedError(str(error)) from error
+            raise self._declined(error) from error
+
+    def _declined(self, error: ConsortiumError) -> DeclinedError:
+        """Write a refusal down that follows from who would take part, whatever the reason."""
+        if not self._started:
+            self._site.ledger.decline(self._numbers, self._site.now())
+        return DeclinedError(str(error))
 
     @property
     def _numbers(self) -> Charge:

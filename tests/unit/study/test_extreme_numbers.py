@@ -13,12 +13,13 @@ from consortium.algorithms.base import Extent
 from consortium.errors import ConsortiumError
 from consortium.study.plan import make_plan
 from consortium.study.spec import Study
-from tests.support.cases import make_study
+from tests.support.cases import every_case, make_study, study_of
 
 VALUES = (0, -1, 1e-300, 1e-12, 1e12, 1e100, 1e200, 1.7e308, 2**62, math.nan, math.inf)
 
 
-def _numbers(kind: Any) -> bool:
+def numeric(kind: Any) -> bool:
+    """Whether a field's values are numbers."""
     kinds = {kind, *typing.get_args(kind)}
     return bool(kinds & {float, int}) and bool not in kinds
 
@@ -29,7 +30,7 @@ def _fields() -> list[tuple[str, str]]:
     for section, field in Study.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            numbers = (n for n, each in kind.model_fields.items() if _numbers(each.annotation))
+            numbers = (n for n, each in kind.model_fields.items() if numeric(each.annotation))
             found += [(section, name) for name in numbers]
     return found
 
@@ -52,3 +53,19 @@ def test_a_number_of_any_size(section: str, name: str, algorithm: str) -> None:
         except ConsortiumError:
             continue
         assert 0 <= plan.epsilon <= study.privacy.epsilon + 1e-9
+
+
+@every_case
+def test_a_number_of_any_size_in_an_analysis(name, case):
+    study = study_of(name, case)
+    plain = study.model_dump(mode="json")
+    features = sum(size for _, size in case.views) or 60
+    shape = Extent(features, views=case.views).shape([100] * 4, [20_000] * 4, case.unit)
+    for field, told in type(study.analysis).model_fields.items():
+        for value in VALUES if numeric(told.annotation) else ():
+            analysis = {**plain["analysis"], field: value}
+            try:
+                plan = make_plan(Study.model_validate({**plain, "analysis": analysis}), shape)
+            except (ConsortiumError, ValidationError):
+                continue
+            assert 0 <= plan.epsilon <= study.privacy.epsilon + 1e-9

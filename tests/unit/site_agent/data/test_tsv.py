@@ -120,6 +120,46 @@ def test_a_table_that_is_wrong_is_an_error_in_one_sentence(tmp_path: Path, case:
     assert "50" not in str(caught.value)
 
 
+@pytest.mark.parametrize("cell", ['"50', '"50""', '50,"x', '"50,', '50,"'])
+def test_no_persons_quote_reaches_into_anothers_line(tmp_path: Path, cell: str) -> None:
+    table = tmp_path / "participants.csv"
+    table.write_text(f"participant_id,age,iq\nsub-01,{cell},1\nsub-02,80,2\nsub-03,20,3\n")
+    vectors, _ = read_table(tmp_path, view("participants.csv"))
+    assert {p: v.tolist() for p, v in vectors.items() if p != "01"} == {"02": [1], "03": [-1]}
+
+
+@pytest.mark.parametrize("sign", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_sign_in_a_cell_makes_no_second_person(tmp_path: Path, sign: str) -> None:
+    table = tmp_path / "participants.tsv"
+    line = f"sub-01\t{sign}sub-09\t80"
+    table.write_bytes(f"participant_id\tnote\tage\r\n{line}\nsub-02\tx\t20\r\n".encode())
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+
+
+def test_a_cell_of_any_length_is_its_own_persons(tmp_path: Path) -> None:
+    write(tmp_path, "participant_id age", f"sub-01 {'5' * 200_000}", "sub-02 20")
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+
+
+def test_quoted_cells_are_read_without_their_quotes(tmp_path: Path) -> None:
+    table = tmp_path / "participants.csv"
+    table.write_text('"participant_id", "age"\n"sub-01", "80"\n\n"sub-02","20"\n')
+    vectors, _ = read_table(tmp_path, view("participants.csv"))
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+
+
+def test_two_sessions_of_one_are_no_two_persons(tmp_path: Path) -> None:
+    """As FreeSurfer names them: one person would be counted twice, under names never charged."""
+    write(tmp_path, "participant_id age", "sub-01_ses-1 80", "sub-02_ses-1.long.sub-02 20")
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+    write(tmp_path, "participant_id age", "sub-01_ses-1 80", "sub-01_ses-2 20")
+    with pytest.raises(DataError, match="line 3: participant_id is empty or there twice"):
+        read_table(tmp_path, view())
+
+
 def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="can't be read"):
         read_table(tmp_path, view())

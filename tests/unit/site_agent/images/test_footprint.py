@@ -175,9 +175,9 @@ def test_a_second_study_with_the_same_preparation_reads_prepared_blocks_only(
         raise AssertionError("a scan was read")
 
     monkeypatch.setattr("site_agent.images.preprocess.iterate_volumes", fail)
-    second = dataset(bids, tmp_path, "timepoint")  # of another unit, asked other questions
+    second = dataset(bids, tmp_path, "subject")  # asked other questions
     list(second.load())
-    for algorithm, query in questions(second.features, "timepoint"):
+    for algorithm, query in questions(second.features, "subject"):
         answer(second, algorithm, query)
     other = DATA.model_copy(update={"detrend": "constant"})
     with pytest.raises(AssertionError, match="a scan was read"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.errors import LedgerError, PrivacyError
+from consortium.errors import PrivacyError
 from site_agent.ledger.entries import Charge
 from site_agent.ledger.ledger import Ledger, Limits
 from site_agent.ledger.sizes import Sizes
@@ -36,10 +36,11 @@ def tell(
     runs: float = 1e9,
     recordings: tuple[str, ...] = (),
     chosen: bool = False,
+    samples: int = 0,
 ) -> bool:
     """Tell that so many take part in a new run."""
     charge = replace(TELL, study=study, run=run or f"{study}-{next(RUNS):04d}")
-    sizes = Sizes(persons, persons if whole is None else whole, recordings, chosen)
+    sizes = Sizes(persons, persons if whole is None else whole, recordings, chosen, samples)
     return ledger.tell(charge, sizes, least, Limits({}, runs=runs), "now")
 
 
@@ -150,7 +151,7 @@ def test_volumes_are_compared_where_a_volume_is_the_unit(ledger: Ledger) -> None
 def test_a_run_is_told_of_one_set(ledger: Ledger) -> None:
     assert tell(ledger, HUNDRED, run="r-0001")
     assert not tell(ledger, HUNDRED, run="r-0001")
-    with pytest.raises(LedgerError, match="Other persons or volumes than r-0001 was told of"):
+    with pytest.raises(PrivacyError, match="Other persons or volumes than r-0001 was told of"):
         tell(ledger, HUNDRED[20:], run="r-0001")
 
 
@@ -164,6 +165,16 @@ def test_a_set_up_that_told_a_number_uses_the_yes_up(ledger: Ledger) -> None:
     tell(ledger, HUNDRED[20:], runs=2)
     with pytest.raises(PrivacyError, match="approved for 2 runs"):
         tell(ledger, HUNDRED[40:], runs=2)
+
+
+def test_another_number_of_volumes_uses_the_yes_up_though_the_persons_are_the_same(
+    ledger: Ledger,
+) -> None:
+    tell(ledger, HUNDRED, runs=1, samples=2000)
+    tell(ledger, HUNDRED, runs=1, samples=2000)
+    with pytest.raises(PrivacyError, match="approved for 1 run and had as many"):
+        tell(ledger, HUNDRED, runs=1, samples=2100)
+    assert tell(ledger, HUNDRED, study="second", runs=1, samples=2100)
 
 
 def test_runs_that_were_charged_and_sets_that_were_only_told_count_together(
@@ -200,6 +211,26 @@ def test_two_agents_with_one_ledger_tell_their_own_numbers_of_one_run(ledger: Le
     limits = Limits({}, runs=1)
     for charge, persons in ((here, HUNDRED[:40]), (there, HUNDRED[40:])):
         assert ledger.tell(charge, Sizes(persons, persons), 10, limits, "now")
+
+
+def test_what_was_told_under_an_earlier_key_counts_and_is_compared(ledger: Ledger) -> None:
+    """Of the site or of the consortium: who changes a key tells nothing for nothing."""
+    tell(ledger, HUNDRED, runs=1)
+    renewed = replace(TELL, site="5b" * 32, centre="cf" * 32, run="first-0009")
+    centres = frozenset({TELL.centre})
+    with pytest.raises(PrivacyError, match="differ by 1 from those told for 'first'"):
+        ledger.tell(renewed, Sizes(HUNDRED[1:], HUNDRED[1:]), 10, Limits({}), "now")
+    fewer = Sizes(HUNDRED[20:], HUNDRED[20:])
+    with pytest.raises(PrivacyError, match="approved for 1 run"):
+        ledger.tell(renewed, fewer, 10, Limits({}, runs=1, centres=centres), "now")
+    assert ledger.tell(renewed, fewer, 10, Limits({}, runs=2, centres=centres), "now")
+
+
+def test_few_of_those_who_were_told_of_are_chosen_whatever_the_study_says(ledger: Ledger) -> None:
+    tell(ledger, HUNDRED)
+    with pytest.raises(PrivacyError, match="9 persons by its rules"):
+        tell(ledger, HUNDRED[:9], study="second")
+    assert tell(ledger, HUNDRED[:10], study="second")
 
 
 @given(

@@ -108,15 +108,32 @@ def test_one_volume_changes_its_own_column_only(
     path = before.survey.subjects[0].runs[0].bold
     scan = nib.load(path)
     values = scan.get_fdata(dtype=np.float32)
-    values[..., 3] = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
-    nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
-    shutil.rmtree(place / "cache")
-    after = blocks(opened(place, study))
-    assert after.keys() == shown.keys()
-    for label in shown:
-        for old, new in zip(shown[label], after[label], strict=True):
-            moved = np.flatnonzero((old != new).any(axis=0)).tolist()
-            assert moved == ([3] if label == first else [])
+    noise = 1e6 * np.random.default_rng(1).standard_normal(values.shape[:3])
+    for volume in (noise, np.nan, np.inf, 3e38, 0.0):
+        values[..., 3] = volume
+        nib.save(nib.Nifti1Image(values, scan.affine, scan.header), path)
+        shutil.rmtree(place / "cache")
+        after = blocks(opened(place, study))
+        assert after.keys() == shown.keys()
+        for label in shown:
+            for old, new in zip(shown[label], after[label], strict=True):
+                moved = np.flatnonzero((old != new).any(axis=0)).tolist()
+                assert moved == ([3] if label == first else [])
+
+
+def test_the_last_volume_that_is_not_zero_decides_for_itself_alone(
+    site: Path, tmp_path: Path
+) -> None:
+    """And what is prepared for studies of volumes is in no cache of studies of persons."""
+    place, views = copied(site, tmp_path / "site"), []
+    for path in (place / "bids" / "sub-01").rglob("*_bold.nii.gz"):
+        scan = nib.load(path)
+        empty = np.zeros(scan.shape, dtype=np.float32)
+        nib.save(nib.Nifti1Image(empty, scan.affine, scan.header), path)
+    found = opened(place, study_of(views, unit="timepoint", **PLAIN))
+    assert found.people == ("01", "02")
+    assert not blocks(found)["01"][0].any()
+    assert opened(place, study_of(views, **PLAIN)).people == ("02",)
 
 
 def replace_person(bids: Path, change: str) -> None:
@@ -238,6 +255,8 @@ OTHERS: list[tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]], d
     ),
 ]
 """Views and ``data`` of two studies: person 03 of the site takes part in the first only."""
+LACKING = (0, 1, 17, 18, 20, 21, 22, 26, 27)
+"""Of these where 03 has not what the second wants; elsewhere 03 has, and a rule decides."""
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +293,12 @@ def test_a_number_that_differs_by_one_person_is_not_told(
     ledger.tell(charge, sizes_of(first, found), 2, Limits({}), "now")
     found = opened(place, second)
     assert found.people == ("01", "02")
+    unasked = Ledger(tmp_path / "unasked.sqlite")
+    if number not in LACKING:
+        with pytest.raises(PrivacyError, match="all but 1 persons by its rules"):
+            unasked.check_sizes(sizes_of(second, found), 2)
+    with pytest.raises(PrivacyError, match="2 persons by its rules"):
+        unasked.check_sizes(sizes_of(second, found), 3)
     with pytest.raises(PrivacyError, match="fewest_subjects_chosen"):
         ledger.check_sizes(sizes_of(second, found), 2)
     later = replace(charge, study="second", run="second-0001")

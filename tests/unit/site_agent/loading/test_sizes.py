@@ -42,6 +42,7 @@ def test_where_a_volume_is_the_unit_all_are_counted_and_persons_compared_with_th
     plain = sizes_of(make_study("pca", {"components": 2}), data([21, 22]))
     assert plain.recordings == ()
     assert (plain.persons, plain.whole) == (("00", "01"), ("00", "01", "out"))
+    assert plain.samples == 44
 
 
 @pytest.mark.parametrize("least", [1, 10])
