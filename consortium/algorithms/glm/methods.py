@@ -91,9 +91,10 @@ def _clipping(plan: GlmPlan) -> str:
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
     columns, tails = "", ""
     if plan.design.tail_shares:
+        where = "at both ends of the column" if plan.columns.slope else "in both groups"
         tails = (
             " What clipping took of long tails was estimated from three released sums, on the "
-            "assumption that it lies in the same direction in both groups, and added to effects."
+            f"assumption that it lies in the same direction {where}, and added to effects."
         )
     if plan.design.clipped_columns:
         reach = number(plan.design.covariate_reach)
