@@ -1,7 +1,7 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds`` and ``peers``; ``halves FOLDER`` reads real persons' series. The release is simulated:
+``rounds`` and ``peers``; ``halves FOLDER`` and ``home FOLDER`` read real persons' series. The release is simulated:
 the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
 each basis; ``rounds`` plays whole runs.
 """
@@ -235,10 +235,10 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["halves"]:
-        from benchmarks.network_halves import halves  # as above
+    if sys.argv[1:2] in (["halves"], ["home"]):
+        from benchmarks import network_halves, network_home  # as above
 
-        halves(Path(sys.argv[2]))
+        {"halves": network_halves.halves, "home": network_home.home}[sys.argv[1]](Path(sys.argv[2]))
         sys.exit()
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()
