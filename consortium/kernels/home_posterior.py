@@ -92,7 +92,10 @@ class Posterior:
         each counts.
     deviation : float
         Of noise and of differences between hospitals in it, as of a packed number.
+    own_deviation : float
+        The same of the own mean alone.
     spreads : Spreads
+    taken : Taken
     """
 
     matrix: Array
@@ -100,7 +103,9 @@ class Posterior:
     share: float
     persons: float
     deviation: float
+    own_deviation: float
     spreads: Spreads
+    taken: Taken
 
 
 def mean_projector(directions: Sequence[Array], size: int) -> Array:
@@ -137,12 +142,19 @@ def combine(
     spreads = measure_spreads(own, directions, others, kept, taken)
     off_own, off_others = expected_errors(spreads, taken, len(own) / kept, at_home=at_home)
     share = off_others / (off_own + off_others)
-    rest = 1.0 - share
-    count = 1.0 / (share**2 / taken.persons + rest**2 / (taken.everybody - taken.persons))
-    off = share**2 * (0.0 if at_home else spreads.between)
-    off += rest**2 * (spreads.noise + _of_others(spreads, taken, at_home))
-    matrix = share * own + rest * others
-    return Posterior(matrix, own, share, count, math.sqrt(2.0 * off), spreads)
+    rest, many = 1.0 - share, taken.everybody - taken.persons
+    apart = 0.0 if at_home else spreads.between
+    off = share**2 * apart + rest**2 * (spreads.noise + _of_others(spreads, taken, at_home))
+    return Posterior(
+        share * own + rest * others,
+        own,
+        share,
+        1.0 / (share**2 / taken.persons + rest**2 / many),
+        math.sqrt(2.0 * off),
+        math.sqrt(2.0 * apart),
+        spreads,
+        taken,
+    )
 
 
 def measure_spreads(
@@ -150,10 +162,10 @@ def measure_spreads(
 ) -> Spreads:
     """Variances of the entries between the K leading eigenvectors Σ of M and the rest, N.
 
-    How much hospitals differ is told by all entries of f − M, over which the noise is known whatever
-    it did to Σ: their mean square is t²(1 + 1/d) + v'(1/n_s + 1/(n − n_s)) + β' S/(S − 1), where v'
-    and β' are means over all entries. What is told of β' within the chance of the noise's own sum,
-    2t²/d, is believed in part. Between Σ and N β is taken for larger as v is than v'.
+    How much hospitals differ is told by all entries of f − M, over which the noise is known
+    whatever it did to Σ: their mean square is t²(1 + 1/d) + v'(1/n_s + 1/(n − n_s)) + β' S/(S − 1),
+    where v' and β' are means over all entries. What is told of β' within the chance of the noise's
+    own sum, 2t²/d, is believed in part. Between Σ and N β is taken for larger as v is than v'.
     """
     size, persons, rest = len(own), taken.persons, taken.everybody - taken.persons
     within = _between_subspaces(own, directions, others, kept)
@@ -171,7 +183,7 @@ def _believed(estimate: float, error: float) -> float:
 
 
 def _between_subspaces(own: Array, directions: Sequence[Array], others: Array, kept: int) -> float:
-    """v. For P = U Uᵀ and G = Uᵀ Σ Σᵀ U the squared norm of Σᵀ P N is tr G − ‖G‖²."""
+    """Find v: for P = U Uᵀ and G = Uᵀ Σ Σᵀ U the squared norm of Σᵀ P N is tr G − ‖G‖²."""
     size = len(own)
     _, leading = eigh(others, subset_by_index=(size - kept, size - 1))
     squares = 0.0
