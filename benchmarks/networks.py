@@ -1,7 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds`` and ``peers``; ``halves FOLDER`` and ``home FOLDER`` read real persons' series. The release is simulated:
+``rounds`` and ``peers``; ``halves FOLDER`` and ``home FOLDER`` read real persons' series. The
+release is simulated:
 the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
 each basis; ``rounds`` plays whole runs.
 """

@@ -43,7 +43,7 @@ class Taken:
 
     @property
     def part(self) -> float:
-        """w."""
+        """The hospital's part of all participants, w."""
         return self.persons / self.everybody
 
     @property

@@ -136,8 +136,8 @@ def read_image(
         raise DataError(f"The {what} {path} can't be read; give a whole NIfTI file.") from error
     if is_kept(image) and not at_home:
         raise DataError(
-            f"The {what} {path} is made of a hospital's own participants without noise and must not "
-            "leave it; take maps that a study released."
+            f"The {what} {path} is made of a hospital's own participants without noise and must "
+            "not leave it; take maps that a study released."
         )
     if values.ndim not in (3, 4) or not np.isfinite(values).all():
         raise DataError(f"The {what} {path} is no 3-D or 4-D image of finite numbers; correct it.")
