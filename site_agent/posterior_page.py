@@ -10,7 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.group_ica.result import DRAWN
-from consortium.base.formatting import count, number, percent
+from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior
 from consortium.report.brain_figures import draw_slices
 from consortium.report.image_sets import grid_of, painted
@@ -64,7 +64,7 @@ def summary(
         f"{found['release']} of the release, {together}."
     )
     worth = (
-        f"To this hospital the release is worth {number(spreads.worth)} participants of its own; "
+        f"To this hospital the release is worth {spreads.worth:.2g} participants of its own; "
         f"both together count its own data by {shares[0]}, and the others' by {shares[1]}."
     )
     if colluding:
@@ -115,7 +115,7 @@ def _maps(space: Space, result: Result) -> _Maps | None:
 
 def _cell(maps: _Maps | None, base: _Maps, k: int, peak: Array, name: str) -> Cell:
     if maps is None:
-        return Cell(None, "nothing stands out")
+        return Cell(None, "nothing stands out of noise and of the choice of participants")
     own = base.values[:, k] - base.values[:, k].mean()
     others = maps.values - maps.values.mean(axis=0)
     cosines = own @ others / (np.linalg.norm(own) * np.linalg.norm(others, axis=0))

@@ -64,11 +64,14 @@ class Spreads:
         β, of a hospital's own mean, were its participants as many as one likes.
     noise : float
         t², of the noise in M.
+    overall : float
+        As v, of all entries on average.
     """
 
     within: float
     between: float
     noise: float
+    overall: float
 
     @property
     def worth(self) -> float:
@@ -91,7 +94,9 @@ class Posterior:
         Participants who count alike and would be as sure a mean: 1/Σ c², where c is by how much
         each counts.
     deviation : float
-        Of noise and of differences between hospitals in it, as of a packed number.
+        Of a packed number, of all that P is off in the entries that turn its directions, beyond
+        what so many participants are on average: noise of privacy, differences between hospitals,
+        and that participants differ in these entries more than in others.
     own_deviation : float
         The same of the own mean alone.
     spreads : Spreads
@@ -143,15 +148,18 @@ def combine(
     off_own, off_others = expected_errors(spreads, taken, len(own) / kept, at_home=at_home)
     share = off_others / (off_own + off_others)
     rest, many = 1.0 - share, taken.everybody - taken.persons
-    apart = 0.0 if at_home else spreads.between
-    off = share**2 * apart + rest**2 * (spreads.noise + _of_others(spreads, taken, at_home))
+    count = 1.0 / (share**2 / taken.persons + rest**2 / many)
+
+    def deviation(off: float, persons: float) -> float:
+        return math.sqrt(2.0 * max(off - spreads.overall / persons, 0.0))
+
     return Posterior(
         share * own + rest * others,
         own,
         share,
-        1.0 / (share**2 / taken.persons + rest**2 / many),
-        math.sqrt(2.0 * off),
-        math.sqrt(2.0 * apart),
+        count,
+        deviation(share * off_own, count),  # e_f e_M/(e_f + e_M)
+        deviation(off_own, taken.persons),
         spreads,
         taken,
     )
@@ -173,7 +181,8 @@ def measure_spreads(
     apart = float(np.sum((own - others) ** 2)) / size**2 - taken.noise * (1.0 + 1.0 / size)
     apart = (apart - overall * (1.0 / persons + 1.0 / rest)) * (1.0 - 1.0 / taken.sites)
     between = _believed(apart, 2.0 * taken.noise / size)
-    return Spreads(within, between * within / overall if overall > 0 else 0.0, taken.noise)
+    scale = within / overall if overall > 0 else 0.0
+    return Spreads(within, between * scale, taken.noise, overall)
 
 
 def _believed(estimate: float, error: float) -> float:
