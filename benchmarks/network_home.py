@@ -88,7 +88,9 @@ def _add(
                 taken = Taken(len(members), sum(half.sizes), len(half.sizes), deviation)
                 found = combine(list(directions[members]), release, taken)
                 alone, both = (captured(each, half.truth) for each in (found.own, found.matrix))
-                told[name].append((alone, shown, both, pooled, found.spreads.worth))
+                told[name].append(
+                    (alone, shown, both, pooled, found.spreads.worth(taken.everybody).persons)
+                )
 
 
 def leading(matrix: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.group_ica.result import DRAWN
+from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior
 from consortium.report.brain_figures import draw_slices
@@ -63,13 +64,11 @@ def summary(
         f"Networks that count as found: {found['own']} of this hospital's {own} alone, "
         f"{found['release']} of the release, {together}."
     )
-    worth = (
-        f"To this hospital the release is worth {spreads.worth:.2g} participants of its own; "
-        f"both together count its own data by {shares[0]}, and the others' by {shares[1]}."
-    )
+    worth = worth_sentence(spreads.worth(taken.everybody))
+    weights = f"Both together count its own data by {shares[0]}, and the others' by {shares[1]}."
     if colluding:
-        return networks, worth
-    return networks, worth, _UNCOUNTED
+        return networks, worth, weights
+    return networks, worth, weights, _UNCOUNTED
 
 
 def page(study: str, space: Space, results: Mapping[str, Result], told: tuple[str, ...]) -> str:

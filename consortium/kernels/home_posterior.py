@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from consortium.kernels.release_worth import Worth, worth_of
+
 Array = NDArray[Any]
 
 
@@ -73,10 +75,9 @@ class Spreads:
     noise: float
     overall: float
 
-    @property
-    def worth(self) -> float:
-        """Participants of the hospital's own that are as sure as the noise lets M be: v/t²."""
-        return self.within / self.noise if self.noise > 0 else math.inf
+    def worth(self, persons: int) -> Worth:
+        """What M is worth to the hospital, of a release over so many participants."""
+        return worth_of(self.within, self.noise, persons)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ from consortium.kernels.home_posterior import (
     combine,
     expected_errors,
     mean_projector,
-    measure_spreads,
     without_own,
 )
 from consortium.kernels.noise_law import SymmetricNoise
@@ -166,13 +165,6 @@ def test_own_patients_count_hospitals_differences_on_the_other_side() -> None:
 
 def test_worth_is_the_participants_whose_chance_is_the_noise() -> None:
     found, _, taken = play((20, *(30,) * 5), 0.03, 0.0, 9)
-    assert found.spreads.worth == pytest.approx(found.spreads.within / taken.noise)
+    worth = found.spreads.worth(taken.everybody)
+    assert worth.persons == pytest.approx(found.spreads.within / taken.noise)
     assert Taken(20, 170, 6, 0.06).noise == pytest.approx(4 * taken.noise)
-    silent = measure_spreads(
-        found.own,
-        persons(20, np.zeros((SIZE, KEPT)), np.random.default_rng(10)),
-        truth(),
-        KEPT,
-        Taken(20, 170, 6, 0.0),
-    )
-    assert silent.worth == math.inf
