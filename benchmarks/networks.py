@@ -1,8 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds`` and ``peers``; ``halves FOLDER`` and ``home FOLDER`` read real persons' series. The
-release is simulated:
+``rounds`` and ``peers``; ``halves FOLDER``, ``home FOLDER`` and ``likeness FOLDER`` read real
+persons' series. The release is simulated:
 the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
 each basis; ``rounds`` plays whole runs.
 """
@@ -222,6 +222,8 @@ def smooth() -> None:
     network_smooth.smooth()
 
 
+OF_FOLDERS = ("halves", "home", "likeness")
+"""Parts that read real persons' series, each in a module of its own."""
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
@@ -236,10 +238,11 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["halves"], ["home"]):
-        from benchmarks import network_halves, network_home  # as above
+    if sys.argv[1:2] and sys.argv[1] in OF_FOLDERS:
+        from importlib import import_module  # as above
 
-        {"halves": network_halves.halves, "home": network_home.home}[sys.argv[1]](Path(sys.argv[2]))
+        module = import_module(f"benchmarks.network_{sys.argv[1]}")
+        getattr(module, sys.argv[1])(Path(sys.argv[2]))
         sys.exit()
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()
