@@ -15,6 +15,7 @@ from typing import Any
 import nibabel
 import numpy as np
 from nibabel.affines import apply_affine
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from benchmarks.network_pool import answer, cosines, matched
@@ -70,12 +71,8 @@ def _centres(folder: Path) -> Array:
 def _split(
     directions: Array, hospitals: Array, centres: Array, epsilon: float, separation: str, seed: int
 ) -> tuple[float, ...]:
-    generator, first = np.random.default_rng(seed), np.zeros(len(hospitals), dtype=bool)
-    names = np.unique(hospitals)
-    for name in names:
-        order = generator.permutation(np.flatnonzero(hospitals == name))
-        first[order[: (len(order) + 1) // 2]] = True
-    sizes = tuple(int(first[hospitals == name].sum()) for name in names)
+    first = _halved(hospitals, seed)
+    sizes = tuple(int(first[hospitals == name].sum()) for name in np.unique(hospitals))
     made = _plan(sizes, epsilon, centres, separation)
     result = answer(_mean(directions[first]), made, seed)
     maps, found = result.arrays["maps"], is_found(result)
@@ -88,6 +85,15 @@ def _split(
     within = [t.low <= r <= t.high for t, r in zip(told, true, strict=True)]
     expected = float(np.mean([each.value for each in told]))
     return float(agreed), float(found.sum()), expected, float(true.mean()), float(np.mean(within))
+
+
+def _halved(hospitals: Array, seed: int) -> NDArray[np.bool_]:
+    """Who is in the first half of their hospital."""
+    generator, first = np.random.default_rng(seed), np.zeros(len(hospitals), dtype=bool)
+    for name in np.unique(hospitals):
+        order = generator.permutation(np.flatnonzero(hospitals == name))
+        first[order[: (len(order) + 1) // 2]] = True
+    return first
 
 
 def _plan(sizes: tuple[int, ...], epsilon: float, centres: Array, separation: str) -> Plan:

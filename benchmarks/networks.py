@@ -1,7 +1,8 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds`` and ``peers``; ``halves FOLDER`` reads real persons' series. The release is simulated:
+``rounds``, ``peers`` and ``bound``; ``halves FOLDER``, ``home FOLDER``, ``likeness FOLDER`` and
+``bound FOLDER`` read real persons' series. The release is simulated:
 the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
 each basis; ``rounds`` plays whole runs.
 """
@@ -221,6 +222,8 @@ def smooth() -> None:
     network_smooth.smooth()
 
 
+OF_FOLDERS = ("halves", "home", "likeness", "bound")
+"""Parts that read real persons' series, each in a module of its own."""
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,
     "hard": hard,
@@ -235,10 +238,11 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["halves"]:
-        from benchmarks.network_halves import halves  # as above
+    if sys.argv[1:2] and sys.argv[1] in OF_FOLDERS:
+        from importlib import import_module  # as above
 
-        halves(Path(sys.argv[2]))
+        module = import_module(f"benchmarks.network_{sys.argv[1]}")
+        getattr(module, sys.argv[1])(*map(Path, sys.argv[2:]))
         sys.exit()
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()

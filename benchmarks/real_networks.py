@@ -36,7 +36,7 @@ def read_networks(folder: Path) -> tuple[tuple[str, ...], Array, list[dict[str, 
     """Names of the outcomes, outcomes (V x n), and what is known of each person."""
     with (folder / "phenotypes.csv").open(encoding="utf-8") as lines:
         known = {int(row["SUB_ID"]): row for row in csv.DictReader(lines)}
-    weights = _weights(folder)
+    weights = np.maximum(published_maps(folder), 0.0)
     pairs = np.triu_indices(NETWORKS, 1)
     names = [f"strength_{k + 1}" for k in range(NETWORKS)]
     names += [f"connection_{i + 1}_{j + 1}" for i, j in zip(*pairs, strict=True)]
@@ -49,8 +49,8 @@ def read_networks(folder: Path) -> tuple[tuple[str, ...], Array, list[dict[str, 
     return tuple(names), np.array(found).T, people
 
 
-def _weights(folder: Path) -> Array:
-    """Positive part of each map's mean over a region: regions x networks."""
+def published_maps(folder: Path) -> Array:
+    """Mean of each published map over each region: regions x networks."""
     atlas: Any = nibabel.load(folder / "CC200.nii.gz")
     maps: Any = nibabel.load(folder / "rsn10.nii.gz")
     labels = np.asarray(atlas.dataobj).round().astype(np.int64)
@@ -58,7 +58,7 @@ def _weights(folder: Path) -> Array:
     places = apply_affine(np.linalg.inv(maps.affine), apply_affine(atlas.affine, voxels))
     values = np.asarray(maps.dataobj, dtype=np.float64)[tuple(np.rint(places).astype(int).T)]
     own = labels[tuple(voxels.T)]
-    return np.maximum([values[own == region].mean(axis=0) for region in np.unique(own)], 0.0)
+    return np.array([values[own == region].mean(axis=0) for region in np.unique(own)])
 
 
 def _of_person(series: Array, weights: Array, pairs: Any) -> Array:

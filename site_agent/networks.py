@@ -75,13 +75,17 @@ def write_networks(
         If the study, its templates or an image can't be used, or the folder is not fit.
     """
     config, identity = SiteConfig.load(folder), load_identity(folder)
-    _check_target(target, config)
+    check_target(target, config)
     signed = read_papers(folder, config.name, identity.public, study, roster).signed
     asked = signed.study
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
     space = study_space(asked, signed.folder)
-    known = read_templates(templates, space.grid, space.regions) if templates else space.templates
+    known = (
+        read_templates(templates, space.grid, space.regions, at_home=True)
+        if templates
+        else space.templates
+    )
     if known is None:
         raise StudyError(
             f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
@@ -91,6 +95,7 @@ def write_networks(
     dataset = SiteDataset(
         *(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE),
         without=left_out_here(config.left_out),
+        aliases=config.aliases,
     )
     many = values.shape[1]
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
@@ -109,7 +114,14 @@ def write_networks(
     return len(names)
 
 
-def _check_target(target: Path, config: SiteConfig) -> None:
+def check_target(target: Path, config: SiteConfig) -> None:
+    """Refuse a folder that others read, or that holds something.
+
+    Raises
+    ------
+    DataError
+        If it is one.
+    """
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
         raise DataError(f"{target} lies on the exchange, which others read; name another folder.")

@@ -105,7 +105,7 @@ class Session:
             self._charge(present, stage)
         done = Round(self.number, stage.name, stage.release.statistic, present, np.asarray(values))
         self.rounds.append(done)
-        self._advance(_released(mechanism, np.asarray(values), present))
+        self._advance(released(mechanism, np.asarray(values), present))
         return done
 
     def _charge(self, present: tuple[int, ...], stage: Stage) -> None:
@@ -127,8 +127,17 @@ class Session:
         self.pending = marked
 
 
-def _released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
-    """From the aggregator's units to the statistic's: the mean, or each site's own."""
+def released(mechanism: Mechanism, values: Array, present: tuple[int, ...]) -> Release:
+    """From the aggregator's units to the statistic's: the mean, or each site's own.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    values : array
+        As `Mechanism.release` returns it.
+    present : tuple of int
+        Sites in the sum, ascending.
+    """
     weights = np.array([mechanism.weights[s] for s in present])
     if not mechanism.each:
         share = float(weights.sum())

@@ -95,6 +95,11 @@ class Shrunk:
         return np.array(ends).T
 
     @property
+    def likeness(self) -> Array:
+        """Estimated correlation of each template with the truth, without the noise, (R,)."""
+        return _ratio(self.strengths, np.sqrt(np.square(self.strengths) + self.squares[1]))
+
+    @property
     def errors(self) -> Array:
         """Standard error of a coordinate beside the templates, shape (R,).
 

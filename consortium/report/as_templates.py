@@ -13,6 +13,8 @@ from consortium.errors import DataError
 from consortium.report.comparison import found_components, read_outcome
 from consortium.space.atlas import read_image
 
+HOME_PAGE = "networks.html"
+"""Page of a folder that must not leave its hospital."""
 _ENDS = ".nii", ".nii.gz"
 
 
@@ -42,6 +44,11 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
         raise DataError(f"{target} is no NIfTI file's name; let it end in .nii.gz.")
     if target.exists():
         raise DataError(f"{target} is there already; name another file, or remove it.")
+    if (folder / HOME_PAGE).exists():
+        raise DataError(
+            f"{folder} holds a hospital's networks at home, which must not leave it; name the "
+            "output folder of a run."
+        )
     outcome = read_outcome(folder)
     if outcome.maps is None:
         raise DataError(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -54,24 +56,47 @@ def draw_map(
         What to call the map in the texts for those who don't see the pictures.
     """
     top = _top(values, threshold)
-    x, y, z = (f"{mm:.0f}" for mm in peak)
+    with _quiet():
+        image = _finer(grid.image(values))
+        text = f"{name} seen through a glass brain from the side, the back and above"
+        return _glass(image, threshold, top, text), _cut(image, peak, threshold, top, name)
+
+
+def draw_slices(
+    grid: Grid,
+    values: NDArray[np.floating],
+    peak: NDArray[np.floating],
+    threshold: float,
+    name: str,
+) -> Picture:
+    """Draw one map as three slices through a place.
+
+    Parameters
+    ----------
+    As of `draw_map`.
+    """
+    with _quiet():
+        image = _finer(grid.image(values))
+        return _cut(image, peak, threshold, _top(values, threshold), name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A map without a voxel above the threshold is a finding, and the page says so."""
     with warnings.catch_warnings():
-        # A map without a voxel above the threshold is a finding, and the page says so.
         for message in ("empty mask", "Resampling binary images"):
             warnings.filterwarnings("ignore", message=message)
-        image = _finer(grid.image(values))
-        return (
-            _glass(
-                image,
-                threshold,
-                top,
-                f"{name} seen through a glass brain from the side, the back and above",
-            ),
-            to_picture(
-                _slices(image, peak, threshold, top),
-                f"{name} on slices of the MNI152 brain at x = {x}, y = {y}, z = {z} mm",
-            ),
-        )
+        yield
+
+
+def _cut(
+    image: Any, peak: NDArray[np.floating], threshold: float, top: float, name: str
+) -> Picture:
+    x, y, z = (f"{mm:.0f}" for mm in peak)
+    return to_picture(
+        _slices(image, peak, threshold, top),
+        f"{name} on slices of the MNI152 brain at x = {x}, y = {y}, z = {z} mm",
+    )
 
 
 def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name: str) -> Picture:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from consortium.errors import DataError
 from consortium.space.grid import Grid, is_invertible
-from consortium.space.nifti import UNREADABLE, load_nifti
+from consortium.space.nifti import UNREADABLE, is_kept, load_nifti
 from consortium.space.sampling import sample, voxel_places
 
 
@@ -111,19 +111,34 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     return Regions(sparse.csr_array(sparse.diags_array(1.0 / sums) @ rows))
 
 
-def read_image(path: Path, what: str) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
+def read_image(
+    path: Path, what: str, *, at_home: bool = False
+) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
     """Read a 3-D or 4-D image of finite numbers, and its values.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        Its name in messages.
+    at_home : bool
+        Whether nothing of it leaves the hospital, so that it may be one that is kept there.
 
     Raises
     ------
     DataError
-        If it is none; ``what`` is its name in the message.
+        If it is none, or must not leave the hospital where it was made.
     """
     try:
         image = load_nifti(path)
         values = np.asarray(image.dataobj, dtype=np.float32)
     except UNREADABLE as error:
         raise DataError(f"The {what} {path} can't be read; give a whole NIfTI file.") from error
+    if is_kept(image) and not at_home:
+        raise DataError(
+            f"The {what} {path} is made of a hospital's own participants without noise and must "
+            "not leave it; take maps that a study released."
+        )
     if values.ndim not in (3, 4) or not np.isfinite(values).all():
         raise DataError(f"The {what} {path} is no 3-D or 4-D image of finite numbers; correct it.")
     if not is_invertible(image.affine):

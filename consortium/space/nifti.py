@@ -36,6 +36,20 @@ _MOST_OFFSET = 1 << 24  # bytes before the first voxel; a header's extensions li
 _DEFLATE = 1032  # the most that one byte of a gzip file can become
 _HEADERS = {348: nib.Nifti1Header, 540: nib.Nifti2Header}
 
+KEPT = b"KEPT AT THE HOSPITAL: exact, without the noise of privacy"
+"""Description in the header of an image that must not leave the hospital where it was made."""
+
+
+def mark_kept(image: Any) -> None:
+    """Write into an image's header that it must not leave."""
+    image.header["descrip"] = KEPT
+
+
+def is_kept(image: Any) -> bool:
+    """Whether an image says that it must not leave the hospital where it was made."""
+    header = image.header
+    return "descrip" in header and bytes(header["descrip"].item()).startswith(KEPT)
+
 
 def load_nifti(path: Path) -> Any:
     """Open an image as nibabel does, once its header was found plausible; no voxel is read.

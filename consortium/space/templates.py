@@ -20,7 +20,12 @@ _LEAST_SPREAD = 1e-4
 
 
 def read_templates(
-    path: Path, grid: Grid, regions: Regions | None = None, fine: Grid | None = None
+    path: Path,
+    grid: Grid,
+    regions: Regions | None = None,
+    fine: Grid | None = None,
+    *,
+    at_home: bool = False,
 ) -> Templates:
     """Read templates at a study's features, and at the voxels of its maps.
 
@@ -34,13 +39,15 @@ def read_templates(
         Of its atlas, over whose voxels the maps are averaged.
     fine : Grid, optional
         Voxels of full-resolution maps.
+    at_home : bool
+        Whether nothing of them leaves the hospital, as of `read_image`.
 
     Raises
     ------
     DataError
         If the file can't be used, lies in another space, or a map is the same everywhere.
     """
-    image, values = read_image(path, "file of templates")
+    image, values = read_image(path, "file of templates", at_home=at_home)
     inside = share_inside(voxel_places(np.asarray(image.affine), grid), image.shape)
     if inside < _LEAST_INSIDE:
         raise DataError(

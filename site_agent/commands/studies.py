@@ -71,6 +71,28 @@ def networks(
     out.print(f"Networks of {persons} persons are in {target}; keep it as you keep the scans.")
 
 
+@app.command(rich_help_panel=STUDIES)
+def posterior(
+    output: Annotated[Path, typer.Argument(help="Output folder of a finished run of group_ica.")],
+    target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
+    roster: RosterFile,
+    own_patients: Annotated[
+        bool, typer.Option("--own-patients", help="As networks of this hospital's patients.")
+    ] = False,
+    folder: Folder = Path(),
+) -> None:
+    """Put own data and a release together as networks that are surer than both; they stay here."""
+    from site_agent.posterior import write_posterior
+
+    with out.console.status("participants") as shown:
+        told = write_posterior(
+            folder, output, roster, target, own_patients=own_patients, tell=shown.update
+        )
+    for line in told:
+        out.print(line)
+    out.print(f"{target / 'networks.html'} shows them; keep {target} as you keep the scans.")
+
+
 @app.command(name="approve", rich_help_panel=STUDIES)
 def approve_command(
     study: StudyFile,

@@ -15,8 +15,10 @@ from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
+from consortium.algorithms.worth import POOLED
 from consortium.errors import StudyError
 from consortium.kernels.contrast_regression import SITE_VARIANCE, expected_balance, unbalanced
+from consortium.kernels.release_worth import worth_of
 
 DETECTABLE = 3.34
 """Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
@@ -149,7 +151,14 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
         for off in (1 - _OFF, 1, 1 + _OFF)
     )
     name = f"power to find an effect of {asked:g}"
-    return *ranged, Expectation(name, middle, worst, best, ranged=_RANGED)
+    power = Expectation(name, middle, worst, best, ranged=_RANGED)
+    return *ranged, power, Expectation(POOLED, _enough(plan, found), rises=False)
+
+
+def _enough(plan: GlmPlan, found: Forecast) -> float:
+    """Participants with whom noise adds three tenths to the error of pooled data."""
+    persons = sum(plan.shape.units)
+    return worth_of(persons * found.sampling, found.privacy + found.leak, persons).enough
 
 
 def problem(plan: GlmPlan, found: Forecast) -> str:

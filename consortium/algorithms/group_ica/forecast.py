@@ -10,10 +10,12 @@ from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
+from consortium.algorithms.worth import POOLED, worth_sentence
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.projector_forecast import expected_cosines, resolved
+from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines, resolved
+from consortium.kernels.release_worth import Worth, variance_of_projectors, worth_of
 
 LEAST_SEEN = 2
 _RANGED = "from the weakest to the strongest direction that is seen"
@@ -66,6 +68,13 @@ def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
     )
 
 
+def worth(parameters: GroupIcaParameters, shape: Shape) -> Worth:
+    """What the release is worth, for the usual strengths of networks."""
+    size, strengths = basis_size(parameters, shape), np.linspace(*STRENGTHS, parameters.kept)
+    noise = deviation_of(parameters, shape) ** 2 / 2.0
+    return worth_of(variance_of_projectors(strengths, size), noise, sum(shape.units))
+
+
 def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is that of the directions that are seen."""
     found = foretell(parameters, shape)
@@ -75,7 +84,14 @@ def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, .
         agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
     above = int(np.count_nonzero(found.cosines >= parameters.least))
     kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
-    return agreed, Expectation("components found", above), kept
+    told = worth(parameters, shape)
+    return (
+        agreed,
+        Expectation("components found", above),
+        kept,
+        Expectation("own participants that the release is worth to a hospital", told.persons),
+        Expectation(POOLED, told.enough, rises=False),
+    )
 
 
 def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
@@ -103,7 +119,7 @@ def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
             f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be lost "
             "in the noise; more persons, a larger epsilon or a longer cutoff would show more."
         )
-    return tuple(lines)
+    return (*lines, *filter(None, [worth_sentence(worth(parameters, shape))]))
 
 
 def refuse_hopeless(parameters: GroupIcaParameters, shape: Shape) -> None:

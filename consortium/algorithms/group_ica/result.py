@@ -14,11 +14,13 @@ from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.separation import Released, separate_release
 from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
 from consortium.kernels.agreement import around, of_replays
 from consortium.kernels.component_bootstrap import Directions, Networks
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projector_forecast import resolved
+from consortium.kernels.release_worth import variance_of_projectors, worth_of
 from consortium.kernels.separations import Paint
 
 DRAWN = 2.0
@@ -56,6 +58,7 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
     numbers = _numbers(directions, parameters, shape)
     in_full = tuple(_in_full(each, float(numbers["resolved"])) for each in found)
     told = [each.told for each in found]
+    worth = _worth(directions, release.deviation, shape)
     placed = released.places is not None
     return Result(
         {
@@ -67,7 +70,7 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
         },
         numbers | ({"found": sum(told)} if placed else {"found": 0, "stand_out": sum(told)}),
         images=_images(maps, errors, in_full, shape.places is not None and fine is not coarse),
-        tables={"components": _table(found, in_full, placed, parameters.least)},
+        tables={"components": _table(found, in_full, placed, parameters.least, worth)},
         captions=Captions(
             headline=_headline(sum(told), len(told), placed), found=any(told), sign=True
         ),
@@ -162,7 +165,7 @@ def _images(
 
 
 def _table(
-    found: tuple[Finding, ...], in_full: tuple[Finding, ...], placed: bool, least: float
+    found: tuple[Finding, ...], in_full: tuple[Finding, ...], placed: bool, least: float, worth: str
 ) -> Table:
     word = "found" if placed else _STANDS_OUT
     rows = [
@@ -174,10 +177,17 @@ def _table(
         "How well each component is expected to agree with what there would be without noise, at "
         f"the basis's resolution; one whose replays agree with it by less than {least:g}, or {null}"
         f", is not {word}, and its number not told. In full: what a reader would measure with maps "
-        "that have all details, if the network is of usual size.",
+        f"that have all details, if the network is of usual size. {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )
+
+
+def _worth(directions: Directions, deviation: float, shape: Shape) -> str:
+    """What the release is worth, by its own eigenvalues without the noise's part."""
+    strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
+    variance = variance_of_projectors(strengths, size)
+    return worth_sentence(worth_of(variance, deviation**2 / 2.0, sum(shape.units)))
 
 
 def _in_full(finding: Finding, resolved: float) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import cast
 
@@ -33,7 +33,7 @@ def mean_projector(data: SiteData, query: Query, bound: Bound) -> Array:
         raise ProtocolError(
             "The query's 'directions' or 'global_signal' is nothing that is asked; discard it."
         )
-    basis = _basis(data, cutoff)
+    basis = basis_at(data.extent.places, cutoff)
     size = data.features if basis is None else basis.shape[1]
     scale = min(1.0, bound.norm / math.sqrt(count))
     part = partial(_sum_projectors, size, basis, cast("GlobalSignal", word), count, scale)
@@ -48,20 +48,32 @@ def _sum_projectors(
     scale: float,
     blocks: Iterable[Array],
 ) -> Array:
-    total, narrow = np.zeros((size, size), order="F"), basis
-    for block in blocks:
-        if narrow is not None and narrow.dtype != block.dtype:
-            narrow = narrow.astype(block.dtype)
-        series = reduce_series(block, narrow, global_signal)
-        directions = leading_directions(series, count)
+    total = np.zeros((size, size), order="F")
+    for directions in directions_of(blocks, basis, global_signal, count):
         if directions.shape[1]:
             total = add_second_moment(total, directions, scale)
     return total
 
 
-def _basis(data: SiteData, cutoff: float) -> Array | None:
-    """Φ, or nothing for the identity."""
-    places = data.extent.places
+def directions_of(
+    blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal, count: int
+) -> Iterator[Array]:
+    """Each person's leading directions in the basis, d x K or fewer."""
+    narrow = basis
+    for block in blocks:
+        if narrow is not None and narrow.dtype != block.dtype:
+            narrow = narrow.astype(block.dtype)
+        yield leading_directions(reduce_series(block, narrow, global_signal), count)
+
+
+def basis_at(places: Places | None, cutoff: float) -> Array | None:
+    """Φ, or nothing for the identity.
+
+    Raises
+    ------
+    ProtocolError
+        If there are waves of something that has no places.
+    """
     if not cutoff:
         return None
     if places is None:

@@ -25,7 +25,7 @@ DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
-ONLY, SAME = "template only", "as its template"
+ONLY, SAME, UNLIKE = "template only", "as its template", "unlike its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
 _ROWS = 4096
@@ -86,7 +86,7 @@ def make_result(
         tables=tables,
         captions=Captions(
             column="network",
-            headline=_headline(sum(sure), _alike(tables["templates"]), len(sure)),
+            headline=_headline(sum(sure), tables["templates"], len(sure)),
             found=any(sure),
         ),
     )
@@ -163,13 +163,15 @@ def _scaled(
 def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     """Expected correlation of each map with the group's, with its 95 % interval.
 
-    One is found if the release tells something beside the template, and the map is expected to
-    agree. Of a template whose own strength noise hides, nothing is told.
+    One is found if the release tells something beside the template, the map is expected to agree,
+    and participants have something like the template: of one whose places were permuted dual
+    regression makes a map, too. Of a template whose own strength noise hides, nothing is told.
     """
     hidden = found.strengths <= SURE * found.deviation
     told = []
-    for low, value, high, kept, gone in zip(*found.expected, found.kept, hidden, strict=True):
-        state = "found" if kept > 0 and value >= least else "not found"
+    sure = (found.kept > 0) & (found.expected[1] >= least) & (found.likeness >= least)
+    for low, value, high, beyond, gone in zip(*found.expected, sure, hidden, strict=True):
+        state = "found" if beyond else "not found"
         told.append(Finding(value, low, high, "not told" if gone else state))  # type: ignore[arg-type]
     return tuple(told)
 
@@ -221,13 +223,13 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
 
 def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
     states = [
-        each.state if kept > 0 or not each.told else SAME if each.low >= least else ONLY
-        for each, kept in zip(told, found.kept, strict=True)
+        _state(each, kept > 0, like >= least, least)
+        for each, kept, like in zip(told, found.kept, found.likeness, strict=True)
     ]
     rows = [
-        (number, each, float(kept), state)
-        for number, (each, kept, state) in enumerate(
-            zip(_estimates(told), found.kept, states, strict=True), start=1
+        (number, each, float(kept), float(like), state)
+        for number, (each, kept, like, state) in enumerate(
+            zip(_estimates(told), found.kept, found.likeness, states, strict=True), start=1
         )
     ]
     return Table(
@@ -235,10 +237,23 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
         "these same sites, at the basis's resolution (how other sites' participants differ is not "
         "counted), and how much of what was released beside its template is believed. "
         f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
-        f"agrees; '{ONLY}': it may be far from it. Not found: below {least:g}.",
-        ("network", "expected correlation", "believed", "state"),
+        f"agrees; '{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to "
+        f"agree with it by less than {least:g}, as with templates whose places are permuted. Found "
+        "says that more is told of a map than its template, and not that it is a network: mirrored "
+        "templates are often found, too. Not found: below "
+        f"{least:g}.",
+        ("network", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
     )
+
+
+def _state(told: Finding, moved: bool, like: bool, least: float) -> str:
+    """What the table says of a map."""
+    if not told.told:
+        return told.state
+    if not moved:
+        return SAME if told.low >= least else ONLY
+    return told.state if like else UNLIKE
 
 
 def _connections(
@@ -315,19 +330,19 @@ def _estimates(told: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(replace(each, state="found") if each.told else each for each in told)
 
 
-def _alike(templates: Table) -> int:
-    return sum(row[-1] == SAME for row in templates.rows)
-
-
-def _headline(found: int, alike: int, whole: int) -> str:
+def _headline(found: int, templates: Table, whole: int) -> str:
     """Say of how many networks the release tells more than the template, or that it is right."""
+    alike, unlike = (sum(row[-1] == state for row in templates.rows) for state in (SAME, UNLIKE))
     networks = count(whole, "network")
     right = (
         f"{alike} of {networks} {'is as its template' if alike == 1 else 'are as their templates'}"
     )
+    if unlike:
+        verb = "is unlike its template" if unlike == 1 else "are unlike their templates"
+        right = f"{right}, {unlike} {verb}" if alike else f"{unlike} of {networks} {verb}"
     if not found:
-        return f"Nothing was found beyond the templates{f'; {right}' if alike else ''}."
+        return f"Nothing was found beyond the templates{f'; {right}' if alike or unlike else ''}."
     if found == whole:
         return f"Of all {networks} the release tells more than the templates."
-    rest = right if alike else "of the others it does not"
+    rest = right if alike or unlike else "of the others it does not"
     return f"Of {found} of {networks} the release tells more than the templates; {rest}."

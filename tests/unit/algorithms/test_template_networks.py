@@ -131,6 +131,20 @@ def test_where_templates_are_right_nothing_is_found_beyond_them(fitting):
         assert told == pytest.approx(np.ones(NETWORKS), abs=1e-3)
 
 
+def test_templates_whose_places_are_permuted_are_not_found():
+    generator, given = np.random.default_rng(3), templates()
+    sites = make_brains(
+        Templates(generator.permutation(given.values), generator.permutation(given.fine))
+    )
+    parameters = study(anyway=True).analysis
+    result = answer(noiseless(sites, parameters), 0.002, 0, parameters, shape_of(sites))
+    assert result.numbers["found"] == 0
+    assert not result.captions.found
+    rows = result.tables["templates"].rows
+    assert {row[-1] for row in rows} <= {"unlike its template", "template only", "not told"}
+    assert all(row[3] < 0.7 for row in rows if row[-1] == "unlike its template")
+
+
 def test_persons_without_networks_show_nothing_but_the_templates():
     sites = make_brains(templates(14.0), amplitude=0.0)
     parameters = study(anyway=True).analysis

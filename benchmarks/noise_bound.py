@@ -1,0 +1,68 @@
+"""The least noise of a private, unbiased mean: the bound of docs/explanation/noise-bound.md.
+
+No analysis uses it; `benchmarks.network_bound` holds the mechanisms against it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What the bound takes of persons' covariance Σ.
+
+    Parameters
+    ----------
+    trace : float
+        tr Σ.
+    root : float
+        tr Σ^½.
+    """
+
+    trace: float
+    root: float
+
+
+def chi_square(mu: float) -> float:
+    """χ² between the two sides of a μ-GDP mechanism, at the most: e^{μ²} − 1."""
+    return math.expm1(mu**2)
+
+
+def least_error(spectrum: Spectrum, persons: int, mu: float) -> float:
+    """Least E‖Y − θ‖² of an unbiased Y, chance of persons included: (tr Σ^½)²/(n²(e^{μ²} − 1))."""
+    return spectrum.root**2 / (persons**2 * chi_square(mu))
+
+
+def least_noise(spectrum: Spectrum, persons: int, mu: float) -> float:
+    """Least E‖Y − x̄‖² where Y is unbiased for the mean x̄ of the persons there are, 0 or more."""
+    return max(least_error(spectrum, persons, mu) - spectrum.trace / persons**2, 0.0)
+
+
+def spectrum_of(values: Array) -> Spectrum:
+    """Of a covariance with these eigenvalues."""
+    inside = np.maximum(values, 0.0)
+    return Spectrum(float(inside.sum()), float(np.sqrt(inside).sum()))
+
+
+def spectrum_of_gram(gram: Array) -> Spectrum:
+    """Of the sample covariance of persons with these inner products, n x n.
+
+    With fewer persons than numbers tr Σ^½ comes out too small, and so does the bound.
+    """
+    count = len(gram)
+    means = gram.mean(axis=0)
+    centred = gram - means - means[:, None] + gram.mean()
+    return spectrum_of(np.linalg.eigvalsh(centred) / (count - 1))
+
+
+def even(spectrum: Spectrum, entries: int) -> Spectrum:
+    """Of the covariance of the same trace that is hardest: the same in every direction."""
+    return Spectrum(spectrum.trace, math.sqrt(entries * spectrum.trace))

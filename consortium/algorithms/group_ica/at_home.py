@@ -1,0 +1,47 @@
+"""Group ICA of what a hospital has at home: its own mean projector, the release, and both together.
+
+Each is a mean of projectors over so many persons with noise of a known law, so that all of them
+become maps in the same way. The site alone calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from consortium.algorithms.base import Array, Release, Result, Shape
+from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.plan import cutoff_planned
+from consortium.algorithms.group_ica.result import make_result
+from consortium.kernels.home_posterior import Posterior
+from consortium.kernels.moments import pack_symmetric
+
+
+def results_at_home(
+    posterior: Posterior, release: Release, parameters: GroupIcaParameters, shape: Shape
+) -> Mapping[str, Result]:
+    """Results by name: 'own', 'release' and 'posterior'.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    release : Release
+        Of the study.
+    parameters : GroupIcaParameters
+    shape : Shape
+        Of the study's sites that answered.
+    """
+    cutoff = cutoff_planned(parameters, shape)
+    fixed = parameters.model_copy(update={"cutoff": cutoff or None})
+
+    def result(matrix: Array, deviation: float, persons: float) -> Result:
+        count = max(round(persons), 1)
+        smaller = replace(shape, subjects=(count,), samples=(count,), sites=())
+        return make_result(Release(pack_symmetric(matrix), deviation), fixed, smaller)
+
+    taken = posterior.taken
+    return {
+        "own": result(posterior.own, posterior.own_deviation, taken.persons),
+        "release": make_result(release, parameters, shape),
+        "posterior": result(posterior.matrix, posterior.deviation, posterior.persons),
+    }

@@ -1,0 +1,27 @@
+"""What a release is worth, in words: the same in plan, design, report and at the hospital."""
+
+from __future__ import annotations
+
+import math
+
+from consortium.kernels.release_worth import RATIO, Worth
+
+POOLED = f"participants for {RATIO:g} times the pooled error"
+"""Name of an expectation: how many a study needs whose noise costs it no more."""
+
+
+def worth_sentence(worth: Worth) -> str:
+    """What a release is worth to a hospital, and how many participants a study needs; one line."""
+    if not (math.isfinite(worth.enough) and math.isfinite(worth.persons)):
+        return ""
+    return (
+        "To a hospital that puts its own data beside it, this release is worth "
+        f"{_rounded(worth.persons)} of its own participants; with {_rounded(worth.enough)} "
+        f"participants in all its error would be {RATIO:g} times that of pooled data."
+    )
+
+
+def _rounded(value: float) -> str:
+    """Two figures, with commas: 0.45, 8.2, 33,000."""
+    rough = float(f"{value:.2g}")
+    return f"{rough:,.0f}" if rough >= 10 else f"{rough:g}"

@@ -1,0 +1,222 @@
+"""A hospital's networks out of its own data and a release: kept at home, where they are exact.
+
+See `consortium.kernels.home_posterior` for what they are, and why they must not leave.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from consortium import __version__
+from consortium.algorithms.base import Result
+from consortium.algorithms.group_ica.at_home import results_at_home
+from consortium.algorithms.group_ica.parameters import GroupIcaParameters
+from consortium.algorithms.group_ica.site import basis_at, directions_of
+from consortium.base.atomic import write_bytes, write_json, write_text
+from consortium.base.formatting import count
+from consortium.errors import DataError, StudyError
+from consortium.kernels.home_posterior import Posterior, Taken, combine
+from consortium.kernels.moments import unpack_symmetric
+from consortium.kernels.projectors import GlobalSignal
+from consortium.membership.keys import load_identity
+from consortium.report.as_templates import HOME_PAGE
+from consortium.report.bids import about_image, label, resolution_label
+from consortium.report.dataset import BIDS_VERSION, GENERATOR
+from consortium.report.image_sets import grid_of, painted
+from consortium.space.nifti import mark_kept
+from consortium.study.plan import Plan
+from site_agent.approval.approval import read_papers
+from site_agent.config import SiteConfig
+from site_agent.data.people import left_out_here
+from site_agent.finished_run import FinishedRun, read_finished, study_file
+from site_agent.images.series import SiteDataset
+from site_agent.layout import CACHE
+from site_agent.networks import check_target
+from site_agent.posterior_page import NAMES, page, summary
+
+_LEAST = 2
+_README = """\
+# Networks at home, of study {study}
+
+KEEP THIS FOLDER INSIDE THE HOSPITAL, as the scans are kept.
+
+`{page}` shows three sets of networks side by side: of this hospital's {own} alone, of the \
+consortium's release, and of both together (the posterior). The images lie in `tpl-{space}`; those \
+of a hospital's own data say in their header that they are kept.
+
+Own maps and posterior are exact: no noise hides this hospital's participants in them. Whoever has \
+the posterior and the published release can work out what this hospital's participants have in \
+common without noise, which the study promised that nobody would see. So nothing of this folder is \
+sent, shown outside, published or given to the coordinator, and no study takes an image of it as \
+template: 'consortium' refuses it.
+
+The other hospitals lose nothing by it: all of it is worked out of the release, which everybody \
+has, and of this hospital's own data.
+
+For maps of single participants:
+
+    site-agent networks STUDY FOLDER --roster ROSTER --templates {image}
+
+{told}
+"""
+
+
+def write_posterior(
+    folder: Path,
+    output: Path,
+    roster: Path,
+    target: Path,
+    *,
+    own_patients: bool = False,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> tuple[str, ...]:
+    """Write a hospital's own networks, the release's, and the posterior's.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    output : Path
+        Output folder of a finished run of ``group_ica`` in which the site took part.
+    roster : Path
+    target : Path
+        A folder that is empty, or not there yet.
+    own_patients : bool
+        Whether maps are to be those of this hospital's patients, and not those of all hospitals'.
+    tell : callable
+        Hears of each person that is done.
+
+    Returns
+    -------
+    tuple of str
+        What came out, in sentences.
+
+    Raises
+    ------
+    ConsortiumError
+        If run, data or folder can't be used.
+    """
+    config, identity = SiteConfig.load(folder), load_identity(folder)
+    check_target(target, config)
+    if target.resolve().is_relative_to(output.resolve()):
+        raise DataError(f"{target} lies in the published folder; name another folder.")
+    signed = read_papers(folder, config.name, identity.public, study_file(output), roster).signed
+    if signed.study.algorithm != "group_ica":
+        raise StudyError(
+            f"{output} holds a run of {signed.study.algorithm}; only group_ica releases what a "
+            "hospital can put its own networks beside."
+        )
+    finished = read_finished(output, signed)
+    persons, everybody = finished.persons(config.name)
+    dataset = SiteDataset(
+        *(config.dataset, signed.study.data, finished.space, "subject", folder / CACHE),
+        without=left_out_here(config.left_out),
+        aliases=config.aliases,
+    )
+    _check_people(len(dataset.lengths), persons, everybody, finished.run)
+    release = finished.release
+    taken = Taken(persons, everybody, len(release.sites), release.deviation)
+    posterior = combine(
+        _directions(dataset, finished.plan, tell),
+        unpack_symmetric(release.values),
+        taken,
+        at_home=own_patients,
+    )
+    parameters = cast("GroupIcaParameters", finished.plan.study.analysis)
+    tell("maps")
+    results = results_at_home(posterior, release, parameters, finished.plan.shape)
+    return _write(target, finished, posterior, results, own_patients)
+
+
+def _check_people(here: int, then: int, everybody: int, run: str) -> None:
+    """Refuse where the own part of the release can't be taken off, or tells no variance."""
+    if here != then:
+        raise DataError(
+            f"{count(then, 'participant')} of this hospital took part in {run}, and {here} would "
+            "now: its part can't be taken off the release. Leave out who came later, by left_out "
+            "of site.yaml, or bring back who is missing."
+        )
+    if then < _LEAST or then == everybody:
+        raise DataError(
+            f"{count(then, 'participant')} of {everybody} in the release are of this hospital; two "
+            "or more must be, and others beside them."
+        )
+
+
+def _directions(
+    dataset: SiteDataset, plan: Plan, tell: Callable[[str], None]
+) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    fixed = plan.stages[0].release.fixed
+    basis = basis_at(dataset.extent.places, float(cast("float", fixed["cutoff"])))
+    signal, many = (
+        cast("GlobalSignal", fixed["global_signal"]),
+        int(cast("int", fixed["directions"])),
+    )
+    found = []
+    for directions in directions_of(dataset.blocks(), basis, signal, many):
+        found.append(directions)
+        tell(f"{len(found)} of {len(dataset.lengths)} participants")
+    return found
+
+
+def _write(
+    target: Path,
+    finished: FinishedRun,
+    posterior: Posterior,
+    results: Mapping[str, Result],
+    own_patients: bool,
+) -> tuple[str, ...]:
+    study, space = finished.plan.study, finished.space
+    told = summary(posterior, results, study.privacy.colluding_sites, own_patients)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.chmod(0o700)  # of one that was there, too
+    images = {name: _write_maps(target, finished, name, each) for name, each in results.items()}
+    about = {
+        "Name": f"Networks at home, of {study.study}",
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": GENERATOR, "Version": __version__}],
+    }
+    write_json(target / "dataset_description.json", about)
+    write_text(target / ".bidsignore", f"{HOME_PAGE}\ntpl-*/func/*_components.*\n")
+    readme = _README.format(
+        study=study.study,
+        page=HOME_PAGE,
+        own=count(posterior.taken.persons, "participant"),
+        space=study.data.space,
+        image=images["posterior"] or "IMAGE",
+        told="\n".join(told),
+    )
+    write_text(target / "README.md", readme)
+    write_text(target / HOME_PAGE, page(study.study, space, results, told))
+    return told
+
+
+def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) -> Path | None:
+    """Write a set's maps, marked as kept but for those of the release; none if there are none."""
+    if "components" not in result.images:
+        return None
+    study, space, images = finished.plan.study, finished.space, result.images["components"]
+    grid = grid_of(space, images)
+    resolution = resolution_label(grid)
+    parts = (f"tpl-{study.data.space}", f"res-{resolution}" if resolution else "")
+    stem = "_".join([*filter(None, parts), f"desc-{label(study.study + name)}_components"])
+    place = target / f"tpl-{study.data.space}" / "func"
+    place.mkdir(parents=True, exist_ok=True)
+    image = grid.image(painted(space, images, images.values).astype(np.float32))
+    if name != "release":
+        mark_kept(image)
+    expected = [each.value if each.told else None for each in images.accuracy]
+    about = {
+        "Description": f"{NAMES[name]}. {images.caption}",
+        "Units": images.units,
+        **about_image(study, grid),
+        "ExpectedCorrelation": expected,
+    }
+    write_json(place / f"{stem}.json", about)
+    return write_bytes(place / f"{stem}.nii.gz", gzip.compress(image.to_bytes(), mtime=0))

@@ -1,0 +1,33 @@
+"""What a hospital reads of its networks at home."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consortium.algorithms.base import Result
+from consortium.kernels.home_posterior import Posterior, Spreads, Taken
+from site_agent.posterior_page import summary
+
+_NONE = np.zeros((2, 2))
+_SETS = ("own", "release", "posterior")
+
+
+def told(colluding: int, *, own_patients: bool = False) -> str:
+    spreads, taken = Spreads(0.02, 0.0, 0.002, 0.01), Taken(12, 100, 4, 0.05)
+    posterior = Posterior(_NONE, _NONE, 0.25, 60.0, 0.05, 0.0, spreads, taken)
+    results = {name: Result({}, {"found": k}) for k, name in enumerate(_SETS)}
+    return " ".join(summary(posterior, results, colluding, own_patients))
+
+
+def test_worth_and_weights_are_told() -> None:
+    said = told(1)
+    assert "0 of this hospital's 12 participants alone, 1 of the release, 2 of both" in said
+    assert "this release is worth 10 of its own participants" in said
+    assert "own data by 25 %, and the others' by 75 %" in said
+    assert "all hospitals' participants" in said
+    assert "this hospital's own patients" in told(1, own_patients=True)
+
+
+def test_a_study_that_counts_on_no_colluder_is_warned_of() -> None:
+    assert "Warning" not in told(1)
+    assert "colluding_sites: 0" in told(0)
