@@ -30,6 +30,7 @@ EEG = {
 }
 POWER = {"measure": "band-power", "bands": {"alpha": [8, 12]}}
 FMRI = {"name": "fmri", "source": "fmri"}
+EDGES = {"measure": "connectivity", "components": "maps.nii.gz"}
 TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}}
 
 DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -83,7 +84,7 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
     "fmri": (
         FMRI,
         {
-            "measure": ({}, {"measure": "alff"}),
+            "measure": ({}, EDGES),
             "band": ({"measure": "alff"}, {"measure": "alff", "band": [0.05, 0.1]}),
             "components": ({}, {"measure": "components", "components": "maps.nii.gz"}),
             "image": ({}, {"measure": "image", "image": "statmap"}),

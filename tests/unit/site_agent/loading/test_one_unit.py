@@ -22,6 +22,7 @@ from site_agent.loading.progress import Data
 from site_agent.loading.sizes import sizes_of
 from tests.support.data_fields import (
     DATA,
+    EDGES,
     EEG,
     FMRI,
     GAPPY,
@@ -50,6 +51,8 @@ PLAIN = {"detrend": "none", "standardize": "none"}
 STUDIES = [
     *(([], each) for pair in DATA.values() for each in pair),
     *(([FMRI], each) for pair in DATA.values() for each in pair if "mask" not in each),
+    ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
+    ([FMRI | EDGES], DATA["confounds"][1]),
     *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
     *(
         ([view | each], {})
