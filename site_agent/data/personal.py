@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import ANYONE, TableView
+from site_agent.data.pairs import pair_cells
 from site_agent.data.stats import stats_cells
 from site_agent.data.wording import Wording
 
-_MOST_BYTES = 4_000_000
+_MOST_BYTES = 50_000_000
+"""Of a person's file; a matrix between a thousand regions takes about 20 MB."""
+_TABLE, _COURSES = ".tsv", "_timeseries.tsv"
+"""Ends of a table between regions, and of one with a line for each volume."""
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 
@@ -38,7 +42,7 @@ def personal_rows(
     """
     names = [name for name, _ in view.single_columns]
     for label, path in _files(folder, view.file):
-        found = _cells(folder, path)
+        found = _cells(folder, path, [wording.column(name) for name in names])
         yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
 
 
@@ -68,13 +72,15 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
-def _cells(folder: Path, path: Path) -> dict[str, str]:
+def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
     """What a file holds, by column; nothing if it can't be read, which is its person's lack."""
     try:
         own = beside(folder, str(path.relative_to(folder)))
         if own.stat().st_size > _MOST_BYTES:
             return {}
-        lines = own.read_text(encoding="utf-8").splitlines()
+        lines = own.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError):
         return {}
+    if path.name.endswith(_TABLE):
+        return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
     return stats_cells(lines)

@@ -76,7 +76,7 @@ def read_table(
 
 def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[str, Row, Path]]:
     """Yield every person's label, cells and file of a view; raises as `read_table`."""
-    if view.is_of_stats:
+    if view.is_by_person:
         yield from personal_rows(folder, view, wording)
         return
     path = _path(folder, view.file)

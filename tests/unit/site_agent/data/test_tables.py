@@ -82,7 +82,7 @@ def test_one_pattern_stands_for_all_regions(tmp_path: Path) -> None:
     [
         ({"lh_*": THICK}, ()),
         ({"age": THICK}, "desikan"),
-        ({"lh_*_*": THICK}, "desikan"),
+        ({"lh_*_*_*": THICK}, "desikan"),
         ({"*": THICK, "insula": THICK}, "desikan"),
         ({"*": THICK}, "schaefer"),
     ],
