@@ -35,10 +35,11 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.doubts import doubts_about
 from site_agent.data.people import candidates, left_out_here, read_left_out
-from site_agent.data.survey import Skipped, in_turn, over_the_limit
+from site_agent.data.survey import Skipped, Subject, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.quality import quality_remarks
+from site_agent.images.recordings import recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
@@ -311,9 +312,21 @@ def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[s
     """What becomes public, what the data contradict of the study's words, and odd images."""
     notes = [*plan.analysis.remarks()]
     notes += plan.analysis.compare(plan.study.sites.index(site), data)
-    if isinstance(data, SiteDataset):
-        notes += quality_remarks(data.survey.subjects, plan.study.data)
+    subjects = _scanned(data)
+    notes += quality_remarks(subjects, plan.study.data)
+    notes += recording_remarks(subjects)
     return tuple(notes)
+
+
+def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
+    """Persons whose image series the study takes, whole or measured."""
+    if isinstance(data, SiteDataset):
+        return data.survey.subjects
+    if not any(view.view.is_series for view in data.space.views):
+        return ()
+    images = SiteDataset(data.source, data.study.data, data.space, data.unit, data.cache)
+    taken = set(data.people)
+    return tuple(each for each in images.survey.subjects if each.label in taken)
 
 
 def say_yes(

@@ -16,6 +16,7 @@ from consortium.study.spec import Study
 from consortium.views.column import Column
 from site_agent.data.bids import labels_in
 from site_agent.data.people import PARTICIPANTS, participants_of
+from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
 from site_agent.data.tsv import Row, read_rows, rows_of
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from consortium.views.table import TableView
 
 _NAMED = 5
+_LEAVE = "leave such cells empty, or ask the coordinator to name it in data.missing."
+_CALLED = (
+    "{} stands in {}, and the JSON beside the table calls it missing; the study reads it as a "
+    f"value: {_LEAVE}"
+)
+_CODED = (
+    "{} stands in {}, far from what the others have or outside the study's limits, and counts as a "
+    f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
+)
 Described = Mapping[str, Description]
 
 
@@ -59,6 +69,8 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
             names = [name for name, _ in view.single_columns]
             described = _descriptions(source / own.file, names, wording)
             yield from _doubts(rows, view.single_columns, described)
+            if own.is_by_person:
+                yield from _nobodys(source, own, rows, wording)
     if not study.features or any(view.is_series or view.is_image for view in study.features):
         yield from _without_folder(source)
 
@@ -70,35 +82,26 @@ def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Descri
 
 
 def _doubts(
-    rows: Sequence[Row], columns: Iterable[tuple[str, Column | PersonRule]], described: Described
+    rows: Sequence[Row], columns: Sequence[tuple[str, Column | PersonRule]], described: Described
 ) -> Iterator[str]:
     coded: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
     beyond: list[_Beyond] = []
     for name, column in columns:
-        cells = Counter(row[name] or "" for row in rows if is_given(row[name]))
+        own = Counter(row[name] or "" for row in rows if is_given(row[name]))
         said = described[name]
         if column.levels:
-            yield from _other_levels(name, cells, column.levels, said)
+            yield from _other_levels(name, own, column.levels, said)
             continue
-        for code in (each for each in said.missing if each in cells):
-            called.setdefault(code, []).append(name)
-        for code in strange_numbers(cells, column.low, column.high):
+        for code in said.missing:
+            if code in own:
+                called.setdefault(code, []).append(name)
+        for code in strange_numbers(own, column.low, column.high):
             if isinstance(column, Column) and code not in said.missing:
                 coded.setdefault(code, []).append(name)
-        beyond += _many_beyond(name, cells, column, said)
-    for code, names in called.items():
-        yield (
-            f"{code} stands in {_some(names)}, and the JSON beside the table calls it missing; the "
-            "study reads it as a value: leave such cells empty, or ask the coordinator to name it "
-            "in data.missing."
-        )
-    for code, names in coded.items():
-        yield (
-            f"{code} stands in {_some(names)}, far from what the others have or outside the "
-            "study's limits, and counts as a value or as the limit: if it is a code for a missing "
-            "value, leave such cells empty, or ask the coordinator to name it in data.missing."
-        )
+        beyond += _many_beyond(name, own, column, said)
+    yield from (_CALLED.format(code, _some(names)) for code, names in called.items())
+    yield from (_CODED.format(code, _some(names)) for code, names in coded.items())
     if beyond:
         yield _clipped(beyond)
 
@@ -160,6 +163,18 @@ def _without_folder(source: Path) -> Iterator[str]:
         yield (
             f"{PARTICIPANTS} has {count(len(lacking), 'person')} without a folder in the data set "
             f"({who}{more}), whose scans no study finds; look whether they should be there."
+        )
+
+
+def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wording) -> Iterator[str]:
+    """The first column that is in no person's file, with one that is written like it."""
+    absent = (name for name, _ in view.single_columns if not any(is_given(r[name]) for r in rows))
+    name = next(absent, None)
+    like = name and resembling(source, view, wording.column(name))
+    if like:
+        yield (
+            f"nobody's {view.file} has '{name}', and one has '{like}': if that is meant, write "
+            f"'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another study."
         )
 
 

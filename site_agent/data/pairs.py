@@ -46,6 +46,12 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
     return {pair: found.cells[ends[0][0]][ends[0][1]] for pair, ends in told if len(ends) == 1}
 
 
+def regions_of(lines: Sequence[str], *, courses: bool) -> Sequence[str]:
+    """Names of the regions that a file has, as `pair_cells` takes them."""
+    names, body = _named([line.split("\t") for line in lines if line.strip()])
+    return names if courses else _without_names(names, body).names
+
+
 def _named(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Names of the columns, and the lines below them."""
     rows = [[cell.strip() for cell in row] for row in rows]

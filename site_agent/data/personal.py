@@ -9,9 +9,9 @@ from pathlib import Path
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import ANYONE, TableView
-from site_agent.data.pairs import pair_cells
+from site_agent.data.pairs import pair_cells, regions_of
 from site_agent.data.stats import stats_cells
-from site_agent.data.wording import Wording
+from site_agent.data.wording import Wording, nearest
 
 _MOST_BYTES = 50_000_000
 """Of a person's file; a matrix between a thousand regions takes about 20 MB."""
@@ -72,15 +72,40 @@ def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 
+def resembling(folder: Path, view: TableView, name: str) -> str | None:
+    """What the first person's file that has anything calls a column that it has not, by spelling.
+
+    Raises
+    ------
+    DataError
+        As `personal_rows`.
+    """
+    read = (_lines(folder, path) for _, path in _files(folder, view.file))
+    lines = next((each for each in read if each), [])
+    if not view.file.endswith(_TABLE):
+        return nearest(name, [*stats_cells(lines)])
+    regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
+    for place in (k for k, letter in enumerate(name) if letter == "-"):
+        ends = nearest(name[:place], regions), nearest(name[place + 1 :], regions)
+        if all(ends):
+            return "-".join(map(str, ends))
+    return None
+
+
 def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
-    """What a file holds, by column; nothing if it can't be read, which is its person's lack."""
-    try:
-        own = beside(folder, str(path.relative_to(folder)))
-        if own.stat().st_size > _MOST_BYTES:
-            return {}
-        lines = own.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError):
-        return {}
+    """What a file holds, by column."""
+    lines = _lines(folder, path)
     if path.name.endswith(_TABLE):
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
     return stats_cells(lines)
+
+
+def _lines(folder: Path, path: Path) -> list[str]:
+    """Lines of a file; none if it can't be read, which is its person's lack."""
+    try:
+        own = beside(folder, str(path.relative_to(folder)))
+        if own.stat().st_size > _MOST_BYTES:
+            return []
+        return own.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError):
+        return []

@@ -24,14 +24,23 @@ from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.privacy.gdp import compose, epsilon_of
+from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
 from site_agent.approval.approval import approvals, read_papers
-from site_agent.approval.inspection import Inspection, _who_lacks_what, inspect, say_yes
+from site_agent.approval.inspection import (
+    Inspection,
+    _scanned,
+    _who_lacks_what,
+    inspect,
+    say_yes,
+)
 from site_agent.data.survey import Skipped
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
+from tests.support.data_fields import FMRI, TABLE, make_site, study_of
 from tests.support.local_consortium import STUDY, build, limit
 from tests.support.membership_files import publish
 
@@ -406,3 +415,12 @@ def test_terms_that_allow_nothing_are_refused_before_anything_is_written(
     with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
         agree(place, **wrong)
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+
+
+def test_who_is_scanned_is_looked_at_where_a_view_measures_series(tmp_path: Path) -> None:
+    site = make_site(tmp_path)
+    single = FMRI | {"measure": "image", "image": "statmap"}
+    for views, many in (([FMRI], 2), ([TABLE], 0), ([single], 0), ([], 2)):
+        study = study_of(views)
+        data = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
+        assert len(_scanned(data)) == many

@@ -170,3 +170,33 @@ def test_what_part_lies_beyond_the_limits_counts_no_codes() -> None:
     assert part_beyond({"101": 2, "50": 5}, 0.0, 100.0) == 0.0
     assert not months_fit(cells, 0.0, 100.0)
     assert months_fit({"240": 2, "300": 2, "361": 2, "402": 2, "-9999": 1}, 18.0, 90.0)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "column", "like"),
+    [
+        (
+            "fs/sub-*/lh.aparc.stats",
+            "# ColHeaders StructName ThickAvg\ninsula 3.0\n",
+            "insula_thickavg",
+            "insula_ThickAvg",
+        ),
+        ("fs/sub-*/x_relmat.tsv", "Vis-1\tCont\n1\t0\n0\t1\n", "vis-1-cont", "Vis-1-Cont"),
+        ("fs/sub-*/x_timeseries.tsv", "Vis-1\tCont\n1\t0\n", "vis-1-cont", "Vis-1-Cont"),
+        ("fs/sub-*/x_relmat.tsv", "Vis-1\tCont\n1\t0\n0\t1\n", "insula-cuneus", None),
+    ],
+)
+def test_a_column_that_no_persons_file_has_is_told_with_what_it_is_like(
+    tmp_path: Path, file: str, text: str, column: str, like: str | None
+) -> None:
+    for person in ("sub-01", "sub-02"):
+        path = tmp_path / file.replace("sub-*", person)
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    values = study_of().model_dump(mode="json", exclude_none=True)
+    columns = {column: {"low": 0, "high": 9}}
+    values["features"] = [{"name": "t", "source": "table", "file": file, "columns": columns}]
+    found = [*doubts_about(tmp_path, Study.model_validate(values), {})]
+    assert len(found) == (like is not None)
+    for told in found:
+        assert f"has '{column}', and one has '{like}': if that is meant, write 'aliases:" in told
