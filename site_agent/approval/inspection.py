@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from consortium.base.formatting import count
+from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy
-from consortium.privacy.gdp import epsilon_of
+from consortium.privacy.gdp import ADDS_UP, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
@@ -165,8 +165,8 @@ class Inspection:
         colluders = count(privacy.colluding_sites, "colluding site")
         outsiders = epsilon_of(plan.outsider_mu, plan.outsider_delta)
         out.print(
-            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {colluders}, and "
-            f"ε ≤ {outsiders:.4g} against outsiders (δ = {privacy.delta:g}, "
+            f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
+            f"ε ≤ {number(outsiders)} against outsiders (δ = {privacy.delta:g}, "
             f"unit {privacy.unit}, sites of equal size).",
             soft_wrap=True,
         )
@@ -175,7 +175,7 @@ class Inspection:
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after.",
+            f"before and ε = {outside[1]} after. {ADDS_UP}",
             soft_wrap=True,
         )
 
@@ -393,7 +393,7 @@ def _over_budget(
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     """ε of what was spent, without and with another price; all losses are given as μ."""
-    return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
+    return number(epsilon_of(spent, delta)), number(epsilon_of(math.hypot(spent, price), delta))
 
 
 def _sizes_refused(
