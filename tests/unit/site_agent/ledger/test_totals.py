@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,13 +105,14 @@ def test_a_sites_status_tells_the_same_whatever_its_ledger_is(
     shown = enter("site-agent", "status", "-f", site)
     assert "budget     nothing is spent yet" in shown.out
     assert not (site / "ledger.sqlite").exists()
-    shutil.copy(ledger.path, site / "ledger.sqlite")
+    config.model_copy(update={"ledger": ledger.path}).save(site)
     shown = enter("site-agent", "status", "-f", site)
     for account in accounts(ledger, POLICY):
         assert f"budget     {account.sentence}" in shown.out.replace("\n", " ")
     told = json.loads(enter("site-agent", "status", "--json", "-f", site).out)["budget"]
     assert [each["used"] for each in told] == [each.used for each in accounts(ledger, POLICY)]
-    (site / "ledger.sqlite").write_bytes(b"damaged" * 999)
+    ledger.close()
+    ledger.path.write_bytes(b"damaged" * 999)
     assert "budget     " in enter("site-agent", "status", "-f", site).out
 
 
