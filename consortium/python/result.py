@@ -222,7 +222,8 @@ class StudyResult:
         Returns
         -------
         matplotlib.figure.Figure
-            Three slices through the peak of each; a sentence if nothing was found.
+            Three slices through the peak of each; of a result without maps, the numbers of its
+            entries with their intervals; a sentence if nothing was found.
         """
         from consortium.python.drawing import draw_result  # matplotlib: for who draws
 

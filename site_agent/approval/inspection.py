@@ -41,7 +41,6 @@ from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.quality import quality_remarks
 from site_agent.images.recordings import recording_remarks
 from site_agent.images.series import SiteDataset
-from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import left_out, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -212,7 +211,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
     engine, late = open_engine(config), partial(too_few_new, ledger, policy)
-    cache, aliases = folder / CACHE, config.aliases
+    cache, aliases = config.cache, config.aliases
     data = open_dataset(config.dataset, asked, space, cache, engine, without, late, aliases)
     problems = _load(data)
     survey = data.survey
@@ -225,7 +224,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         try:
             plan = make_plan(asked, shape, agreed=True)
         except ConsortiumError as error:
-            problems.append(str(error))
+            what, _, _ = str(error).rstrip(".").rpartition("; ")
+            problems.append(f"{what or error}; ask the coordinator to correct the study.")
     else:
         problems.append(
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "

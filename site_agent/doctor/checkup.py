@@ -41,6 +41,7 @@ from site_agent.policy.refusals import Request, Spent, refusals
 __all__ = ["Check", "Surroundings", "examine"]
 
 _NO_PREFECT = "write prefect: false in site.yaml"
+_ROOM = "Make room on the disk, or name another for prepared scans with 'cache' in site.yaml."
 _LIBRARIES = ("cape-consortium", "numpy", "scipy", "cryptography", "pydantic")
 
 
@@ -64,7 +65,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         guarded("configuration", lambda: _configuration(folder)),
         guarded("policy", lambda: _policy(folder)),
         guarded("keys", lambda: _keys(folder)),
-        guarded("disk", lambda: disk(around.free(folder))),
+        guarded("disk", lambda: disk(around.free(folder), _ROOM)),
         guarded("software", lambda: software(_LIBRARIES)),
     ]
     if found[0].state == "fail":
