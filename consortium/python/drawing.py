@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,6 +17,9 @@ from consortium.base.formatting import number
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _WIDTH, _HEIGHT = 8.0, 2.4  # inches, of one map
 _INTERVAL = "#1f5f99"
 
@@ -25,8 +28,8 @@ class Drawable(Protocol):
     """What is drawn of a result: `StudyResult` has it."""
 
     @property
-    def tables(self) -> Mapping[str, Mapping[str, tuple[float | str, ...]]]:
-        """Every table, by its columns' headings."""
+    def tables(self) -> Mapping[str, DataFrame]:
+        """Every table."""
 
     @property
     def components_img_(self) -> Nifti1Image:
@@ -88,9 +91,9 @@ class _Intervals(NamedTuple):
     high: NDArray[np.float64]
 
 
-def _intervals(table: Mapping[str, tuple[float | str, ...]]) -> _Intervals | None:
+def _intervals(table: DataFrame) -> _Intervals | None:
     """What a table tells of its entries; None if it has none, or no interval."""
-    for heading in table:
+    for heading in table.columns:
         ends = [f"{heading} {end}" for end in ("low", "high")]
         ends = ["low", "high"] if heading == "effect" else ends
         if "entry" in table and all(end in table for end in ends):

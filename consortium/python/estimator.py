@@ -22,7 +22,7 @@ from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
 from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
-from consortium.python.result import Columns
+from consortium.python.result import data_frame
 from consortium.python.scratch import Img, Imgs, copy_beside, lay_out, scratch_folder
 from consortium.python.simulated import publish
 from consortium.report.cells import plain_table
@@ -38,6 +38,7 @@ from site_agent.loading.open import open_dataset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 HERE = "here"
 """Name of the one site."""
@@ -65,7 +66,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     resolution: float
     data: Mapping[str, Any] | None
     analysis: Mapping[str, Any] | None
-    seed: int | None
+    random_state: int | None
 
     @property
     def privacy_so_far_(self) -> Privacy:
@@ -97,13 +98,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             plan = make_plan(study, shape_of(study, [data]))
             self._tell(plan, data)
             self._charge(plan)
-            keys = system_keys if self.seed is None else seeded_keys(self.seed)
-            sampler = None if self.seed is None else f"{SEEDED} (seed {self.seed})"
+            keys = system_keys if self.random_state is None else seeded_keys(self.random_state)
+            sampler = None if self.random_state is None else f"{SEEDED} (seed {self.random_state})"
             session = carry_out(plan, data, keys)
             self.result_ = publish(scratch, space, session, sampler)
         self.privacy_, self.n_persons_ = self.result_.privacy, plan.shape.subjects[0]
 
-    def _foretell(self, persons: int, volumes: int) -> Columns:
+    def _forecast(self, persons: int, volumes: int) -> DataFrame:
         """Tabulate what a fit would see; no data are needed."""
         with scratch_folder() as scratch:
             study = self._study(scratch)
@@ -112,8 +113,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
         table = plan.analysis.foretell()
         assert table is not None  # noqa: S101 - for the type checker
-        cells = zip(*plain_table(table).rows, strict=True)
-        return dict(zip(table.columns, cells, strict=True))
+        return data_frame(table.columns, plain_table(table).rows)
 
     def _study(self, folder: Path) -> Study:
         """The study of one site that the parameters stand for, its public files in a folder."""
@@ -157,11 +157,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Count what is about to be spent, and say what nobody should learn too late."""
         privacy = plan.study.privacy
         planned = Privacy(plan.epsilon, privacy.delta, plan.mu, privacy.unit)
-        if self.seed is not None:
+        if self.random_state is not None:
             planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
             warnings.warn(
                 "This fit protects nobody: its noise comes from a seed and can be drawn again; "
-                "set seed=None for what is to be released.",
+                "set random_state=None for what is to be released.",
                 stacklevel=4,
             )
         before = [each for each in self._charged if each.delta == privacy.delta]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import nibabel as nib
 import numpy as np
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from consortium.python.estimator import PrivateEstimator
-from consortium.python.result import Columns
+from consortium.python.renamed import renamed
 from consortium.python.scratch import Img, Imgs
 from consortium.space.grid import TEMPLATE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class _Components(PrivateEstimator):
@@ -72,12 +75,13 @@ class _Components(PrivateEstimator):
         return self.result_.transform(imgs)
 
 
+@renamed(components="n_components", seed="random_state", foretell="forecast")
 class PrivateGroupICA(_Components):
     """Brain networks that one data set's persons have in common, from one noisy release.
 
     Parameters
     ----------
-    components : int or 'auto'
+    n_components : int or 'auto'
         Networks to look for, at most; 'auto' takes as many as stand out of the noise.
     epsilon : float
         ε of every fit, for a whole person, against all who see the result.
@@ -93,7 +97,7 @@ class PrivateGroupICA(_Components):
         Further fields of a study's section ``data``, such as ``high_pass``.
     analysis : mapping, optional
         Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
-    seed : int, optional
+    random_state : int, optional
         Of the noise, for trying out: a seeded fit protects nobody, and says so.
 
     Attributes
@@ -118,12 +122,12 @@ class PrivateGroupICA(_Components):
     Without data: what would three hundred persons show, at this ε?
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
-    >>> print(model.foretell(300)["forecast"][1])  # doctest: +ELLIPSIS
+    >>> print(model.forecast(300)["forecast"][1])  # doctest: +ELLIPSIS
     With networks of usual strength 10 of 10 directions are seen. ...
 
     So few persons that nothing can be seen are refused before their images are read:
 
-    >>> model.foretell(20)  # doctest: +ELLIPSIS
+    >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     consortium.errors.StudyError: ...the noise over 20 persons hides all networks that are usual...
@@ -133,7 +137,7 @@ class PrivateGroupICA(_Components):
 
     def __init__(
         self,
-        components: int | Literal["auto"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
         *,
         epsilon: float,
         delta: float,
@@ -142,9 +146,9 @@ class PrivateGroupICA(_Components):
         resolution: float = 8.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
-        self.components = components
+        self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.mask = mask
@@ -152,7 +156,7 @@ class PrivateGroupICA(_Components):
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -163,7 +167,7 @@ class PrivateGroupICA(_Components):
         check_is_fitted(self, "result_")
         return self.result_.expected_
 
-    def foretell(self, persons: int, volumes: int = 200) -> Columns:
+    def forecast(self, persons: int, volumes: int = 200) -> DataFrame:
         """Say what a fit would see, from public numbers alone; it costs nothing.
 
         Parameters
@@ -173,7 +177,7 @@ class PrivateGroupICA(_Components):
 
         Returns
         -------
-        mapping
+        pandas.DataFrame
             ``forecast``: sentences.
 
         Raises
@@ -181,18 +185,19 @@ class PrivateGroupICA(_Components):
         StudyError
             If nothing would be seen, with what would be enough.
         """
-        return self._foretell(persons, volumes)
+        return self._forecast(persons, volumes)
 
     def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"components": self.components}
+        return {}, {"components": self.n_components}
 
 
+@renamed(components="n_components", seed="random_state")
 class PrivatePCA(_Components):
     """Leading principal components of one data set's persons.
 
     Parameters
     ----------
-    components : int
+    n_components : int
         Dimensions to keep.
     epsilon : float
         ε of every fit, for a whole person, against all who see the result.
@@ -200,7 +205,7 @@ class PrivatePCA(_Components):
         δ of every fit; far below one over the number of persons.
     solver : {'moment', 'power', 'subspace'}, optional
         As in a study's ``analysis.solver``; by default what fits the number of features.
-    mask, atlas, resolution, data, analysis, seed
+    mask, atlas, resolution, data, analysis, random_state
         As in `PrivateGroupICA`.
 
     Attributes
@@ -233,7 +238,7 @@ class PrivatePCA(_Components):
 
     def __init__(
         self,
-        components: int,
+        n_components: int,
         *,
         epsilon: float,
         delta: float,
@@ -243,9 +248,9 @@ class PrivatePCA(_Components):
         resolution: float = 12.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
-        self.components = components
+        self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
@@ -254,7 +259,7 @@ class PrivatePCA(_Components):
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
     def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"components": self.components, "solver": self.solver}
+        return {}, {"components": self.n_components, "solver": self.solver}

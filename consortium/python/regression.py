@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import nibabel as nib
 from sklearn.utils.validation import check_is_fitted
 
 from consortium.errors import DataError, StudyError
 from consortium.python.estimator import HERE, PrivateEstimator
-from consortium.python.result import Columns
+from consortium.python.renamed import renamed
 from consortium.python.scratch import MAP, Img, Imgs
 from consortium.space.grid import TEMPLATE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Limits = tuple[float, float] | Sequence[str]
 """Least and largest value of a column, or its levels."""
 
 
+@renamed(seed="random_state", foretell="forecast")
 class PrivateGLM(PrivateEstimator):
     """One contrast of every voxel, adjusted for other columns, from noisy sums over one data set.
 
@@ -61,7 +65,7 @@ class PrivateGLM(PrivateEstimator):
         Further fields of a study's section ``data``.
     analysis : mapping, optional
         Further fields of the analysis, such as ``covariates`` or ``anyway``.
-    seed : int, optional
+    random_state : int, optional
         Of the noise, for trying out: a seeded fit protects nobody, and says so.
 
     Attributes
@@ -92,8 +96,8 @@ class PrivateGLM(PrivateEstimator):
     ...     delta=1e-6,
     ...     mask=mask,
     ... )
-    >>> told = model.foretell()
-    >>> told["study"][0], 0.05 < told["error"][0] < 0.1, told["worth it"][0]
+    >>> told = model.forecast()
+    >>> told["study"][0], 0.05 < float(told["error"][0]) < 0.1, told["worth it"][0]
     ('as it is', True, 'yes')
 
     Images of made-up persons, the patients' a standard deviation higher everywhere:
@@ -130,7 +134,7 @@ class PrivateGLM(PrivateEstimator):
         resolution: float = 12.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.formula = formula
         self.term = term
@@ -148,7 +152,7 @@ class PrivateGLM(PrivateEstimator):
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, imgs: Imgs, design: Mapping[str, Sequence[Any]]) -> Self:
         """Release the contrast's maps; it costs (epsilon, delta), again every time.
@@ -190,7 +194,7 @@ class PrivateGLM(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.contrast(stat=stat)
 
-    def foretell(self, persons: int | None = None) -> Columns:
+    def forecast(self, persons: int | None = None) -> DataFrame:
         """Say what a fit would see, and what others near it, from public numbers alone.
 
         Parameters
@@ -200,7 +204,7 @@ class PrivateGLM(PrivateEstimator):
 
         Returns
         -------
-        mapping
+        pandas.DataFrame
             Standard error, least detectable effect and more, each with a value for this study
             first; it costs nothing.
 
@@ -213,7 +217,7 @@ class PrivateGLM(PrivateEstimator):
         many = sum(self.groups or ()) if persons is None else persons
         if not many:
             raise StudyError("persons: no groups are stated; say how many persons there would be.")
-        return self._foretell(many, 1)
+        return self._forecast(many, 1)
 
     def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
         image = {"name": "image", "source": "fmri", "measure": "image", "image": MAP}

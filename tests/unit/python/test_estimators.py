@@ -12,6 +12,7 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+import pandas as pd
 import pytest
 from pydantic import BaseModel
 from sklearn.base import clone
@@ -63,6 +64,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from _leaves(each, f"{path}[{number}]")
+    elif isinstance(value, pd.DataFrame):
+        yield from _leaves(value.to_dict("list"), path)
     elif hasattr(value, "__dict__"):
         yield from _leaves(vars(value), f"{path}.{type(value).__name__}")
     else:
@@ -190,7 +193,7 @@ def test_a_seeded_fit_says_that_it_protects_nobody() -> None:
     released = []
     for _ in range(2):
         with pytest.warns(UserWarning, match="This fit protects nobody"):
-            model = _pca(seed=3).fit(people)
+            model = _pca(random_state=3).fit(people)
         released.append(np.asarray(model.components_img_.dataobj))
         assert model.privacy_.seeded
         assert not model.privacy_.protects
@@ -248,9 +251,9 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
         for image, group in zip(imgs, design["group"], strict=True)
     ]
     model = _glm(groups=None, share=0.5, epsilon=20.0, analysis=None)
-    assert model.foretell(400)["worth it"][0] == "yes"
+    assert model.forecast(400)["worth it"][0] == "yes"
     with pytest.raises(StudyError, match="say how many persons"):
-        model.foretell()
+        model.forecast()
     model.fit(shifted, design)
     assert model.privacy_.epsilon <= 20.0
     assert np.asarray(model.contrast("effect").dataobj).mean() == pytest.approx(1.0, abs=0.2)
@@ -260,7 +263,7 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
 
 def test_a_slope_needs_no_groups() -> None:
     model = _glm(groups=None, epsilon=20.0).set_params(term="age")
-    assert model.foretell(400)["study"][0] == "as it is"
+    assert model.forecast(400)["study"][0] == "as it is"
 
 
 def test_group_sizes_that_are_wrong_are_told_to_the_owner_alone() -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 import nibabel as nib
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from matplotlib import pyplot as plt
@@ -168,7 +169,8 @@ def test_a_result_of_entries_is_drawn_with_its_intervals(heading: str) -> None:
         ends[1]: (0.8, -1.5, 1.1, ""),
     }
     privacy = cast("Privacy", None)
-    result = StudyResult(privacy, {}, {"levels": {"view": ("who",)}, "coefficients": table})
+    levels = pd.DataFrame({"view": ["who"]})
+    result = StudyResult(privacy, {}, {"levels": levels, "coefficients": pd.DataFrame(table)})
     figure = result.plot(2)
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["age", "sex"]
@@ -176,7 +178,8 @@ def test_a_result_of_entries_is_drawn_with_its_intervals(heading: str) -> None:
     (dots,) = [line for line in axes.lines if line.get_marker() == "o"]
     assert list(dots.get_xdata()) == [0.5, -2.0]
     plt.close(figure)
-    nothing = StudyResult(privacy, {}, {"coefficients": {**table, heading: ("", "", "", "")}})
+    untold = pd.DataFrame({**table, heading: ("", "", "", "")})
+    nothing = StudyResult(privacy, {}, {"coefficients": untold})
     shown = nothing.plot()
     assert "Nothing stands out" in shown.texts[0].get_text()
     plt.close(shown)
