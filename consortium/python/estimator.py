@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from consortium.base.formatting import count
 from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
+from consortium.python.arrays import PersonTable, write_persons
 from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
@@ -85,15 +86,24 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self.result_.plot(most)
 
     @abstractmethod
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the estimator's parameters say: fields of the study, and of its analysis."""
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the parameters say of images, or a table: fields of study, and of analysis."""
 
-    def _fit(self, imgs: Imgs, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+    def _fit(
+        self,
+        given: Imgs | PersonTable,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         """Plan, charge, release, and keep no more than what was released."""
+        table = given if isinstance(given, PersonTable) else None
         with scratch_folder() as scratch:
-            study = self._study(scratch)
+            study = self._study(scratch, table)
             space = study_space(study, scratch)
-            folder = lay_out(scratch / "bids", imgs, study.data, columns, series=self._series)
+            if isinstance(given, PersonTable):
+                together = {**given.columns, **(columns or {})}
+                folder = write_persons(scratch / "bids", together, len(given.values))
+            else:
+                folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
             data = open_dataset(folder, study, space, scratch / "cache")
             plan = make_plan(study, shape_of(study, [data]))
             self._tell(plan, data)
@@ -115,9 +125,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         assert table is not None  # noqa: S101 - for the type checker
         return data_frame(table.columns, plain_table(table).rows)
 
-    def _study(self, folder: Path) -> Study:
+    def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
         """The study of one site that the parameters stand for, its public files in a folder."""
-        fields, analysis = self._own()
+        fields, analysis = self._own(table)
         data: dict[str, Any] = {"resolution": self.resolution, "mask": TEMPLATE}
         if not (isinstance(self.mask, str) and self.mask == TEMPLATE):
             data["mask"] = copy_beside(folder, self.mask, "mask")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from consortium.errors import DataError
+from consortium.python.arrays import PersonTable, is_array, person_table
 from consortium.python.estimator import PrivateEstimator
 from consortium.python.renamed import renamed
 from consortium.python.scratch import Img, Imgs
@@ -39,12 +41,12 @@ class _Components(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.found_
 
-    def fit(self, imgs: Imgs, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Release the maps of these persons; it costs (epsilon, delta), again every time.
 
         Parameters
         ----------
-        imgs : path, or sequence of a person each
+        X : path, or sequence of a person each
             A BIDS data set; or for each person a 4-D series, a NIfTI file or an image in memory,
             or a list of such if there are several runs. A person with two entries would be
             protected half.
@@ -63,16 +65,16 @@ class _Components(PrivateEstimator):
             If an image can't be used.
         """
         del y
-        self._fit(imgs)
+        self._fit(X)
         return self
 
-    def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
+    def transform(self, X: Any) -> list[NDArray[np.float64]]:
         """Courses of the released maps in somebody's series; as private as the series are.
 
         See `StudyResult.transform`.
         """
         check_is_fitted(self, "result_")
-        return self.result_.transform(imgs)
+        return self.result_.transform(X)
 
 
 @renamed(components="n_components", seed="random_state", foretell="forecast")
@@ -187,7 +189,8 @@ class PrivateGroupICA(_Components):
         """
         return self._forecast(persons, volumes)
 
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        del table
         return {}, {"components": self.n_components}
 
 
@@ -205,6 +208,8 @@ class PrivatePCA(_Components):
         δ of every fit; far below one over the number of persons.
     solver : {'moment', 'power', 'subspace'}, optional
         As in a study's ``analysis.solver``; by default what fits the number of features.
+    limits : (float, float), optional
+        Of an array's columns, public: what lies beyond them is moved to them.
     mask, atlas, resolution, data, analysis, random_state
         As in `PrivateGroupICA`.
 
@@ -212,6 +217,8 @@ class PrivatePCA(_Components):
     ----------
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, as robust z-scores; by descending share of the variance.
+    components_ : array, shape (K, D)
+        Of an array: directions of its columns, likewise.
     found_ : tuple of bool
         Whether each map stands out of the noise.
     privacy_, privacy_so_far_, result_, n_components_, n_persons_
@@ -232,6 +239,13 @@ class PrivatePCA(_Components):
     ((3, 3, 3, 2), 20)
     >>> print(model.privacy_)
     ε = 2 at δ = 1e-05 (μ = 0.502) for one person with all their data
+
+    Numbers, a person in each line:
+
+    >>> X = rng.normal(size=(500, 1)) * [1.0, 1.0, 0.0] + 0.1 * rng.normal(size=(500, 3))
+    >>> model = PrivatePCA(1, epsilon=8.0, delta=1e-5, limits=(-4, 4)).fit(X)
+    >>> bool(np.abs(model.components_[0, :2]).min() > 0.6), model.transform(X).shape
+    (True, (500, 1))
     """
 
     _algorithm: ClassVar[str] = "pca"
@@ -243,6 +257,7 @@ class PrivatePCA(_Components):
         epsilon: float,
         delta: float,
         solver: Literal["moment", "power", "subspace"] | None = None,
+        limits: tuple[float, float] | None = None,
         mask: Img = TEMPLATE,
         atlas: Img | None = None,
         resolution: float = 12.0,
@@ -254,6 +269,7 @@ class PrivatePCA(_Components):
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
+        self.limits = limits
         self.mask = mask
         self.atlas = atlas
         self.resolution = resolution
@@ -261,5 +277,60 @@ class PrivatePCA(_Components):
         self.analysis = analysis
         self.random_state = random_state
 
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"components": self.n_components, "solver": self.solver}
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """Released directions of an array's columns, of norm one: K x D."""
+        check_is_fitted(self, "result_")
+        name = next((each for each in self.result_.tables if each.endswith("_loadings")), None)
+        if name is None:
+            raise DataError("The fit was of images; their maps are components_img_.")
+        table = self.result_.tables[name].drop(columns="entry")
+        return np.asarray(table.to_numpy(dtype=np.float64).T)
+
+    def fit(self, X: Imgs | NDArray[Any] | DataFrame, y: None = None) -> Self:
+        """Release the components of these persons; it costs (epsilon, delta), again every time.
+
+        Parameters
+        ----------
+        X : path, sequence of a person's series each, array of shape (persons, D), or DataFrame
+            Images as in `PrivateGroupICA.fit`; or numbers, a person in each line, of columns with
+            the public ``limits``. Their directions are told about the middle of the limits, since
+            no mean is taken away: put the limits about what is usual.
+        y : None
+            Not used.
+
+        Raises
+        ------
+        StudyError
+            If a parameter is out of range, or an array has no ``limits``.
+        DataError
+            If an image can't be used.
+        ValueError
+            If an array holds what is no finite number, or not two persons.
+        """
+        if not is_array(X):
+            return super().fit(X, y)
+        checked = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self._fit(person_table(X, self.limits, "x", checked=checked))
+        return self
+
+    def transform(self, X: Sequence[Img] | NDArray[Any] | DataFrame) -> Any:
+        """Courses of the maps in somebody's series, or scores of their lines; as private as these.
+
+        Returns
+        -------
+        list of array, shape (T, K); or array, shape (persons, K)
+            Of an array, each line times the components, about the middle of the limits and in
+            units of half their width.
+        """
+        if not is_array(X):
+            return super().transform(X)
+        check_is_fitted(self, "result_")
+        checked = validate_data(self, X, dtype=np.float64, reset=False)
+        low, high = self.limits or (-1.0, 1.0)
+        scaled = 2.0 * (np.clip(checked, low, high) - low) / (high - low) - 1.0
+        return scaled @ self.components_.T
+
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        fields = {} if table is None else {"features": [table.view("x")]}
+        return fields, {"components": self.n_components, "solver": self.solver}

@@ -32,6 +32,15 @@ def renamed(**names: str) -> Callable[[Kind], Kind]:
     return change
 
 
+def warn_of_order(method: str, order: str) -> None:
+    """Say that arguments have another order now."""
+    warnings.warn(
+        f"{method} takes {order}; the old order goes with the next release.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 def _translating(method: Any, kind: str, names: Mapping[str, str]) -> Any:
     @wraps(method)
     def call(self: Any, *args: Any, **given: Any) -> Any:

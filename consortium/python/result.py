@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,7 +192,7 @@ class StudyResult:
         Parameters
         ----------
         imgs : sequence of path or nibabel.Nifti1Image
-            4-D series in the maps' space.
+            4-D series in the maps' space; brought to the maps' voxels if they have others.
 
         Returns
         -------
@@ -213,7 +214,10 @@ class StudyResult:
             standardize=None,
             memory=None,
         )
-        return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
+        with warnings.catch_warnings():
+            # That series are brought to the maps' voxels is said above, not at every call.
+            warnings.filterwarnings("ignore", message="Resampling images at transform time")
+            return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
 
     def plot(self, most: int = 10) -> Figure:
         """Draw the maps that stand out of the noise, no more than ``most`` of them.
