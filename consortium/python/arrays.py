@@ -46,7 +46,10 @@ class PersonTable:
 
 def is_array(given: object) -> bool:
     """Whether these are numbers with persons in lines: an array of two axes, or a DataFrame."""
-    return hasattr(given, "iloc") or (isinstance(given, np.ndarray) and given.ndim <= 2)
+    if isinstance(given, np.ndarray):
+        return given.ndim <= 2
+    kinds = ("iloc", "toarray", "__array__")  # of pandas, of scipy's sparse matrices, of others
+    return not hasattr(given, "dataobj") and any(hasattr(given, kind) for kind in kinds)
 
 
 def is_table(given: object) -> TypeGuard[Mapping[str, Sequence[Any]]]:

@@ -28,6 +28,10 @@ class Drawable(Protocol):
     """What is drawn of a result: `StudyResult` has it."""
 
     @property
+    def images(self) -> Mapping[str, Any]:
+        """Every image."""
+
+    @property
     def tables(self) -> Mapping[str, DataFrame]:
         """Every table."""
 
@@ -65,6 +69,8 @@ def draw_result(result: Drawable, most: int) -> Figure:
     told = next(filter(None, map(_intervals, result.tables.values())), None)
     if not result.found_ and told is not None:
         return _forest(told, most)
+    if told is None and not result.images:
+        return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
         return _sentence("Nothing stands out of the noise, so that no map is drawn.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consortium.errors import DataError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class _Components(PrivateEstimator):
+class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """An analysis of series whose result is a set of maps."""
 
     @property
@@ -280,12 +281,25 @@ class PrivatePCA(_Components):
     @property
     def components_(self) -> NDArray[np.float64]:
         """Released directions of an array's columns, of norm one: K x D."""
-        check_is_fitted(self, "result_")
-        name = next((each for each in self.result_.tables if each.endswith("_loadings")), None)
-        if name is None:
+        table = self._loadings
+        if table is None:
             raise DataError("The fit was of images; their maps are components_img_.")
-        table = self.result_.tables[name].drop(columns="entry")
-        return np.asarray(table.to_numpy(dtype=np.float64).T)
+        return np.asarray(table.drop(columns="entry").to_numpy(dtype=np.float64).T)
+
+    @property
+    def found_(self) -> tuple[bool, ...]:
+        """Whether each component stands out of the noise; one that does not means nothing."""
+        if self._loadings is None:
+            return super().found_
+        states = self.result_.tables["components"]["state"]
+        return tuple(state == "found" for state in states[: len(self.components_)])
+
+    @property
+    def _loadings(self) -> DataFrame | None:
+        """What was released of an array's columns; None of images."""
+        check_is_fitted(self, "result_")
+        names = [name for name in self.result_.tables if name.endswith("_loadings")]
+        return self.result_.tables[names[0]] if names else None
 
     def fit(self, X: Imgs | NDArray[Any] | DataFrame, y: None = None) -> Self:
         """Release the components of these persons; it costs (epsilon, delta), again every time.
