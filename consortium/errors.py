@@ -56,6 +56,12 @@ class DeclinedError(PrivacyError):
     code = "declined"
 
 
+class WithdrawnError(PrivacyError):
+    """A site's people took their approval back, or gave another one, after a run had begun."""
+
+    code = "withdrawn"
+
+
 class BudgetError(PrivacyError):
     """The privacy budget does not cover what is asked of it."""
 

@@ -40,7 +40,7 @@ model = cc.PrivateGLM(
     detect=1.0,
     mask=mask,
 )
-model.fit(imgs, {"diagnosis": diagnosis})
+model.fit({"diagnosis": diagnosis}, imgs)
 print(model.privacy_)
 
 # %%

@@ -35,7 +35,7 @@ model = cc.PrivateGLM(
     analysis={"anyway": True},
 )
 imgs = [nib.Nifti1Image(values.reshape(20, 20, 1), affine) for values in everybody[:150]]
-model.fit(imgs, {"diagnosis": ["control"] * 75 + ["patient"] * 75})
+model.fit({"diagnosis": ["control"] * 75 + ["patient"] * 75}, imgs)
 released = model.contrast("effect").get_fdata().ravel()
 exact = patients.mean(axis=0) - controls.mean(axis=0)
 

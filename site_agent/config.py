@@ -14,7 +14,7 @@ from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
-from site_agent.layout import CONFIG
+from site_agent.layout import CACHE, CONFIG
 
 _TITLE = (
     "Where this site's things are. What a study may ask of them is in policy.yaml. "
@@ -79,6 +79,12 @@ class SiteConfig(FrozenModel):
         default=Path("ledger.sqlite"),
         description="The ledger. Agents of one hospital that read the same data set, for several "
         "consortia say, must share one ledger.",
+    )
+    cache: Path = Field(
+        default=Path(CACHE),
+        description="Folder of what was prepared of scans, which is made and worked out again when "
+        "it is not there. Name another disk where this one is short of space; never a place that "
+        "others can read.",
     )
     workers: int = Field(
         default=1,
@@ -201,8 +207,20 @@ class SiteConfig(FrozenModel):
                 "credentials": config.credentials and folder / config.credentials,
                 "left_out": config.left_out and folder / config.left_out,
                 "ledger": folder / config.ledger,
+                "cache": config._own_place(folder),
             }
         )
+
+    def _own_place(self, folder: Path) -> Path:
+        """Where prepared scans lie: not on the exchange, which others read."""
+        place = folder / self.cache
+        shared = None if "://" in self.exchange else (folder / self.exchange).resolve()
+        if shared and place.resolve().is_relative_to(shared):
+            raise ConfigurationError(
+                f"{folder / CONFIG}: field 'cache': {place} lies on the exchange, which others "
+                "read; name another folder."
+            )
+        return place
 
     def save(self, folder: Path) -> None:
         """Write ``site.yaml`` with a comment on every field.

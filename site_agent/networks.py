@@ -30,7 +30,6 @@ from site_agent.approval.approval import read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
-from site_agent.layout import CACHE
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
@@ -93,7 +92,7 @@ def write_networks(
         )
     values = _independent(known, templates or study)
     dataset = SiteDataset(
-        *(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE),
+        *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
         without=left_out_here(config.left_out),
         aliases=config.aliases,
     )

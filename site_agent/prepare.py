@@ -11,7 +11,6 @@ from site_agent.approval.approval import read_papers
 from site_agent.config import SiteConfig
 from site_agent.data.people import left_out_here
 from site_agent.images.series import SiteDataset
-from site_agent.layout import CACHE
 
 _opened: dict[tuple[str, bytes], SiteDataset] = {}
 """The last study, by what was signed of it and the site's settings: a worker prepares many persons
@@ -46,14 +45,14 @@ def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
     facts = config.model_dump_json(), signed.signed()
     if facts not in _opened:
         _opened.clear()
-        _opened[facts] = _open(folder, config, signed)
+        _opened[facts] = _open(config, signed)
     return _opened[facts]
 
 
-def _open(folder: Path, config: SiteConfig, signed: SignedStudy) -> SiteDataset:
+def _open(config: SiteConfig, signed: SignedStudy) -> SiteDataset:
     asked = signed.study
     space = image_space(asked.data, signed.folder)
     return SiteDataset(
-        *(config.dataset, asked.data, space, asked.privacy.unit, folder / CACHE),
+        *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
         without=left_out_here(config.left_out),
     )

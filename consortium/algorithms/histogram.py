@@ -138,10 +138,17 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         persons = sum(
             self.shape.units[site] for site in release.sites or range(len(self.shape.units))
         )
-        return _result(self.parameters, release, persons)
+        return _result(self.parameters, release, persons, _name(self.parameters, self.shape))
 
 
-def _result(parameters: HistogramParameters, release: Release, persons: int) -> Result:
+def _name(parameters: HistogramParameters, shape: Shape) -> str:
+    """What the counted entry is called: its column, or else its number in the view."""
+    start = shape.view_slice(parameters.view, "analysis.view").start
+    view, label = shape.entry_names[start + parameters.entry - 1]
+    return label if isinstance(label, str) else f"entry {label} of {view}"
+
+
+def _result(parameters: HistogramParameters, release: Release, persons: int, name: str) -> Result:
     edges = np.linspace(*parameters.limits, parameters.bins + 1)
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins
     width = _width(parameters, release.deviation)
@@ -154,17 +161,18 @@ def _result(parameters: HistogramParameters, release: Release, persons: int) -> 
     percent = f"{100 * parameters.confidence:g} % intervals, which account for privacy's noise"
     tables = {
         "counts": Table(
-            f"Persons in each bin, of {persons} in all, with {percent}.",
+            f"Persons in each bin of {name}, of {persons} in all, with {percent}.",
             ("from", "to", "persons", "low", "high"),
             _rows(edges[:-1], edges[1:], *counts),
         ),
         "quantiles": Table(
-            f"Quantiles of the persons, with {percent} and end where bins do.",
+            f"Quantiles of {name}, with {percent} and end where bins do.",
             ("quantile", "value", "low", "high"),
             _rows(np.array(parameters.quantiles), *marks.T),
         ),
     }
-    words = Captions("bin", _headline(parameters, half, float(found.max()), persons), "")
+    headline = _headline(parameters.bins, name, half, float(found.max()), persons)
+    words = Captions("bin", headline, "")
     return Result(arrays, numbers, tables=tables, captions=words)
 
 
@@ -177,14 +185,14 @@ def _half_width(parameters: HistogramParameters, deviation: float) -> float:
     return _width(parameters, deviation) * math.sqrt(1.0 - 1.0 / parameters.bins)
 
 
-def _headline(parameters: HistogramParameters, half: float, largest: float, persons: int) -> str:
+def _headline(bins: int, name: str, half: float, largest: float, persons: int) -> str:
     off = f"{number(persons * half)} of {persons:,} persons"
     if half >= largest:
         return (
-            f"Nothing can be told of how {parameters.view} is spread: at this ε noise may move the "
+            f"Nothing can be told of how {name} is spread: at this ε noise may move the "
             f"count of a bin by {off}."
         )
-    return f"Each of {parameters.bins} bins of {parameters.view} is counted to within {off}."
+    return f"Each of {bins} bins of {name} is counted to within {off}."
 
 
 def _rows(*columns: Array) -> tuple[tuple[float, ...], ...]:

@@ -88,12 +88,12 @@ def guarded(name: str, look: Callable[[], Check]) -> Check:
         return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
 
 
-def disk(free: int) -> Check:
+def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
     """Whether there is room."""
     message = f"{free / (1 << 30):.1f} GiB are free."
     if free >= LITTLE:
         return Check("disk", "ok", message)
-    return Check("disk", "fail" if free < SCARCE else "warn", message, "Make room on the disk.")
+    return Check("disk", "fail" if free < SCARCE else "warn", message, remedy)
 
 
 def software(names: Sequence[str]) -> Check:

@@ -140,8 +140,8 @@ def _price(made: Plan) -> str:
     seen = epsilon_of(made.outsider_mu, made.outsider_delta)
     unit = "participant" if privacy.unit == "subject" else "volume"
     return (
-        f"One {unit}'s privacy loss: ε ≤ {made.epsilon:.4g} against the centre and "
-        f"{count(privacy.colluding_sites, 'colluding site')}, {seen:.4g} against outsiders "
+        f"One {unit}'s privacy loss: ε ≤ {number(made.epsilon)} against the centre and "
+        f"{count(privacy.colluding_sites, 'colluding site')}, {number(seen)} against outsiders "
         f"(δ = {privacy.delta:g})."
     )
 

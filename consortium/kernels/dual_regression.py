@@ -36,8 +36,7 @@ def courses(series: Array, templates: Array) -> Array:
     templates : array, shape (d, R)
         Independent columns.
     """
-    found = np.linalg.pinv(templates) @ series
-    return _normed_rows(found - found.mean(axis=1, keepdims=True))
+    return centred_and_normed(np.linalg.pinv(templates) @ series)
 
 
 def person_maps(series: Array, templates: Array) -> Array:
@@ -59,9 +58,18 @@ def person_maps(series: Array, templates: Array) -> Array:
 
 def fisher_connectivity(series: Array, templates: Array) -> Array:
     """Fisher's z of the correlation of every two networks' courses, shape (R(R - 1)/2,)."""
-    shared = courses(series, templates)
+    return fisher_z(courses(series, templates))
+
+
+def fisher_z(shared: Array) -> Array:
+    """Fisher's z between every two of R courses of mean zero and norm one (or zero), as above."""
     between = np.clip((shared @ shared.T)[np.triu_indices(len(shared), 1)], -_LARGEST, _LARGEST)
     return np.asarray(np.arctanh(between))
+
+
+def centred_and_normed(rows: Array) -> Array:
+    """Courses (R x T) with mean zero and norm one, zeros for one that does not vary."""
+    return _normed_rows(rows - rows.mean(axis=1, keepdims=True))
 
 
 def _normed_rows(rows: Array) -> Array:

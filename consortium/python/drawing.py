@@ -1,10 +1,10 @@
-"""A result's maps as one figure that pyplot knows, so that a notebook shows it."""
+"""A result's maps, or else its numbers, as one figure that pyplot knows, for a notebook."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -17,11 +17,23 @@ from consortium.base.formatting import number
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _WIDTH, _HEIGHT = 8.0, 2.4  # inches, of one map
+_INTERVAL = "#1f5f99"
 
 
 class Drawable(Protocol):
     """What is drawn of a result: `StudyResult` has it."""
+
+    @property
+    def images(self) -> Mapping[str, Any]:
+        """Every image."""
+
+    @property
+    def tables(self) -> Mapping[str, DataFrame]:
+        """Every table."""
 
     @property
     def components_img_(self) -> Nifti1Image:
@@ -46,12 +58,19 @@ class Drawable(Protocol):
 def draw_result(result: Drawable, most: int) -> Figure:
     """Draw what stands out of the noise: three slices through the peak of each map.
 
+    Without maps, the entries of the first table that has intervals, those furthest from zero first.
+
     Parameters
     ----------
     result : Drawable
     most : int
-        Maps to draw, at most.
+        Maps or entries to draw, at most.
     """
+    told = next(filter(None, map(_intervals, result.tables.values())), None)
+    if not result.found_ and told is not None:
+        return _forest(told, most)
+    if told is None and not result.images:
+        return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
         return _sentence("Nothing stands out of the noise, so that no map is drawn.")
@@ -65,6 +84,51 @@ def draw_result(result: Drawable, most: int) -> Figure:
             for message in ("empty mask", "Resampling binary images"):
                 warnings.filterwarnings("ignore", message=message)
             _slices(_coloured(result, which), figure, axes, peak, _heading(result, which))
+    return figure
+
+
+class _Intervals(NamedTuple):
+    """Numbers of a table's entries with their intervals."""
+
+    heading: str
+    entries: Sequence[str]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def _intervals(table: DataFrame) -> _Intervals | None:
+    """What a table tells of its entries; None if it has none, or no interval."""
+    for heading in table.columns:
+        ends = [f"{heading} {end}" for end in ("low", "high")]
+        ends = ["low", "high"] if heading == "effect" else ends
+        if "entry" in table and all(end in table for end in ends):
+            numbers = (
+                np.array([x if isinstance(x, float) else np.nan for x in table[name]])
+                for name in (heading, *ends)
+            )
+            names = [f"{x:g}" if isinstance(x, float) else x for x in table["entry"]]
+            return _Intervals(heading, names, *numbers)
+    return None
+
+
+def _forest(told: _Intervals, most: int) -> Figure:
+    """Draw each entry's number with its interval, in the table's order."""
+    width = np.maximum(told.high - told.low, np.finfo(float).tiny)
+    far = np.nan_to_num(np.abs(told.value) / width, nan=-1.0)
+    shown = sorted(np.argsort(-far, kind="stable")[:most].tolist())
+    shown = [k for k in shown if far[k] >= 0]
+    if not shown:
+        return _sentence("Nothing stands out of the noise, so that nothing is drawn.")
+    figure = _figure(1.0 + 0.25 * len(shown))
+    axes = figure.subplots()
+    rows = range(len(shown))[::-1]
+    axes.hlines(rows, told.low[shown], told.high[shown], color=_INTERVAL)
+    axes.plot(told.value[shown], rows, "o", color=_INTERVAL)
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    axes.set_yticks(rows, [told.entries[k] for k in shown])
+    axes.set_xlabel(f"{told.heading}, with its interval")
+    figure.tight_layout()
     return figure
 
 

@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from consortium.base.formatting import count
 from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
+from consortium.python.arrays import PersonTable, write_persons
 from consortium.python.local_run import carry_out, seeded_keys, system_keys
 from consortium.python.privacy import Privacy
-from consortium.python.result import Columns
+from consortium.python.result import data_frame
 from consortium.python.scratch import Img, Imgs, copy_beside, lay_out, scratch_folder
 from consortium.python.simulated import publish
 from consortium.report.cells import plain_table
@@ -38,6 +39,7 @@ from site_agent.loading.open import open_dataset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 HERE = "here"
 """Name of the one site."""
@@ -65,7 +67,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     resolution: float
     data: Mapping[str, Any] | None
     analysis: Mapping[str, Any] | None
-    seed: int | None
+    random_state: int | None
 
     @property
     def privacy_so_far_(self) -> Privacy:
@@ -84,26 +86,35 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self.result_.plot(most)
 
     @abstractmethod
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the estimator's parameters say: fields of the study, and of its analysis."""
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the parameters say of images, or a table: fields of study, and of analysis."""
 
-    def _fit(self, imgs: Imgs, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+    def _fit(
+        self,
+        given: Imgs | PersonTable,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         """Plan, charge, release, and keep no more than what was released."""
+        table = given if isinstance(given, PersonTable) else None
         with scratch_folder() as scratch:
-            study = self._study(scratch)
+            study = self._study(scratch, table)
             space = study_space(study, scratch)
-            folder = lay_out(scratch / "bids", imgs, study.data, columns, series=self._series)
+            if isinstance(given, PersonTable):
+                together = {**given.columns, **(columns or {})}
+                folder = write_persons(scratch / "bids", together, len(given.values))
+            else:
+                folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
             data = open_dataset(folder, study, space, scratch / "cache")
             plan = make_plan(study, shape_of(study, [data]))
             self._tell(plan, data)
             self._charge(plan)
-            keys = system_keys if self.seed is None else seeded_keys(self.seed)
-            sampler = None if self.seed is None else f"{SEEDED} (seed {self.seed})"
+            keys = system_keys if self.random_state is None else seeded_keys(self.random_state)
+            sampler = None if self.random_state is None else f"{SEEDED} (seed {self.random_state})"
             session = carry_out(plan, data, keys)
             self.result_ = publish(scratch, space, session, sampler)
         self.privacy_, self.n_persons_ = self.result_.privacy, plan.shape.subjects[0]
 
-    def _foretell(self, persons: int, volumes: int) -> Columns:
+    def _forecast(self, persons: int, volumes: int) -> DataFrame:
         """Tabulate what a fit would see; no data are needed."""
         with scratch_folder() as scratch:
             study = self._study(scratch)
@@ -112,12 +123,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         plan = make_plan(study, extent.shape([persons], [persons * volumes], "subject"))
         table = plan.analysis.foretell()
         assert table is not None  # noqa: S101 - for the type checker
-        cells = zip(*plain_table(table).rows, strict=True)
-        return dict(zip(table.columns, cells, strict=True))
+        return data_frame(table.columns, plain_table(table).rows)
 
-    def _study(self, folder: Path) -> Study:
+    def _study(self, folder: Path, table: PersonTable | None = None) -> Study:
         """The study of one site that the parameters stand for, its public files in a folder."""
-        fields, analysis = self._own()
+        fields, analysis = self._own(table)
         data: dict[str, Any] = {"resolution": self.resolution, "mask": TEMPLATE}
         if not (isinstance(self.mask, str) and self.mask == TEMPLATE):
             data["mask"] = copy_beside(folder, self.mask, "mask")
@@ -157,11 +167,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Count what is about to be spent, and say what nobody should learn too late."""
         privacy = plan.study.privacy
         planned = Privacy(plan.epsilon, privacy.delta, plan.mu, privacy.unit)
-        if self.seed is not None:
+        if self.random_state is not None:
             planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
             warnings.warn(
                 "This fit protects nobody: its noise comes from a seed and can be drawn again; "
-                "set seed=None for what is to be released.",
+                "set random_state=None for what is to be released.",
                 stacklevel=4,
             )
         before = [each for each in self._charged if each.delta == privacy.delta]

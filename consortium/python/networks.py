@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from consortium.errors import DataError
+from consortium.python.arrays import PersonTable, is_array, person_table
 from consortium.python.estimator import PrivateEstimator
-from consortium.python.result import Columns
+from consortium.python.renamed import renamed
 from consortium.python.scratch import Img, Imgs
 from consortium.space.grid import TEMPLATE
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-class _Components(PrivateEstimator):
+
+class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """An analysis of series whose result is a set of maps."""
 
     @property
@@ -36,12 +42,12 @@ class _Components(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.found_
 
-    def fit(self, imgs: Imgs, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Release the maps of these persons; it costs (epsilon, delta), again every time.
 
         Parameters
         ----------
-        imgs : path, or sequence of a person each
+        X : path, or sequence of a person each
             A BIDS data set; or for each person a 4-D series, a NIfTI file or an image in memory,
             or a list of such if there are several runs. A person with two entries would be
             protected half.
@@ -60,24 +66,25 @@ class _Components(PrivateEstimator):
             If an image can't be used.
         """
         del y
-        self._fit(imgs)
+        self._fit(X)
         return self
 
-    def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
+    def transform(self, X: Any) -> list[NDArray[np.float64]]:
         """Courses of the released maps in somebody's series; as private as the series are.
 
         See `StudyResult.transform`.
         """
         check_is_fitted(self, "result_")
-        return self.result_.transform(imgs)
+        return self.result_.transform(X)
 
 
+@renamed(components="n_components", seed="random_state", foretell="forecast")
 class PrivateGroupICA(_Components):
     """Brain networks that one data set's persons have in common, from one noisy release.
 
     Parameters
     ----------
-    components : int or 'auto'
+    n_components : int or 'auto'
         Networks to look for, at most; 'auto' takes as many as stand out of the noise.
     epsilon : float
         ε of every fit, for a whole person, against all who see the result.
@@ -93,7 +100,7 @@ class PrivateGroupICA(_Components):
         Further fields of a study's section ``data``, such as ``high_pass``.
     analysis : mapping, optional
         Further fields of the analysis, such as ``cutoff`` or ``global_signal``.
-    seed : int, optional
+    random_state : int, optional
         Of the noise, for trying out: a seeded fit protects nobody, and says so.
 
     Attributes
@@ -118,12 +125,12 @@ class PrivateGroupICA(_Components):
     Without data: what would three hundred persons show, at this ε?
 
     >>> model = PrivateGroupICA(10, epsilon=8.0, delta=1e-5)
-    >>> print(model.foretell(300)["forecast"][1])  # doctest: +ELLIPSIS
+    >>> print(model.forecast(300)["forecast"][1])  # doctest: +ELLIPSIS
     With networks of usual strength 10 of 10 directions are seen. ...
 
     So few persons that nothing can be seen are refused before their images are read:
 
-    >>> model.foretell(20)  # doctest: +ELLIPSIS
+    >>> model.forecast(20)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     consortium.errors.StudyError: ...the noise over 20 persons hides all networks that are usual...
@@ -133,7 +140,7 @@ class PrivateGroupICA(_Components):
 
     def __init__(
         self,
-        components: int | Literal["auto"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
         *,
         epsilon: float,
         delta: float,
@@ -142,9 +149,9 @@ class PrivateGroupICA(_Components):
         resolution: float = 8.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
-        self.components = components
+        self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.mask = mask
@@ -152,7 +159,7 @@ class PrivateGroupICA(_Components):
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -163,7 +170,7 @@ class PrivateGroupICA(_Components):
         check_is_fitted(self, "result_")
         return self.result_.expected_
 
-    def foretell(self, persons: int, volumes: int = 200) -> Columns:
+    def forecast(self, persons: int, volumes: int = 200) -> DataFrame:
         """Say what a fit would see, from public numbers alone; it costs nothing.
 
         Parameters
@@ -173,7 +180,7 @@ class PrivateGroupICA(_Components):
 
         Returns
         -------
-        mapping
+        pandas.DataFrame
             ``forecast``: sentences.
 
         Raises
@@ -181,18 +188,20 @@ class PrivateGroupICA(_Components):
         StudyError
             If nothing would be seen, with what would be enough.
         """
-        return self._foretell(persons, volumes)
+        return self._forecast(persons, volumes)
 
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"components": self.components}
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        del table
+        return {}, {"components": self.n_components}
 
 
+@renamed(components="n_components", seed="random_state")
 class PrivatePCA(_Components):
     """Leading principal components of one data set's persons.
 
     Parameters
     ----------
-    components : int
+    n_components : int
         Dimensions to keep.
     epsilon : float
         ε of every fit, for a whole person, against all who see the result.
@@ -200,13 +209,17 @@ class PrivatePCA(_Components):
         δ of every fit; far below one over the number of persons.
     solver : {'moment', 'power', 'subspace'}, optional
         As in a study's ``analysis.solver``; by default what fits the number of features.
-    mask, atlas, resolution, data, analysis, seed
+    limits : (float, float), optional
+        Of an array's columns, public: what lies beyond them is moved to them.
+    mask, atlas, resolution, data, analysis, random_state
         As in `PrivateGroupICA`.
 
     Attributes
     ----------
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, as robust z-scores; by descending share of the variance.
+    components_ : array, shape (K, D)
+        Of an array: directions of its columns, likewise.
     found_ : tuple of bool
         Whether each map stands out of the noise.
     privacy_, privacy_so_far_, result_, n_components_, n_persons_
@@ -227,34 +240,111 @@ class PrivatePCA(_Components):
     ((3, 3, 3, 2), 20)
     >>> print(model.privacy_)
     ε = 2 at δ = 1e-05 (μ = 0.502) for one person with all their data
+
+    Numbers, a person in each line:
+
+    >>> X = rng.normal(size=(500, 1)) * [1.0, 1.0, 0.0] + 0.1 * rng.normal(size=(500, 3))
+    >>> model = PrivatePCA(1, epsilon=8.0, delta=1e-5, limits=(-4, 4)).fit(X)
+    >>> bool(np.abs(model.components_[0, :2]).min() > 0.6), model.transform(X).shape
+    (True, (500, 1))
     """
 
     _algorithm: ClassVar[str] = "pca"
 
     def __init__(
         self,
-        components: int,
+        n_components: int,
         *,
         epsilon: float,
         delta: float,
         solver: Literal["moment", "power", "subspace"] | None = None,
+        limits: tuple[float, float] | None = None,
         mask: Img = TEMPLATE,
         atlas: Img | None = None,
         resolution: float = 12.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
-        self.components = components
+        self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
+        self.limits = limits
         self.mask = mask
         self.atlas = atlas
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {}, {"components": self.components, "solver": self.solver}
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """Released directions of an array's columns, of norm one: K x D."""
+        table = self._loadings
+        if table is None:
+            raise DataError("The fit was of images; their maps are components_img_.")
+        return np.asarray(table.drop(columns="entry").to_numpy(dtype=np.float64).T)
+
+    @property
+    def found_(self) -> tuple[bool, ...]:
+        """Whether each component stands out of the noise; one that does not means nothing."""
+        if self._loadings is None:
+            return super().found_
+        states = self.result_.tables["components"]["state"]
+        return tuple(state == "found" for state in states[: len(self.components_)])
+
+    @property
+    def _loadings(self) -> DataFrame | None:
+        """What was released of an array's columns; None of images."""
+        check_is_fitted(self, "result_")
+        names = [name for name in self.result_.tables if name.endswith("_loadings")]
+        return self.result_.tables[names[0]] if names else None
+
+    def fit(self, X: Imgs | NDArray[Any] | DataFrame, y: None = None) -> Self:
+        """Release the components of these persons; it costs (epsilon, delta), again every time.
+
+        Parameters
+        ----------
+        X : path, sequence of a person's series each, array of shape (persons, D), or DataFrame
+            Images as in `PrivateGroupICA.fit`; or numbers, a person in each line, of columns with
+            the public ``limits``. Their directions are told about the middle of the limits, since
+            no mean is taken away: put the limits about what is usual.
+        y : None
+            Not used.
+
+        Raises
+        ------
+        StudyError
+            If a parameter is out of range, or an array has no ``limits``.
+        DataError
+            If an image can't be used.
+        ValueError
+            If an array holds what is no finite number, or not two persons.
+        """
+        if not is_array(X):
+            return super().fit(X, y)
+        checked = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self._fit(person_table(X, self.limits, "x", checked=checked))
+        return self
+
+    def transform(self, X: Sequence[Img] | NDArray[Any] | DataFrame) -> Any:
+        """Courses of the maps in somebody's series, or scores of their lines; as private as these.
+
+        Returns
+        -------
+        list of array, shape (T, K); or array, shape (persons, K)
+            Of an array, each line times the components, about the middle of the limits and in
+            units of half their width.
+        """
+        if not is_array(X):
+            return super().transform(X)
+        check_is_fitted(self, "result_")
+        checked = validate_data(self, X, dtype=np.float64, reset=False)
+        low, high = self.limits or (-1.0, 1.0)
+        scaled = 2.0 * (np.clip(checked, low, high) - low) / (high - low) - 1.0
+        return scaled @ self.components_.T
+
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        fields = {} if table is None else {"features": [table.view("x")]}
+        return fields, {"components": self.n_components, "solver": self.solver}

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import nibabel as nib
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from consortium.errors import DataError, StudyError
+from consortium.python.arrays import PersonTable, is_array, is_table, person_table
 from consortium.python.estimator import HERE, PrivateEstimator
-from consortium.python.result import Columns
-from consortium.python.scratch import MAP, Img, Imgs
+from consortium.python.renamed import renamed, warn_of_order
+from consortium.python.scratch import MAP, Img
 from consortium.space.grid import TEMPLATE
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_REACH = 8.0  # deviations; outcomes of images are cut there, too
 Limits = tuple[float, float] | Sequence[str]
 """Least and largest value of a column, or its levels."""
 
 
+@renamed(seed="random_state", foretell="forecast")
 class PrivateGLM(PrivateEstimator):
     """One contrast of every voxel, adjusted for other columns, from noisy sums over one data set.
 
@@ -51,6 +58,9 @@ class PrivateGLM(PrivateEstimator):
     detect : float
         Smallest effect that a fit must be able to find, in standard deviations; one that can't is
         refused.
+    limits : (float, float), optional
+        Of outcomes in an array, public: what lies beyond them is moved to them. By default eight
+        stated deviations to either side of the stated location.
     mask : {'template'}, path or nibabel.Nifti1Image
         Brain mask, which is public: never one that was computed from these persons.
     atlas : path or nibabel.Nifti1Image, optional
@@ -61,7 +71,7 @@ class PrivateGLM(PrivateEstimator):
         Further fields of a study's section ``data``.
     analysis : mapping, optional
         Further fields of the analysis, such as ``covariates`` or ``anyway``.
-    seed : int, optional
+    random_state : int, optional
         Of the noise, for trying out: a seeded fit protects nobody, and says so.
 
     Attributes
@@ -71,7 +81,9 @@ class PrivateGLM(PrivateEstimator):
     privacy_so_far_ : Privacy
         What all fits of this object cost together.
     result_ : StudyResult
-        All that was released; ``result_.tables`` has effects, errors and q of every outcome.
+        All that was released.
+    effects_ : pandas.DataFrame
+        Effect, error, t, p, q and interval of every outcome, a line each.
     n_persons_ : int
 
     Examples
@@ -92,8 +104,8 @@ class PrivateGLM(PrivateEstimator):
     ...     delta=1e-6,
     ...     mask=mask,
     ... )
-    >>> told = model.foretell()
-    >>> told["study"][0], 0.05 < told["error"][0] < 0.1, told["worth it"][0]
+    >>> told = model.forecast()
+    >>> told["study"][0], 0.05 < float(told["error"][0]) < 0.1, told["worth it"][0]
     ('as it is', True, 'yes')
 
     Images of made-up persons, the patients' a standard deviation higher everywhere:
@@ -102,10 +114,18 @@ class PrivateGLM(PrivateEstimator):
     >>> diagnosis = ["control", "patient"] * 400
     >>> values = [rng.normal(who == "patient", 1.0, (2, 2, 1)) for who in diagnosis]
     >>> imgs = [nib.Nifti1Image(each, affine) for each in values]
-    >>> _ = model.fit(imgs, {"diagnosis": diagnosis})
+    >>> _ = model.fit({"diagnosis": diagnosis}, imgs)
     >>> effect = model.contrast("effect").get_fdata()
     >>> bool(np.abs(effect.mean() - 1.0) < 0.4)
     True
+
+    The same persons' numbers as an array:
+
+    >>> numbers = np.reshape(values, (800, 4))
+    >>> from sklearn.base import clone
+    >>> model = clone(model).set_params(limits=(-8, 8)).fit({"diagnosis": diagnosis}, numbers)
+    >>> [*model.effects_["entry"]], bool(np.abs(model.effects_["effect"].mean() - 1.0) < 0.4)
+    (['y1', 'y2', 'y3', 'y4'], True)
     """
 
     _algorithm: ClassVar[str] = "glm"
@@ -124,13 +144,14 @@ class PrivateGLM(PrivateEstimator):
         location: float | None = None,
         correlation: float = 0.25,
         detect: float = 0.5,
+        limits: tuple[float, float] | None = None,
         share: float | None = None,
         mask: Img = TEMPLATE,
         atlas: Img | None = None,
         resolution: float = 12.0,
         data: Mapping[str, Any] | None = None,
         analysis: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.formula = formula
         self.term = term
@@ -142,24 +163,26 @@ class PrivateGLM(PrivateEstimator):
         self.location = location
         self.correlation = correlation
         self.detect = detect
+        self.limits = limits
         self.share = share
         self.mask = mask
         self.atlas = atlas
         self.resolution = resolution
         self.data = data
         self.analysis = analysis
-        self.seed = seed
+        self.random_state = random_state
 
-    def fit(self, imgs: Imgs, design: Mapping[str, Sequence[Any]]) -> Self:
-        """Release the contrast's maps; it costs (epsilon, delta), again every time.
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the contrast; it costs (epsilon, delta), again every time.
 
         Parameters
         ----------
-        imgs : sequence of path or nibabel.Nifti1Image
-            One 3-D image for each person, such as a contrast of a first-level analysis.
-        design : mapping of str to sequence, or pandas.DataFrame
-            The columns of the formula, one value for each person in the images' order. What lies
-            beyond a column's limits is moved to them.
+        X : pandas.DataFrame, mapping of str to sequence, or array of shape (persons, columns)
+            What explains: the columns of the formula, or an array's in the order of ``columns``,
+            one value for each person. What lies beyond a column's limits is moved to them.
+        y : sequence of path or nibabel.Nifti1Image, array of shape (persons, V), or DataFrame
+            What is explained: one 3-D image for each person, such as a contrast of a first-level
+            analysis; or numbers, a person in each line, with the public ``limits``.
 
         Returns
         -------
@@ -172,13 +195,49 @@ class PrivateGLM(PrivateEstimator):
         DataError
             If an image can't be used, or a column is missing.
         """
-        if isinstance(imgs, str | Path):
-            raise DataError(f"{imgs} is one path; give a sequence with one image for each person.")
-        lacking = [name for name in self.columns if name not in design]
-        if lacking:
-            raise DataError(f"The design has no column '{lacking[0]}'; add it.")
-        self._fit(imgs, {name: list(design[name]) for name in self.columns})
+        if is_table(y) and not is_table(X) and all(name in y for name in self.columns):
+            warn_of_order("PrivateGLM.fit", "(X, y): the design first, and then the images")
+            X, y = y, X
+        if isinstance(y, str | Path):
+            raise DataError(f"{y} is one path; give a sequence with one image for each person.")
+        if not is_array(y):
+            self._fit(y, self._design(X))
+            return self
+        outcomes = check_array(
+            np.reshape(y, (-1, 1)) if np.ndim(y) == 1 else y, dtype=np.float64, input_name="y"
+        )
+        self._fit(person_table(y, self._limits, "y", checked=outcomes), self._design(X))
         return self
+
+    def _design(self, X: Any) -> dict[str, list[Any]]:
+        """The formula's columns by name."""
+        if is_table(X):
+            lacking = [name for name in self.columns if name not in X]
+            if lacking:
+                raise DataError(f"The design has no column '{lacking[0]}'; add it.")
+            return {name: list(X[name]) for name in self.columns}
+        checked = validate_data(self, X, dtype=None, ensure_min_samples=2)
+        if checked.shape[1] != len(self.columns):
+            raise ValueError(
+                f"X has {checked.shape[1]} columns, and {len(self.columns)} are named in columns; "
+                "give one for each, in their order."
+            )
+        return {name: list(checked[:, k]) for k, name in enumerate(self.columns)}
+
+    @property
+    def _limits(self) -> tuple[float, float] | None:
+        """Of outcomes in arrays: as given, or so many stated deviations about their location."""
+        if self.limits is not None or self.deviation is None or self.location is None:
+            return self.limits
+        reach = _REACH * self.deviation
+        return self.location - reach, self.location + reach
+
+    @property
+    def effects_(self) -> DataFrame:
+        """Effect, error, t, p, q and interval of every outcome, a line each."""
+        check_is_fitted(self, "result_")
+        (name,) = [each for each in self.result_.tables if each.startswith("contrast")]
+        return self.result_.tables[name]
 
     def contrast(self, stat: str = "t") -> nib.Nifti1Image:
         """Map of the contrast.
@@ -190,7 +249,7 @@ class PrivateGLM(PrivateEstimator):
         check_is_fitted(self, "result_")
         return self.result_.contrast(stat=stat)
 
-    def foretell(self, persons: int | None = None) -> Columns:
+    def forecast(self, persons: int | None = None) -> DataFrame:
         """Say what a fit would see, and what others near it, from public numbers alone.
 
         Parameters
@@ -200,7 +259,7 @@ class PrivateGLM(PrivateEstimator):
 
         Returns
         -------
-        mapping
+        pandas.DataFrame
             Standard error, least detectable effect and more, each with a value for this study
             first; it costs nothing.
 
@@ -213,13 +272,14 @@ class PrivateGLM(PrivateEstimator):
         many = sum(self.groups or ()) if persons is None else persons
         if not many:
             raise StudyError("persons: no groups are stated; say how many persons there would be.")
-        return self._foretell(many, 1)
+        return self._forecast(many, 1)
 
-    def _own(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _own(self, table: PersonTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         image = {"name": "image", "source": "fmri", "measure": "image", "image": MAP}
         columns = {name: _column(given) for name, given in self.columns.items()}
+        whole = {**image, "center": False, "normalize": False}
         features = [
-            {**image, "center": False, "normalize": False},
+            whole if table is None else table.view("image"),
             {"name": "person", "source": "table", "columns": columns},
         ]
         norms = {

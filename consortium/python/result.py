@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,9 @@ from consortium.report.privacy_report import read_privacy_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
     from consortium.python.scratch import Img
-
-Columns = Mapping[str, tuple[float | str, ...]]
-"""A table by its headings, as ``pandas.DataFrame`` takes it."""
 
 _COMPONENTS, _ERRORS, _MASK = "_components", "_stat-stderr", "_mask"
 
@@ -61,8 +60,9 @@ class StudyResult:
         What it cost.
     images : mapping of str to ReleasedImage
         Every image, by its file's name without ``.nii.gz``.
-    tables : mapping of str to mapping
-        Every table, by its name in the study, and its columns by their headings.
+    tables : mapping of str to pandas.DataFrame
+        Every table, by its name in the study. They are pandas' because nilearn brings pandas, so
+        that no other library is needed.
     mask : nibabel.Nifti1Image, optional
         Voxels of the maps; by default those where a map is not zero.
 
@@ -100,7 +100,7 @@ class StudyResult:
 
     privacy: Privacy
     images: Mapping[str, ReleasedImage]
-    tables: Mapping[str, Columns] = field(default_factory=dict)
+    tables: Mapping[str, DataFrame] = field(default_factory=dict)
     mask: nib.Nifti1Image | None = None
 
     @property
@@ -155,7 +155,7 @@ class StudyResult:
             If it released none.
         """
         table = self._table("connectivity")
-        names = [name for name in table if name.isdigit()]
+        names = [name for name in table.columns if name.isdigit()]
         columns = [[_number(cell, math.nan) for cell in table[name]] for name in names]
         matrix = np.array(columns, dtype=np.float64).T
         np.fill_diagonal(matrix, 1.0)
@@ -192,7 +192,7 @@ class StudyResult:
         Parameters
         ----------
         imgs : sequence of path or nibabel.Nifti1Image
-            4-D series in the maps' space.
+            4-D series in the maps' space; brought to the maps' voxels if they have others.
 
         Returns
         -------
@@ -214,7 +214,10 @@ class StudyResult:
             standardize=None,
             memory=None,
         )
-        return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
+        with warnings.catch_warnings():
+            # That series are brought to the maps' voxels is said above, not at every call.
+            warnings.filterwarnings("ignore", message="Resampling images at transform time")
+            return [np.asarray(masker.fit_transform(img), dtype=np.float64) for img in imgs]
 
     def plot(self, most: int = 10) -> Figure:
         """Draw the maps that stand out of the noise, no more than ``most`` of them.
@@ -222,7 +225,8 @@ class StudyResult:
         Returns
         -------
         matplotlib.figure.Figure
-            Three slices through the peak of each; a sentence if nothing was found.
+            Three slices through the peak of each; of a result without maps, the numbers of its
+            entries with their intervals; a sentence if nothing was found.
         """
         from consortium.python.drawing import draw_result  # matplotlib: for who draws
 
@@ -262,7 +266,7 @@ class StudyResult:
             )
         return found[0]
 
-    def _table(self, name: str) -> Columns:
+    def _table(self, name: str) -> DataFrame:
         if name not in self.tables:
             known = ", ".join(sorted(self.tables)) or "none"
             raise DataError(f"The result holds no table '{name}'; it has {known}.")
@@ -315,17 +319,27 @@ def _read_image(path: Path) -> ReleasedImage:
     return ReleasedImage(image, about)
 
 
-def _read_table(path: Path) -> Columns:
+def _read_table(path: Path) -> DataFrame:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             heads, *rows = csv.reader(file, delimiter="\t")
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
-            return {
-                head: tuple(_number(cell, cell) for cell in column)
-                for head, column in zip(heads, columns, strict=True)
-            }
+            return data_frame(heads, [[_number(cell, cell) for cell in row] for row in rows])
     except (OSError, ValueError, csv.Error) as error:
         raise OutputError(f"{path} is damaged; copy the folder again.") from error
+
+
+def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame:
+    """A table of rows; a column of numbers alone is of floats.
+
+    Raises
+    ------
+    ValueError
+        If a row has another length.
+    """
+    import pandas as pd  # costs half a second, which only who has tables should pay
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
+    return pd.DataFrame({head: list(x) for head, x in zip(heads, columns, strict=True)})
 
 
 def _number(cell: Any, otherwise: Any) -> Any:

@@ -72,7 +72,7 @@ def lay_out(
     people = [_runs(person) for person in imgs]
     _check_once([run for runs in people for run in runs])
     labels = [f"{number:05d}" for number in range(1, len(people) + 1)]
-    start_dataset(folder, "Images of one data set", labels, _columns(columns or {}, len(people)))
+    start_dataset(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
     for label, runs in zip(labels, people, strict=True):
         if not series and len(runs) > 1:
             raise DataError(f"Person {int(label)} has {len(runs)} images; give one for each.")
@@ -140,7 +140,14 @@ def _put(given: Img, stem: Path) -> Path:
     return path
 
 
-def _columns(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
+def as_text(columns: Mapping[str, Sequence[Any]], persons: int) -> dict[str, list[str]]:
+    """Cells of a table, every digit of a number told.
+
+    Raises
+    ------
+    DataError
+        If a column has another length, or holds what is no plain text.
+    """
     found = {name: [str(value) for value in columns[name]] for name in columns}
     for name, values in found.items():
         if len(values) != persons:

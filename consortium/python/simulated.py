@@ -91,7 +91,7 @@ def simulate(
     >>> persons = [np.array([[0.5]])] * 300
     >>> site = ArrayData(persons, views=[("age", 1)])
     >>> result = simulate(study, {"north": site, "south": site}, seed=1)
-    >>> abs(result.tables["means"]["mean"][0] - 0.5) < 0.05
+    >>> abs(float(result.tables["means"]["mean"][0]) - 0.5) < 0.05
     True
     >>> result.privacy.protects
     False

@@ -23,6 +23,7 @@ from consortium.space.grid import Grid
 
 Array = NDArray[Any]
 _KEYS = ("view", "entry")
+_OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Outcome:
         Of the study.
     report : PrivacyReport
     about : mapping
-        What the maps' sidecar says; empty without maps.
+        What the maps' sidecar says; without maps, what another says of the analysis.
     maps : Path, optional
         Component maps.
     contrasts : mapping
@@ -115,7 +116,7 @@ def read_outcome(folder: Path) -> Outcome:
     report = read_privacy_report(folder / "privacy_report.json")
     maps = sorted(folder.glob("tpl-*/func/*_components.nii.gz"))
     try:
-        about = _json(maps[0]) if maps else {}
+        about = _json(_sidecar(maps[0])) if maps else _analysis(folder)
         contrasts = {
             _contrast(path, report.study): _effects(path)
             for path in sorted((folder / "tables").glob("desc-*contrast*_results.tsv"))
@@ -215,8 +216,20 @@ def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
     return found
 
 
-def _json(image: Path) -> Mapping[str, Any]:
-    sidecar = image.with_name(f"{image.name.removesuffix('.nii.gz')}.json")
+def _analysis(folder: Path) -> Mapping[str, Any]:
+    """What the first sidecar of loadings or maps says of the analysis; nothing without one."""
+    for sidecar in sorted((*folder.rglob("*_loadings.json"), *folder.glob("tpl-*/func/*.json"))):
+        about = _json(sidecar)
+        if "Analysis" in about:
+            return {name: about[name] for name in _OF_ANALYSIS if name in about}
+    return {}
+
+
+def _sidecar(image: Path) -> Path:
+    return image.with_name(f"{image.name.removesuffix('.nii.gz')}.json")
+
+
+def _json(sidecar: Path) -> Mapping[str, Any]:
     if sidecar.stat().st_size > MOST_BYTES:
         raise OutputError(f"{sidecar} is too large to tell of maps.")
     about: Mapping[str, Any] = json.loads(sidecar.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten
-from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
+from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, best_guess, detection_power
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked
 
@@ -206,8 +206,8 @@ def _not_protected(report: PrivacyReport) -> Clause:
         "What is not protected",
         f"Which sites took part, {known}and what the study finds about people in "
         "general, which may concern persons who were never scanned. A site sees its own data. "
-        "Other studies of the same data add to the loss: each site's ledger keeps the sum and "
-        "refuses to exceed it.",
+        "Other studies of the same data add to the loss: each site's ledger charges what is lost "
+        f"against the coalition and refuses to exceed its limit. {ADDS_UP}",
     )
 
 

@@ -52,7 +52,7 @@ class ViewSpace(Generic[Kind]):
     @property
     def labels(self) -> Sequence[str]:
         """Names of the entries; numbers where they are places in an image."""
-        return self.view.labels or [str(row + 1) for row in range(self.size)]
+        return self.view.names_of(self.size) or [str(row + 1) for row in range(self.size)]
 
     @cached_property
     def digest(self) -> str:

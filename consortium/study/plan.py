@@ -243,7 +243,7 @@ def _entry_labels(study: Study, shape: Shape) -> tuple[str, ...]:
     """Names that the study gives to entries; empty where it gives none."""
     sizes, found = dict(shape.views), list[str]()
     for view in study.features:
-        own = view.labels
+        own = view.names_of(sizes[view.name])
         found += own if len(own) == sizes[view.name] else ("",) * sizes[view.name]
     return tuple(found)
 

@@ -312,10 +312,9 @@ class Study(Section):
         if self.features and self.privacy.unit != "subject":
             raise ValueError("privacy.unit: feature vectors belong to persons; set unit: subject")
         data = self.data
-        if any(v.is_flattened(data.standardize, bool(data.atlas)) for v in self.features):
-            raise ValueError(
-                "data.standardize: 'voxel' makes every amplitude one; set subject or none"
-            )
+        for view in self.features:
+            if why := view.unfit(data.standardize, bool(data.atlas)):
+                raise ValueError(why)
         may = self.analysis.may_lack
         gaps = [v.name for v in self.features if v.most_missing and v.name not in may]
         if gaps:

@@ -40,6 +40,11 @@ class BaseView(FrozenModel):
     def labels(self) -> tuple[str, ...]:
         """Names of the entries; none if they are places in an image, which have numbers."""
 
+    def names_of(self, size: int) -> tuple[str, ...]:
+        """Names of its ``size`` entries; none if they are places in an image."""
+        del size
+        return self.labels
+
     @abstractmethod
     def size(self, image_features: int, maps: int) -> int:
         """Entries of the view.
@@ -110,7 +115,7 @@ class BaseView(FrozenModel):
         del size
         return 0.0, 1.0
 
-    def is_flattened(self, standardize: str, atlas: bool) -> bool:
-        """Whether images that are prepared so leave nothing of it to tell."""
+    def unfit(self, standardize: str, atlas: bool) -> str:
+        """Why images that are prepared so leave nothing of it to tell, and a remedy; or nothing."""
         del standardize, atlas
-        return False
+        return ""

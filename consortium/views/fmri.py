@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from itertools import combinations
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from consortium.base.formatting import count
+from consortium.errors import StudyError
 from consortium.views.base import BaseView, BesideName, Label
 
 MEASURES = {
@@ -15,42 +17,65 @@ MEASURES = {
     "alff": "the amplitude of slow fluctuations",
     "components": "the strength of given component maps",
     "image": "one image per person",
+    "connectivity": "how the courses of every two regions or components go together",
 }
+MOST_EDGES = 1_000_000
+"""Of a view; those of fourteen hundred regions."""
+_FISHER_Z = 0.3
+"""Standard deviation of an edge among persons."""
 
 
 class FmriView(BaseView):
     """One number per voxel, region or component, from a person's functional images."""
 
     source: Literal["fmri"] = Field(description="Functional images, prepared as `data` says.")
-    measure: Literal["amplitude", "alff", "components", "image"] = Field(
+    measure: Literal["amplitude", "alff", "components", "image", "connectivity"] = Field(
         default="amplitude",
         description="'amplitude': standard deviation over time; 'alff': that of a band of "
         "frequencies; 'components': standard deviation of each public component's course; 'image': "
         "a 3-D image per person, such as a contrast, which is taken as it is: of `data` only the "
-        "space, the grid and what chooses files count, and not the task.",
+        "space, the grid and what chooses files count, and not the task; 'connectivity': Fisher's "
+        "z of the correlation of every two regions' courses of `data.atlas`, or every two maps' "
+        "of `components`, where these are given.",
     )
     band: tuple[float, float] = Field(
         default=(0.01, 0.08), description="For alff: lowest and highest frequency in Hz."
     )
     components: BesideName | None = Field(
         default=None,
-        description="For components: 4-D NIfTI of public component maps beside the study file.",
+        description="For components and connectivity: 4-D NIfTI beside the study file of public "
+        "component maps, such as templates or what 'consortium templates' writes of an earlier "
+        "run.",
     )
     image: Label | None = Field(
         default=None,
         description="For image: end of the files' names before .nii.gz, as desc-faces_statmap.",
     )
     center: bool = Field(
-        default=True, description="Take a person's own mean over all entries away."
+        default=True,
+        description="Take a person's own mean over all entries away; of connectivity only if it "
+        "is said.",
     )
     normalize: bool = Field(
-        default=True, description="Scale every person's vector to Euclidean norm 1."
+        default=True,
+        description="Scale every person's vector to Euclidean norm 1; of connectivity only if it "
+        "is said.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _edges_as_they_are(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("measure") == "connectivity":
+            return {"center": False, "normalize": False, **values}
+        return values
 
     @model_validator(mode="after")
     def _complete(self) -> FmriView:
-        if (self.measure == "components") != (self.components is not None):
-            raise ValueError("'components' names a file of maps, for measure: components only")
+        has = self.components is not None
+        if self.measure != "connectivity" and (self.measure == "components") != has:
+            raise ValueError(
+                "'components' names a file of maps, for measure: components or connectivity only"
+            )
         if (self.measure == "image") != (self.image is not None):
             raise ValueError("'image' names the end of file names, for measure: image only")
         if not 0 <= self.band[0] < self.band[1]:
@@ -62,14 +87,42 @@ class FmriView(BaseView):
         """Return none: entries are voxels, regions or maps."""
         return ()
 
+    @property
+    def is_of_edges(self) -> bool:
+        """Whether its entries are pairs of regions or of maps."""
+        return self.measure == "connectivity"
+
+    def names_of(self, size: int) -> tuple[str, ...]:
+        """Pairs, as ``region1-region2`` or ``network1-network2``; none of places or maps."""
+        if not self.is_of_edges:
+            return ()
+        nodes = round((1 + (1 + 8 * size) ** 0.5) / 2)
+        kind = "network" if self.components else "region"
+        return tuple(f"{kind}{a}-{kind}{b}" for a, b in combinations(range(1, nodes + 1), 2))
+
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
         """All entries, if a person's own mean is taken away."""
         if self.center:
             yield range(size), 0.0
 
     def size(self, image_features: int, maps: int) -> int:
-        """As many as there are component maps, or else rows of an image."""
-        return maps if self.components else image_features
+        """As many as there are component maps, or else rows of an image; or pairs of these.
+
+        Raises
+        ------
+        StudyError
+            If there is no pair, or more than `MOST_EDGES`.
+        """
+        nodes = maps if self.components else image_features
+        if not self.is_of_edges:
+            return nodes
+        edges = nodes * (nodes - 1) // 2
+        if not 0 < edges <= MOST_EDGES:
+            raise StudyError(
+                f"View '{self.name}' has {edges:,} pairs, and may have 1 to {MOST_EDGES:,}; give "
+                "an atlas or maps with another number of regions."
+            )
+        return edges
 
     @property
     def heading(self) -> str:
@@ -80,14 +133,17 @@ class FmriView(BaseView):
         """Say what was measured, and how it was scaled."""
         scaled = ", scaled to norm 1" if self.normalize else ""
         what = f"{MEASURES[self.measure]} of functional images"
+        if self.is_of_edges:
+            nodes = f"maps of {self.components}" if self.components else "regions of the atlas"
+            what = f"Fisher's z of the correlation of the courses of every two {nodes}"
         if not self.is_series:
             what = f"one image per person ({self.image})"
         return f"{self.name} ({count(size, 'number')}), {what}{scaled}"
 
     @property
     def is_image(self) -> bool:
-        """Yes."""
-        return True
+        """Yes, but for pairs."""
+        return not self.is_of_edges
 
     @property
     def is_series(self) -> bool:
@@ -101,11 +157,20 @@ class FmriView(BaseView):
 
     def usual(self, size: int) -> tuple[float, float]:
         """Of vectors of norm 1, which strengths share about equally; of any others."""
+        if self.is_of_edges:
+            return 0.0, size**-0.5 if self.normalize else _FISHER_Z
         strengths, scale = self.is_series and not self.center, size**-0.5
         if self.normalize:
             return (scale, scale / 4) if strengths else (0.0, scale)
         return (0.5, 0.125) if strengths else super().usual(size)
 
-    def is_flattened(self, standardize: str, atlas: bool) -> bool:
-        """Whether every amplitude becomes one, since each voxel's was made one."""
-        return self.measure == "amplitude" and standardize == "voxel" and not atlas
+    def unfit(self, standardize: str, atlas: bool) -> str:
+        """Of amplitudes that all become one, and of pairs of voxels."""
+        if self.measure == "amplitude" and standardize == "voxel" and not atlas:
+            return "data.standardize: 'voxel' makes every amplitude one; set subject or none"
+        if self.is_of_edges and not (self.components or atlas):
+            return (
+                f"features: view '{self.name}' measures connectivity, which is between regions or "
+                "maps; name data.atlas, or the view's components"
+            )
+        return ""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import Literal
+from itertools import combinations
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from consortium.base.formatting import count
-from consortium.views.base import BaseView, BesideName, Label
+from consortium.views.base import BaseView, BesideName
 from consortium.views.column import Column
 from consortium.views.regions import REGIONS
 
 _RANGE = re.compile(r"^(?P<stem>[A-Za-z0-9_.&-]*)\[(?P<first>\d{1,5})-(?P<last>\d{1,5})\]$")
 _NAME = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 _REGION = "*"
-"""Stands for a region in a column's name."""
+"""Stands for a region in a column's name; where it is there twice, for every pair of regions."""
+Region = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.&-]{0,64}(\[\d{1,5}-\d{1,5}\])?$")]
 MOST_COLUMNS = 20_000
 ANYONE = "sub-*"
-"""Stands for a person's folder in the path of stats files."""
+"""Stands for a person's folder in the path of files of one person each."""
 
 
 class TableView(BaseView):
@@ -32,17 +35,22 @@ class TableView(BaseView):
         "participant_id, or one in front as aparcstats2table, asegstats2table and ENIGMA's tables "
         "have it; or FreeSurfer's stats files, with 'sub-*' for a person's folder, as "
         "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
-        "insula_ThickAvg.",
+        "insula_ThickAvg; or a matrix between regions of each person, as "
+        "xcp_d/sub-*/func/sub-*_task-rest_relmat.tsv, whose columns are pairs, as a-b for a's line "
+        "and b's column; or courses (a name that ends in _timeseries.tsv), whose correlations "
+        "these are.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,
         description="Columns in their order, each with its public limits; 'x[0-63]' stands for x0 "
-        "to x63, and '*' for each of the 'regions', as in 'lh_*_thickness'.",
+        "to x63, '*' for each of the 'regions', as in 'lh_*_thickness', and '*-*' for every two of "
+        "them, the earlier first.",
     )
-    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Label, ...] = Field(
+    regions: Literal["desikan", "destrieux", "aseg"] | tuple[Region, ...] = Field(
         default=(),
         description="What '*' in a column's name stands for: FreeSurfer's regions of an atlas "
-        "('desikan', 34 a hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names.",
+        "('desikan', 34 a hemisphere; 'destrieux', 74; 'aseg', 14 nuclei), or a list of names, of "
+        "which 'network[1-10]' stands for ten.",
     )
     gaps: float = Field(
         default=0.0,
@@ -63,11 +71,19 @@ class TableView(BaseView):
                 raise ValueError(f"{name}: the range runs backwards; swap its ends")
             span = int(found["last"]) - int(found["first"]) + 1 if found else 1
             many += span * len(column.labels(name))
-            if not found and not _NAME.fullmatch(name.replace(_REGION, "x", 1)):
+            if not found and not _NAME.fullmatch(name.replace(_REGION, "x", 2)):
                 raise ValueError(f"{name[:40]!r} is no column's name; use letters, digits, _ . & -")
-        if many > MOST_COLUMNS:
-            raise ValueError(f"{many} entries are more than {MOST_COLUMNS}; name fewer columns")
+        _check_number(many)
         return columns
+
+    @field_validator("regions")
+    @classmethod
+    def _not_too_many_regions(cls, regions: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not isinstance(regions, str):
+            spans = [_RANGE.match(name) for name in regions]
+            sizes = (int(s["last"]) - int(s["first"]) + 1 if s else 1 for s in spans)
+            _check_number(sum(sizes))
+        return regions
 
     @model_validator(mode="after")
     def _regions_are_meant(self) -> TableView:
@@ -76,8 +92,13 @@ class TableView(BaseView):
                 "columns: a name with '*' and 'regions' belong together, as 'lh_*_thickness' with "
                 "regions: desikan; give both, or neither"
             )
-        names = [name for name, _ in self.single_columns]
-        twice = sorted({name for name in names if names.count(name) > 1}) if self.regions else []
+        many, nodes = 0, len(self._regions)
+        for name, column in self.columns.items():
+            each = (1, nodes, nodes * (nodes - 1) // 2)[name.count(_REGION)]
+            many += each * len(column.labels(name))
+        _check_number(many)
+        named = [name for name, _ in self.single_columns] if self.regions else []
+        twice = [x for all_ in (self._regions, named) for x, n in Counter(all_).items() if n > 1]
         if twice:
             raise ValueError(f"columns: {twice[0]} is there twice; name each column once")
         return self
@@ -88,8 +109,8 @@ class TableView(BaseView):
         return tuple((self.file, name) for name, _ in self.single_columns)
 
     @property
-    def is_of_stats(self) -> bool:
-        """Whether it is read from a stats file of each person."""
+    def is_by_person(self) -> bool:
+        """Whether it is read from a file of each person."""
         return ANYONE in self.file.split("/")
 
     @property
@@ -97,19 +118,24 @@ class TableView(BaseView):
         """Every column by its own name."""
         found: list[tuple[str, Column]] = []
         for name, column in self.columns.items():
-            span = _RANGE.match(name)
-            if span is None:
-                found += [(each, column) for each in self._of_regions(name)]
-                continue
-            numbers = range(int(span["first"]), int(span["last"]) + 1)
-            found += [(f"{span['stem']}{number}", column) for number in numbers]
+            names = _ranged(name) if _RANGE.match(name) else self._of_regions(name)
+            found += [(each, column) for each in names]
         return tuple(found)
 
     def _of_regions(self, name: str) -> tuple[str, ...]:
         if _REGION not in name:
             return (name,)
-        regions = REGIONS[self.regions] if isinstance(self.regions, str) else self.regions
-        return tuple(name.replace(_REGION, region) for region in regions)
+        if name.count(_REGION) == 1:
+            return tuple(name.replace(_REGION, region) for region in self._regions)
+        front, between, back = name.split(_REGION)
+        return tuple(f"{front}{a}{between}{b}{back}" for a, b in combinations(self._regions, 2))
+
+    @property
+    def _regions(self) -> tuple[str, ...]:
+        """What a star stands for, each by its own name."""
+        if isinstance(self.regions, str):
+            return REGIONS[self.regions]
+        return tuple(each for name in self.regions for each in _ranged(name))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -144,3 +170,17 @@ class TableView(BaseView):
     def methods_sentence(self, size: int) -> str:
         """Say where its numbers are from."""
         return f"{self.name} ({count(size, 'number')}) from the columns of {self.file}"
+
+
+def _ranged(name: str) -> tuple[str, ...]:
+    """Every name that ``x[0-63]`` stands for; a name without a range is itself."""
+    span = _RANGE.match(name)
+    if span is None:
+        return (name,)
+    numbers = range(int(span["first"]), int(span["last"]) + 1)
+    return tuple(f"{span['stem']}{number}" for number in numbers)
+
+
+def _check_number(many: int) -> None:
+    if many > MOST_COLUMNS:
+        raise ValueError(f"{many} entries are more than {MOST_COLUMNS}; name fewer columns")

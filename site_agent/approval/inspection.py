@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from consortium.base.formatting import count
+from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy
-from consortium.privacy.gdp import epsilon_of
+from consortium.privacy.gdp import ADDS_UP, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
@@ -35,12 +35,12 @@ from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.doubts import doubts_about
 from site_agent.data.people import candidates, left_out_here, read_left_out
-from site_agent.data.survey import Skipped, in_turn, over_the_limit
+from site_agent.data.survey import Skipped, Subject, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.images.quality import quality_remarks
+from site_agent.images.recordings import recording_remarks
 from site_agent.images.series import SiteDataset
-from site_agent.layout import CACHE
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import left_out, over_limit, spent_in
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -164,8 +164,8 @@ class Inspection:
         colluders = count(privacy.colluding_sites, "colluding site")
         outsiders = epsilon_of(plan.outsider_mu, plan.outsider_delta)
         out.print(
-            f"One run costs ε ≤ {plan.epsilon:.4g} against the centre and {colluders}, and "
-            f"ε ≤ {outsiders:.4g} against outsiders (δ = {privacy.delta:g}, "
+            f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
+            f"ε ≤ {number(outsiders)} against outsiders (δ = {privacy.delta:g}, "
             f"unit {privacy.unit}, sites of equal size).",
             soft_wrap=True,
         )
@@ -174,7 +174,7 @@ class Inspection:
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after.",
+            f"before and ε = {outside[1]} after. {ADDS_UP}",
             soft_wrap=True,
         )
 
@@ -211,7 +211,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
     engine, late = open_engine(config), partial(too_few_new, ledger, policy)
-    cache, aliases = folder / CACHE, config.aliases
+    cache, aliases = config.cache, config.aliases
     data = open_dataset(config.dataset, asked, space, cache, engine, without, late, aliases)
     problems = _load(data)
     survey = data.survey
@@ -224,7 +224,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         try:
             plan = make_plan(asked, shape, agreed=True)
         except ConsortiumError as error:
-            problems.append(str(error))
+            what, _, _ = str(error).rstrip(".").rpartition("; ")
+            problems.append(f"{what or error}; ask the coordinator to correct the study.")
     else:
         problems.append(
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
@@ -311,9 +312,21 @@ def _notes(plan: Plan, site: str, data: SiteDataset | FeatureDataset) -> tuple[s
     """What becomes public, what the data contradict of the study's words, and odd images."""
     notes = [*plan.analysis.remarks()]
     notes += plan.analysis.compare(plan.study.sites.index(site), data)
-    if isinstance(data, SiteDataset):
-        notes += quality_remarks(data.survey.subjects, plan.study.data)
+    subjects = _scanned(data)
+    notes += quality_remarks(subjects, plan.study.data)
+    notes += recording_remarks(subjects)
     return tuple(notes)
+
+
+def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
+    """Persons whose image series the study takes, whole or measured."""
+    if isinstance(data, SiteDataset):
+        return data.survey.subjects
+    if not any(view.view.is_series for view in data.space.views):
+        return ()
+    images = SiteDataset(data.source, data.study.data, data.space, data.unit, data.cache)
+    taken = set(data.people)
+    return tuple(each for each in images.survey.subjects if each.label in taken)
 
 
 def say_yes(
@@ -380,7 +393,7 @@ def _over_budget(
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     """ε of what was spent, without and with another price; all losses are given as μ."""
-    return f"{epsilon_of(spent, delta):.4g}", f"{epsilon_of(math.hypot(spent, price), delta):.4g}"
+    return number(epsilon_of(spent, delta)), number(epsilon_of(math.hypot(spent, price), delta))
 
 
 def _sizes_refused(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from consortium.errors import BudgetError, PrivacyError, StudyError
+from consortium.errors import BudgetError, PrivacyError, StudyError, WithdrawnError
 from consortium.membership.keys import Identity
 from consortium.membership.signed_study import mask_digest
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
@@ -111,7 +111,7 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
 
     Raises
     ------
-    PrivacyError
+    WithdrawnError
         If the approval was taken back, or another study, mask or set of keys was approved.
     StudyError
         If one of its keys was replaced since.
@@ -121,9 +121,9 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     name, trust = begun.study.study, read_pinned(folder)
     held = newest(folder, identity, name)
     if held is None or trust is None:
-        raise PrivacyError(f"The approval of '{name}' was taken back; approve it if you agree.")
+        raise WithdrawnError(f"The approval of '{name}' was taken back; approve it if you agree.")
     if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
-        raise PrivacyError(
+        raise WithdrawnError(
             f"'{name}' was approved anew, with another file, mask or keys than this run has; "
             "the run goes on without this site."
         )

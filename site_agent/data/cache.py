@@ -99,7 +99,8 @@ class BlockCache:
         try:
             self._write(self.folder / f"{key}.npy", block)
         except OSError as error:
-            msg = f"The cache folder {self.folder} can't be written; free space or choose another."
+            msg = f"The cache folder {self.folder} can't be written; free space, or name "
+            msg += "another with 'cache' in site.yaml."
             raise ConfigurationError(msg) from error
 
     def _read(self, key: str, path: Path, shape: tuple[int, int]) -> Block | None:

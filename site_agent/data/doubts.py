@@ -6,27 +6,51 @@ Nothing that the site sends depends on it: what a study finds odd of one person 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from consortium.base.formatting import count
 from consortium.study.choice import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
-from site_agent.data.people import participants_of
+from site_agent.data.bids import labels_in
+from site_agent.data.people import PARTICIPANTS, participants_of
+from site_agent.data.personal import resembling
+from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
+from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
 from site_agent.data.tsv import Row, read_rows, rows_of
-from site_agent.data.wording import Aliases, Wording, is_given, nearest
+from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
     from consortium.views.table import TableView
 
 _NAMED = 5
-_FAR = 1.0  # widths between a column's limits, beyond them
+_LEAVE = "leave such cells empty, or ask the coordinator to name it in data.missing."
+_CALLED = (
+    "{} stands in {}, and the JSON beside the table calls it missing; the study reads it as a "
+    f"value: {_LEAVE}"
+)
+_CODED = (
+    "{} stands in {}, far from what the others have or outside the study's limits, and counts as a "
+    f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
+)
+Described = Mapping[str, Description]
+
+
+class _Beyond(NamedTuple):
+    """A column of which many values lie beyond the study's limits."""
+
+    name: str
+    part: float
+    told: str
 
 
 def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
-    """Say which values are read as no level, or look like codes for a missing value.
+    """Say which values are read as no level, are clipped, or look like codes for a missing value.
+
+    What the site's own JSON beside a table says of levels, units and codes is held against the
+    study, too; and persons of the table are named who have no folder where a study takes images.
 
     Raises
     ------
@@ -35,54 +59,125 @@ def doubts_about(source: Path, study: Study, aliases: Aliases) -> Iterator[str]:
     """
     wording = Wording(study.data.missing, aliases)
     if study.data.persons:
-        rules = study.data.persons
-        chosen = [row for _, row in read_rows(participants_of(source), rules, wording)]
-        yield from _doubts(chosen, [*rules.items()])
+        table, rules = participants_of(source), study.data.persons
+        chosen = [row for _, row in read_rows(table, rules, wording)]
+        yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
         if view.single_columns:  # of a table
-            rows = [row for _, row, _ in rows_of(source, cast("TableView", view), wording)]
-            yield from _doubts(rows, view.single_columns)
+            own = cast("TableView", view)
+            rows = [row for _, row, _ in rows_of(source, own, wording)]
+            names = [name for name, _ in view.single_columns]
+            described = _descriptions(source / own.file, names, wording)
+            yield from _doubts(rows, view.single_columns, described)
+            if own.is_by_person:
+                yield from _nobodys(source, own, rows, wording)
+    if not study.features or any(view.is_series or view.is_image for view in study.features):
+        yield from _without_folder(source)
+
+
+def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Described:
+    """What the site says of a study's columns, by the study's names."""
+    found = read_descriptions(table)
+    return {name: found.get(wording.column(name), NOTHING_SAID) for name in names}
 
 
 def _doubts(
-    rows: Sequence[Row], columns: Iterable[tuple[str, Column | PersonRule]]
+    rows: Sequence[Row], columns: Sequence[tuple[str, Column | PersonRule]], described: Described
 ) -> Iterator[str]:
     coded: dict[str, list[str]] = {}
+    called: dict[str, list[str]] = {}
+    beyond: list[_Beyond] = []
     for name, column in columns:
-        cells = Counter(row[name] or "" for row in rows if is_given(row[name]))
+        own = Counter(row[name] or "" for row in rows if is_given(row[name]))
+        said = described[name]
         if column.levels:
-            yield from _other_levels(name, cells, column.levels)
-        elif isinstance(column, Column):
-            for code in _codes(cells, column):
+            yield from _other_levels(name, own, column.levels, said)
+            continue
+        for code in said.missing:
+            if code in own:
+                called.setdefault(code, []).append(name)
+        for code in strange_numbers(own, column.low, column.high):
+            if isinstance(column, Column) and code not in said.missing:
                 coded.setdefault(code, []).append(name)
-    for code, names in coded.items():
-        more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+        beyond += _many_beyond(name, own, column, said)
+    yield from (_CALLED.format(code, _some(names)) for code, names in called.items())
+    yield from (_CODED.format(code, _some(names)) for code, names in coded.items())
+    if beyond:
+        yield _clipped(beyond)
+
+
+def _many_beyond(
+    name: str, cells: Counter[str], column: Column | PersonRule, said: Description
+) -> Iterator[_Beyond]:
+    """The column, if so many lie beyond its limits that another unit may be meant."""
+    part = part_beyond(cells, column.low, column.high)
+    months = months_fit(cells, column.low, column.high)
+    if not part or not (months or isinstance(column, Column)):
+        return
+    told = f"the study has {column.low:g} to {column.high:g}"
+    if said.unit:
+        told = f"the JSON beside the table gives it in {said.unit}, {told}"
+    yield _Beyond(name, part, f"{told}; a twelfth would fit, as of months" if months else told)
+
+
+def _clipped(beyond: Sequence[_Beyond]) -> str:
+    worst = max(beyond, key=lambda each: each.part)
+    return (
+        f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the persons here lie "
+        f"beyond the study's limits, count as the limit, or are not taken (of '{worst.name}' "
+        f"{worst.told}); look whether the unit is the study's."
+    )
+
+
+def _other_levels(
+    name: str, cells: Counter[str], levels: Sequence[str], said: Description
+) -> Iterator[str]:
+    if said.levels and not any(letter.isalpha() for level in levels for letter in level):
+        called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
-            f"{code} stands in {', '.join(map(repr, names[:_NAMED]))}{more}, far outside the "
-            "study's limits, and counts as the limit: if it is a code for a missing value, leave "
-            "such cells empty, or ask the coordinator to name it in data.missing."
+            f"column '{name}': the JSON beside the table calls {called}; look whether the study "
+            "means its levels so."
         )
-
-
-def _other_levels(name: str, cells: Counter[str], levels: Sequence[str]) -> Iterator[str]:
     for value, many in cells.items():
-        like = nearest(value, [*levels]) if value not in levels else None
-        if like is not None:
+        own = said.levels.get(value, "")
+        like = meant(own, levels) or nearest(value, [*levels])
+        if value not in levels and value not in said.missing and like is not None:
+            called = f" ('{own}' in the JSON beside the table)" if own else ""
             yield (
-                f"column '{name}' has '{value}' for {count(many, 'person')}, which is none of the "
-                f"study's levels and looks like {like}: if it is, write 'aliases: {{{name}: "
+                f"column '{name}' has '{value}'{called} for {count(many, 'person')}, which is none "
+                f"of the study's levels and looks like {like}: if it is, write 'aliases: {{{name}: "
                 f"{{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
             )
 
 
-def _codes(cells: Counter[str], column: Column) -> Iterator[str]:
-    """Values far beyond a column's limits, or beyond them and there twice."""
-    low, high = column.low or 0.0, column.high or 0.0
-    for text, many in cells.items():
-        try:
-            value = float(text)
-        except ValueError:
-            continue
-        beyond = max(low - value, value - high) / (high - low)
-        if beyond > _FAR or (beyond > 0 and many > 1 and value.is_integer()):
-            yield text
+def _without_folder(source: Path) -> Iterator[str]:
+    """Persons of the data set's table of whom there are no images at all."""
+    table = source / PARTICIPANTS
+    if not table.is_file():
+        return
+    there = set(labels_in(source))
+    lacking = [label for label, _ in read_rows(table, ()) if label not in there]
+    if lacking:
+        who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
+        more = ", …" if lacking[_NAMED:] else ""
+        yield (
+            f"{PARTICIPANTS} has {count(len(lacking), 'person')} without a folder in the data set "
+            f"({who}{more}), whose scans no study finds; look whether they should be there."
+        )
+
+
+def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wording) -> Iterator[str]:
+    """The first column that is in no person's file, with one that is written like it."""
+    absent = (name for name, _ in view.single_columns if not any(is_given(r[name]) for r in rows))
+    name = next(absent, None)
+    like = name and resembling(source, view, wording.column(name))
+    if like:
+        yield (
+            f"nobody's {view.file} has '{name}', and one has '{like}': if that is meant, write "
+            f"'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another study."
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+    return ", ".join(map(repr, names[:_NAMED])) + more

@@ -16,7 +16,7 @@ from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode, lack_of, vector_of
-from site_agent.data.stats import stats_rows
+from site_agent.data.personal import personal_rows
 from site_agent.data.survey import Reason, Skipped
 from site_agent.data.wording import AS_WRITTEN, CODED, Wording, is_given, nearest
 
@@ -78,8 +78,8 @@ def read_table(
 
 def rows_of(folder: Path, view: TableView, wording: Wording) -> Iterator[tuple[str, Row, Path]]:
     """Yield every person's label, cells and file of a view; raises as `read_table`."""
-    if view.is_of_stats:
-        yield from stats_rows(folder, view, wording)
+    if view.is_by_person:
+        yield from personal_rows(folder, view, wording)
         return
     path = _path(folder, view.file)
     for label, row in read_rows(path, [name for name, _ in view.single_columns], wording):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
@@ -54,6 +55,14 @@ AS_WRITTEN = Wording()
 def is_given(text: str | None) -> bool:
     """Whether a cell holds anything."""
     return (text or "").strip().lower() not in NOTHING
+
+
+def meant(words: str, levels: Sequence[str]) -> str | None:
+    """The one level that a description names or is written like; None if it names several."""
+    named = [x for x in levels if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", words, re.I)]
+    if named:
+        return named[0] if len(named) == 1 else None
+    return nearest(words, [*levels]) if words else None
 
 
 def nearest(name: str, there: list[str]) -> str | None:

@@ -18,10 +18,12 @@ from consortium.base.checkup import (
     prefect_server,
     software,
 )
-from consortium.base.formatting import count
+from consortium.base.formatting import count, number
+from consortium.errors import ConsortiumError
 from consortium.exchange.checkup import directory_of
 from consortium.exchange.modes import shared_directory
 from consortium.membership.keys import load_identity
+from consortium.privacy.gdp import epsilon_of
 from consortium.study.spec import Study
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
@@ -31,6 +33,7 @@ from site_agent.doctor import exchange
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.layout import POLICY
 from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.summary import budget
 from site_agent.ledger.totals import spent_in
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Request, Spent, refusals
@@ -38,6 +41,7 @@ from site_agent.policy.refusals import Request, Spent, refusals
 __all__ = ["Check", "Surroundings", "examine"]
 
 _NO_PREFECT = "write prefect: false in site.yaml"
+_ROOM = "Make room on the disk, or name another for prepared scans with 'cache' in site.yaml."
 _LIBRARIES = ("cape-consortium", "numpy", "scipy", "cryptography", "pydantic")
 
 
@@ -61,7 +65,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         guarded("configuration", lambda: _configuration(folder)),
         guarded("policy", lambda: _policy(folder)),
         guarded("keys", lambda: _keys(folder)),
-        guarded("disk", lambda: disk(around.free(folder))),
+        guarded("disk", lambda: disk(around.free(folder), _ROOM)),
         guarded("software", lambda: software(_LIBRARIES)),
     ]
     if found[0].state == "fail":
@@ -70,7 +74,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
     shared = directory_of(config.exchange)
     later: dict[str, Callable[[], Check]] = {
         "data set": lambda: _data_set(config, study),
-        "ledger": lambda: _ledger(config),
+        "ledger": lambda: _ledger(folder, config),
         **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
         "exchange": lambda: exchange.probe(config, around.token),
         "clock": lambda: exchange.clock(config, around.token, around.now, around.arrival),
@@ -94,9 +98,20 @@ def _configuration(folder: Path) -> Check:
 def _policy(folder: Path) -> Check:
     policy = Policy.load(folder)
     if (folder / POLICY).exists():
-        return Check("policy", "ok", f"{policy.subject.total:g} is the largest ε for a person.")
+        limit = f"{policy.subject.total:g} is the largest ε for a person"
+        return Check("policy", "ok", f"{limit}{_of_which(folder, policy)}.")
     message = f"There is no {POLICY}, so the defaults hold (ε = {policy.subject.total:g} in all)."
     return Check("policy", "warn", message, f"Write {POLICY} with what your board allows.")
+
+
+def _of_which(folder: Path, policy: Policy) -> str:
+    """How much of the limit is spent; nothing where another check says why it can't be told."""
+    try:
+        config = SiteConfig.load(folder)
+        spent = Ledger(config.ledger).most_charged("subject") if config.ledger.exists() else 0.0
+    except ConsortiumError:
+        return ""
+    return f", of which {number(epsilon_of(spent, policy.delta))} is spent"
 
 
 def _keys(folder: Path) -> Check:
@@ -141,12 +156,13 @@ def _spared(config: SiteConfig, persons: Sequence[str]) -> str:
     return f", of whom {config.left_out} leaves out {len(out)}"
 
 
-def _ledger(config: SiteConfig) -> Check:
+def _ledger(folder: Path, config: SiteConfig) -> Check:
     if not config.ledger.exists():
         return Check("ledger", "ok", "There is no ledger yet; nothing was spent.")
     ledger = Ledger(config.ledger)
     ledger.verify()
-    return Check("ledger", "ok", f"{count(ledger.head().seq, 'line')}, each as it was written.")
+    told = f"{count(ledger.head().seq, 'line')}, each as it was written."
+    return Check("ledger", "ok", " ".join((told, *budget(ledger, Policy.load(folder)))))
 
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:

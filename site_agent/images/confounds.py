@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from consortium.base.formatting import count
 from consortium.errors import DataError
 from site_agent.data.tsv import read_lines
 
@@ -42,7 +43,7 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     rows = read_lines(path, "the confounds that fMRIPrep wrote")
     header, lines = rows[0], rows[1:]
     if len(lines) != volumes:
-        msg = f"{path} has {len(lines)} lines for {volumes} volumes; "
+        msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
         raise DataError(msg + "give the confounds of this very run.")
     names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
     columns = [_column(path, lines, header.index(name), name) for name in names]
@@ -56,7 +57,7 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
     else:
         found = [name for name in header if name == pattern]
     if not found and pattern not in OUTLIERS:
-        msg = f"{path} has no column '{pattern}'; add it or change the study's confounds."
+        msg = f"{path} has no column '{pattern}'; add it, or ask for a study without it."
         raise DataError(msg)
     return found
 

@@ -73,5 +73,5 @@ def scratch(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray
     except OSError as error:
         raise ConfigurationError(
             f"The cache folder {folder} has no {size / 1e6:.0f} MB left for what is kept between "
-            "rounds; free space, choose another, or give the site more memory."
+            "rounds; free space, name another with 'cache' in site.yaml, or give more 'memory'."
         ) from error

@@ -1,4 +1,4 @@
-"""A person's functional images as one vector: how strongly each voxel, region or network varies.
+"""A person's functional images as one vector: how regions vary, or how they go together.
 
 Nothing goes into a person's vector but that person's images and the study's public maps.
 """
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.errors import DataError
+from consortium.kernels.dual_regression import centred_and_normed, fisher_z
+from consortium.privacy.clipping import column_norms
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
@@ -26,6 +28,8 @@ from site_agent.images.person_blocks import PersonBlocks
 from site_agent.images.series import SiteDataset
 
 Courses = NDArray[np.floating[Any]]
+_FLAT = 1e-6
+"""Of the largest course: one that varies less is of float32's rounding."""
 Outcome = Vector | Skipped
 
 
@@ -117,12 +121,32 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
     return np.asarray(spectrum @ weights[inside] / volumes**2)
 
 
+def connectivity(courses: Courses) -> Vector:
+    """Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
+
+    Raises
+    ------
+    DataError
+        If a course does not vary.
+    """
+    wide = np.asarray(courses, dtype=np.float64)
+    sizes = column_norms((wide - wide.mean(axis=1, keepdims=True)).T)
+    flat = np.flatnonzero(~(sizes > _FLAT * sizes.max(initial=0.0)))
+    if len(flat):
+        raise DataError(f"course {flat[0] + 1} does not vary; look whether the images reach there.")
+    return fisher_z(centred_and_normed(wide))
+
+
 def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonBlocks) -> Outcome:
-    """Root of a measure's mean over a person's runs, which are not joined: each has its mean."""
+    """A measure's mean over a person's runs, which are not joined: each has its mean.
+
+    Of what is an energy, the mean's root.
+    """
     (subject,) = person.subjects
     try:
         lengths = [int(open_series(run.bold, person.target.grid).shape[3]) for run in subject.runs]
-        measures: list[Callable[[Courses], Vector]] = [amplitude] * len(lengths)
+        kind = connectivity if view.is_of_edges else amplitude
+        measures: list[Callable[[Courses], Vector]] = [kind] * len(lengths)
         if view.measure == "alff":
             steps = [repetition_time(run.bold) for run in subject.runs]
             measures = [partial(band_energy, step=step, band=view.band) for step in steps]
@@ -132,10 +156,12 @@ def _measured(view: FmriView, unmix: NDArray[np.float64] | None, person: PersonB
         (block,) = person.blocks()
         courses: Courses = block if unmix is None else unmix @ block
         pieces = np.split(courses, np.cumsum(lengths)[:-1], axis=1)
-        energies = [measure(piece) for measure, piece in zip(measures, pieces, strict=True)]
-        return np.asarray(np.sqrt(np.average(energies, axis=0, weights=lengths)))
+        found = [measure(piece) for measure, piece in zip(measures, pieces, strict=True)]
+        mean = np.average(found, axis=0, weights=lengths)
+        return np.asarray(mean if view.is_of_edges else np.sqrt(mean))
     except DataError as error:
-        return Skipped(subject.label, "unusable", str(error))
+        where = f"{subject.runs[0].bold}: " if view.is_of_edges else ""
+        return Skipped(subject.label, "unusable", f"{where}{error}")
 
 
 def _out_of_band(

@@ -168,7 +168,7 @@ class SiteDataset:
         return self.survey.sound(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
             f"images or have fewer volumes than minimum_volumes ({self.data.minimum_volumes}); "
-            "correct the study's rules, or lower it."
+            "look at the data set, or ask the coordinator to correct the study."
         )
 
     def blocks(self, resolution: Resolution = "features") -> Iterator[Block]:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from consortium.base.formatting import count
 from consortium.errors import (
     ExchangeError,
     LedgerError,
@@ -177,9 +178,10 @@ class LedgerAnchor:
         """
         if self._ledger.has_answered({key.hex() for key in self._keys}):
             raise LedgerError(
-                f"{self._ledger.path} has {self._ledger.head().seq} lines, and none of this site's "
-                "signed heads of it is on the exchange, so that nothing shows whether it is the "
-                "newest; if you are sure that it is, say so with 'site-agent ledger --accept'."
+                f"{self._ledger.path} has {count(self._ledger.head().seq, 'line')}, and none of "
+                "this site's signed heads of it is on the exchange, so that nothing shows whether "
+                "it is the newest; if you are sure that it is, say so with 'site-agent ledger "
+                "--accept'."
             )
 
     def _check_store(self) -> None:
@@ -198,12 +200,12 @@ class LedgerAnchor:
         path, seq = self._ledger.path, signed.seq
         if first != self._ledger.digest_at(1):  # no copy of this one: others may go on with it
             return LedgerError(
-                f"{path} is not the ledger that this site signed for, with {seq} lines; put that "
-                "one back, since what it holds was spent."
+                f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}; "
+                "put that one back, since what it holds was spent."
             )
         what = (
-            f"has {self._ledger.head().seq} lines where this site signed for {seq}: it is a backup "
-            "older than what was spent"
+            f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it is "
+            "a backup older than what was spent"
             if digest is None
             else f"has another line {seq} than this site signed for: two copies were written to"
         )

@@ -7,7 +7,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from consortium.base.formatting import number, percent
 from consortium.errors import LedgerError
+from consortium.privacy.gdp import ADDS_UP
+from site_agent.config import SiteConfig
 from site_agent.ledger.export import verify_export
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import accounts, studies
@@ -16,19 +19,55 @@ from site_agent.policy.policy import Policy
 
 def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
     """Show every study's cost and what is left to whoever was charged most."""
-    table = Table("study", "unit", "runs", "rounds", "ε", "μ", "last")
+    table = Table("study", "unit", "runs", "rounds", "ε", "of the budget", "last")
+    allowed = {account.unit: account.allowed.mu for account in accounts(ledger, policy)}
     for row in studies(ledger.entries(), policy):
-        cost = f"{row.cost.epsilon:.3f}", f"{row.cost.mu:.4f}"
+        share = (row.cost.mu / allowed[row.unit]) ** 2 if row.reserved else 0.0
+        cost = number(row.cost.epsilon), percent(share)
         table.add_row(row.study, row.unit, str(row.runs), str(row.reserved), *cost, row.last)
     out.print(table)
-    for account in accounts(ledger, policy):
-        out.print(
-            f"Unit {account.unit}, whoever was charged most: ε = {account.spent.epsilon:.3f} of "
-            f"{account.allowed.epsilon:g} spent at δ = {policy.delta:g} (against outsiders "
-            f"{account.outsider.epsilon:.3f}); one more study of ε = {account.left.epsilon:.3f} "
-            "would use it up.",
-            soft_wrap=True,
-        )
+    for line in budget(ledger, policy):
+        out.print(line, soft_wrap=True)
+
+
+def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
+    """Say what is spent and left in each unit, at which δ, and why ε don't add up."""
+    told = [account.sentence for account in accounts(ledger, policy)]
+    return (*told, f"All ε are at δ = {policy.delta:g}. {ADDS_UP}")
+
+
+def budget_of(folder: Path) -> tuple[str, ...]:
+    """The same of a site's folder; of a ledger that can't be read, why."""
+    try:
+        ledger = _ledger_of(folder)
+        return ("nothing is spent yet",) if ledger is None else budget(ledger, Policy.load(folder))
+    except LedgerError as error:
+        return (str(error),)
+
+
+def budget_json(folder: Path) -> list[dict[str, object]] | None:
+    """The same for a script; empty without a ledger, None of one that can't be read."""
+    try:
+        ledger = _ledger_of(folder)
+        found = accounts(ledger, Policy.load(folder)) if ledger else []
+    except LedgerError:
+        return None
+    return [
+        {
+            "unit": each.unit,
+            "epsilon_allowed": each.allowed.epsilon,
+            "epsilon_spent": each.spent.epsilon,
+            "epsilon_left": each.left.epsilon,
+            "used": each.used,
+            "more_like_the_last": each.more,
+        }
+        for each in found
+    ]
+
+
+def _ledger_of(folder: Path) -> Ledger | None:
+    path = SiteConfig.load(folder).ledger
+    return Ledger(path) if path.exists() else None
 
 
 def verify_file(path: Path) -> str:

@@ -7,13 +7,19 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from consortium.base.formatting import number, percent
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
 from site_agent.ledger.entries import Entry, standing
 from site_agent.ledger.ledger import Ledger
+from site_agent.ledger.limits import counted
 from site_agent.policy.policy import Policy
 from site_agent.policy.refusals import Spent
+
+UNITS = {"subject": "person", "timepoint": "single volume"}
+"""What each unit of privacy protects, in words."""
+_ROUNDING = 1e-9  # of squares of μ
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,8 @@ class Account:
 
     That of single volumes counts what protects whole persons, too: it costs a volume as much.
     ``left`` is the largest single loss that the limit still covers: squares of μ add up, and
-    neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases.
+    neither μ nor ε do. ``outsider`` is what was spent against who sees only the releases, and
+    ``last`` what the newest study has cost, all its runs together.
     """
 
     unit: str
@@ -38,6 +45,37 @@ class Account:
     spent: Amount
     left: Amount
     outsider: Amount
+    last: Amount | None = None
+
+    @property
+    def used(self) -> float:
+        """Part of the limit that is spent, in what adds up: squares of μ."""
+        return (self.spent.mu / self.allowed.mu) ** 2 if self.allowed.mu else 1.0
+
+    @property
+    def more(self) -> int | None:
+        """How many more studies that cost as much as the last one the limit covers."""
+        if self.last is None or not self.last.mu:
+            return None
+        return math.floor((self.left.mu / self.last.mu) ** 2 * (1.0 + _ROUNDING))
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a sentence, the same wherever it is told."""
+        return (
+            f"ε = {number(self.spent.epsilon)} of {self.allowed.epsilon:g} is spent for each "
+            f"{UNITS.get(self.unit, self.unit)} at the most, {percent(self.used)} of the budget "
+            f"(against outsiders ε = {number(self.outsider.epsilon)}); "
+            f"one more study of ε = {number(self.left.epsilon)} would use it up{self._like_last}."
+        )
+
+    @property
+    def _like_last(self) -> str:
+        if self.last is None or self.more is None:
+            return ""
+        few = {0: "no more study", 1: "1 more study"}
+        studies = few.get(self.more, f"{self.more:,} more studies")
+        return f", and {studies} like the last one (ε = {number(self.last.epsilon)}) would fit"
 
 
 @dataclass(frozen=True)
@@ -66,9 +104,9 @@ def accounts(ledger: Ledger, policy: Policy) -> list[Account]:
     LedgerError
         If the ledger can't be read.
     """
-    charged = {entry.charge.unit for entry in standing(ledger.entries())}
-    units = sorted({*policy.units, *charged})  # persons come before single volumes
-    return [_account(unit, ledger, policy) for unit in units]
+    charged = standing(ledger.entries())
+    units = sorted({*policy.units, *(entry.charge.unit for entry in charged)})
+    return [_account(unit, ledger, charged, policy) for unit in units]  # persons come first
 
 
 def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
@@ -80,7 +118,7 @@ def studies(entries: Sequence[Entry], policy: Policy) -> list[StudyRow]:
     return [_row(*key, lines, policy) for key, lines in groups.items()]
 
 
-def _account(unit: str, ledger: Ledger, policy: Policy) -> Account:
+def _account(unit: str, ledger: Ledger, charged: Sequence[Entry], policy: Policy) -> Account:
     spent = ledger.most_charged(unit)
     limit = policy.subject if unit == "subject" else policy.timepoint
     allowed = mu_of(limit.total, policy.delta)
@@ -91,7 +129,18 @@ def _account(unit: str, ledger: Ledger, policy: Policy) -> Account:
         _amount(spent, policy),
         _amount(left, policy),
         _amount(ledger.outsider_total(unit), policy),
+        _last(unit, charged, policy),
     )
+
+
+def _last(unit: str, charged: Sequence[Entry], policy: Policy) -> Amount | None:
+    """What the newest study that counts for a unit has cost."""
+    lines = [entry.charge for entry in charged if entry.charge.unit in counted(unit)]
+    if not lines:
+        return None
+    newest = (lines[-1].study, lines[-1].centre, lines[-1].dataset)
+    own = (c.mu for c in lines if (c.study, c.centre, c.dataset) == newest)
+    return _amount(compose(own), policy)
 
 
 def _row(

@@ -85,36 +85,41 @@ class Course:
         return f"At the pace since the first run, the limit is reached in {full:%B %Y}."
 
     def draw(self) -> Picture | None:
-        """Draw ε over time with its limit; nothing before the first run."""
+        """Draw the part of the budget over time, with its limit; nothing before the first run."""
         if not self.points:
             return None
         figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
         axes = figure.subplots()
         last = self.now + max((self.now - self.points[0][0]) / 4, timedelta(days=7))
         *days, today, last_day = date2num([*(at for at, _ in self.points), self.now, last])
-        levels = [epsilon_of(mu, self.delta) for _, mu in self.points]
+        levels = [self._part(mu) for _, mu in self.points]
         axes.step([*days, today], [*levels, levels[-1]], where="post", color=_INK, label="spent")
         axes.plot(days, levels, "o", color=_INK, markersize=4)
         if self.runs:
-            ahead = [levels[-1], epsilon_of(self.ahead, self.delta)]
+            ahead = [levels[-1], self._part(self.ahead)]
             label = f"with {count(self.runs, 'approved run')} to come"
             axes.plot([today, last_day], ahead, "--s", color=_AHEAD, markersize=4, label=label)
         axes.xaxis_date()
-        limit = self.account.allowed.epsilon
-        axes.axhline(limit, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
+        axes.axhline(100.0, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
         axes.set_ylim(0, None)
-        axes.set_ylabel("ε", fontsize=9)
+        axes.set_ylabel("% of the budget", fontsize=9)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
         figure.legend(fontsize=7, loc="outside upper left", ncols=3, frameon=False)
         return to_picture(figure, self._said(levels))
 
+    def _part(self, mu: float) -> float:
+        """Percent of the limit, in squares."""
+        return 100.0 * (mu / self.account.allowed.mu) ** 2
+
     def _said(self, levels: Sequence[float]) -> str:
         """The picture in words."""
-        first, last = self.points[0][0], self.points[-1][0]
+        (first, early), (last, late) = self.points[0], self.points[-1]
         text = (
-            f"ε of whoever was charged most: {number(levels[0])} after the run that ended on "
-            f"{first:%Y-%m-%d}, {number(levels[-1])} after that of {last:%Y-%m-%d}; the limit is "
+            f"Of the budget of whoever was charged most, {number(levels[0])} % "
+            f"(ε = {number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
+            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = {number(epsilon_of(late, self.delta))})"
+            f" after that of {last:%Y-%m-%d}; the limit is ε = "
             f"{number(self.account.allowed.epsilon)}."
         )
         return f"{text} {self._approved()}" if self.runs else text

@@ -11,13 +11,13 @@ from jinja2 import Environment
 
 from consortium.base.atomic import write_bytes
 from consortium.base.formatting import count
-from consortium.privacy.gdp import FALSE_ALARMS, best_guess, detection_power
+from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, best_guess, detection_power
 from consortium.report.statement import meaning, protected
 from consortium.report.templating import plain_environment
 from site_agent.layout import PAGE, STORE
 from site_agent.ledger.entries import EMPTY, Entry, standing
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import StudyRow, accounts, studies
+from site_agent.ledger.totals import UNITS, StudyRow, accounts, studies
 from site_agent.page.course import course
 from site_agent.page.state import Row, absent, approved, doing
 from site_agent.policy.policy import Policy
@@ -25,7 +25,6 @@ from site_agent.run.log_lines import read_log_lines
 from site_agent.run.message_store import MessageStore
 from site_agent.status import read_status
 
-UNITS = {"subject": "person", "timepoint": "single volume"}
 MOST_LINES = 300
 """Lines of the ledger that the page shows, the last ones; ``ledger --json`` has all."""
 
@@ -91,6 +90,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "answered": _answered(entries),
         "head": entries[-1].head if entries else EMPTY,
         "units": UNITS,
+        "adds_up": ADDS_UP,
         "false_alarms": FALSE_ALARMS,
     }
 

@@ -23,7 +23,7 @@ from site_agent.config import SiteConfig
 from site_agent.data.people import candidates, left_out_here
 from site_agent.data.survey import Skipped, Without, in_turn, nobody, over_the_limit
 from site_agent.engines.base import Engine
-from site_agent.layout import CACHE, ENDED, LEFT_OUT, REFUSED
+from site_agent.layout import ENDED, LEFT_OUT, REFUSED
 from site_agent.ledger.totals import left_out, spent_in
 from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data, Drive, Loading
@@ -127,11 +127,12 @@ class Admission:
             few to be told of.
         """
         study, config = approval.study, self._config
-        space, cache = study_space(study, approval.folder), self._folder / CACHE
+        space = study_space(study, approval.folder)
         hook = in_turn(left_out_here(config.left_out), without)
         late = partial(too_few_new, self._site.ledger, self._site.policy)
         return open_dataset(
-            config.dataset, study, space, cache, self._engine, hook, late, config.aliases
+            *(config.dataset, study, space, config.cache),
+            *(self._engine, hook, late, config.aliases),
         )
 
     def _attend(self, run: str, approval: Approval, announced: bytes) -> Participation | None:

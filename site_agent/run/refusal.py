@@ -16,6 +16,7 @@ from consortium.errors import (
     ReleaseError,
     SoftwareError,
     StudyError,
+    WithdrawnError,
 )
 from consortium.secagg import seal
 from site_agent.layout import REFUSED
@@ -57,6 +58,8 @@ def public_reason(error: Exception) -> str:
         )
     if isinstance(error, ReleaseError):
         return "what was released is not what sites signed for; the site's own log says where"
+    if isinstance(error, WithdrawnError):
+        return "its people took their approval back, or gave another; ask them"
     if isinstance(error, PrivacyError | StudyError):
         return "its own rules refuse the study; the site's own log says why"
     if isinstance(error, SoftwareError):

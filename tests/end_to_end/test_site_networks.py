@@ -14,6 +14,8 @@ from consortium.coordinator.demo.layout import DemoFolders
 from consortium.simulation.networks import network_maps
 from consortium.space.grid import template_grid
 from consortium.study.reader import load_study
+from consortium.views.table import TableView
+from site_agent.data.tsv import read_table
 from tests.support.bids_validator import objections
 from tests.support.command_line import enter, refused
 from tests.support.forgery import settle
@@ -64,6 +66,24 @@ def test_every_person_has_maps_courses_and_connectivity(
         told = np.array(matrix[1:], dtype=float)
         assert told == pytest.approx(np.corrcoef(np.array(courses[1:], dtype=float).T), abs=1e-4)
     assert objections(tmp_path / "own", "TOO_FEW_AUTHORS") == []
+
+
+def test_what_is_written_can_be_a_studys_table(
+    place: DemoFolders, maps: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "derivatives" / "networks"
+    assert enter("site-agent", *words(place, own, "--templates", maps)).code == 0
+    first = next(own.glob("sub-*/func/*_relmat.tsv")).relative_to(tmp_path)
+    person = first.parts[2]
+    view = {"name": "edges", "source": "table", "file": str(first).replace(person, "sub-*")}
+    named = {"columns": {"*-*": {"low": -1, "high": 1}}, "regions": ["network[1-2]"]}
+    matrices, lacking = read_table(tmp_path, TableView.model_validate(view | named))
+    view["file"] = view["file"].replace("_relmat", "_timeseries")
+    courses, _ = read_table(tmp_path, TableView.model_validate(view | named))
+    assert (len(matrices), lacking) == (3, {})
+    for label, vector in matrices.items():
+        assert vector == pytest.approx(courses[label], abs=1e-4)
+        assert abs(vector[0]) < 1
 
 
 def test_what_is_not_fit_is_one_sentence(place: DemoFolders, maps: Path, tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ EEG = {
 }
 POWER = {"measure": "band-power", "bands": {"alpha": [8, 12]}}
 FMRI = {"name": "fmri", "source": "fmri"}
+EDGES = {"measure": "connectivity", "components": "maps.nii.gz"}
+PAIR: dict[str, Any] = {"columns": {"a-b": {"low": -1, "high": 1}}}
+MATRIX = PAIR | {"file": "sub-*/func/sub-*_task-t_relmat.tsv"}
+COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
 TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}}
 
 DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -83,7 +87,7 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
     "fmri": (
         FMRI,
         {
-            "measure": ({}, {"measure": "alff"}),
+            "measure": ({}, EDGES),
             "band": ({"measure": "alff"}, {"measure": "alff", "band": [0.05, 0.1]}),
             "components": ({}, {"measure": "components", "components": "maps.nii.gz"}),
             "image": ({}, {"measure": "image", "image": "statmap"}),
@@ -121,6 +125,14 @@ def tell_time(bold: Path, seconds: float) -> None:
     write_json(bold.with_name(bold.name.replace(".nii.gz", ".json")), {"RepetitionTime": seconds})
 
 
+def write_pair(folder: Path, stem: str, seed: int) -> None:
+    """Write a person's matrix between two regions, and their courses."""
+    courses = np.random.default_rng(seed).standard_normal((9, 2))
+    for name, rows in (("relmat", np.corrcoef(courses.T)), ("timeseries", courses)):
+        lines = ["a\tb", *("\t".join(f"{x:.6f}" for x in row) for row in rows)]
+        (folder / f"{stem}_task-t_{name}.tsv").write_text("\n".join(lines) + "\n")
+
+
 def make_site(root: Path) -> Path:
     """Two persons with two recordings of everything in one folder, and the study's public files."""
     bids = root / "bids"
@@ -135,6 +147,7 @@ def make_site(root: Path) -> Path:
             motion = np.random.default_rng(number).standard_normal(series.shape[3])
             table.write_text("\n".join(["motion", *(f"{x:.6f}" for x in motion)]) + "\n")
         save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
+        write_pair(bids / stem / "func", stem, seed=person)
         for number, name in enumerate(RUNS):
             tape = tiny_tape(20 + 10 * person + number, trials=12)
             write_tape(bids / stem / "eeg", f"{stem}_{name}", tape, ".vhdr")

@@ -31,7 +31,7 @@ def view_space(study: Study, components: np.ndarray | None = None) -> Space:
     sizes = {"table": lambda v: len(v.labels), "eeg": lambda v: len(v.labels)}
     views = []
     for view in study.features:
-        maps = components if view.source == "fmri" and view.measure == "components" else None
+        maps = components if view.maps_file else None
         own = maps.shape[1] if maps is not None else grid.features
         size = sizes[view.source](view) if view.source in sizes else own
         views.append(ViewSpace(view, size, maps))

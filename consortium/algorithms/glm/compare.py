@@ -14,10 +14,8 @@ from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.base.formatting import number
 
-_MANY = 0.2  # of the persons, at a limit
 _OFF = 0.03  # of a site's persons in another group than is stated
 _NAMED = 5
-_NEAR = 0.1  # of half the width between limits
 _FEW = 5  # persons, of whom no mean is told
 _UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
 _FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
@@ -47,33 +45,21 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which columns lie at their limits, as ages in months would, or are all the same."""
-    table, found = data.table(), []
+    """Say which columns are all the same."""
+    table = data.table()
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
-    rows = {entry.label: (table[entry.row], entry.limited) for entry in explaining}
-    places = columns.outcomes.astype(np.int64)
-    for (_, label), place, limited in zip(columns.labels, places, columns.limited, strict=True):
-        rows[label] = table[place], bool(limited)
-    at = [n for n, (v, limited) in rows.items() if limited and np.mean(np.abs(v) >= 1) > _MANY]
-    if at:
-        found.append(
-            f"more than a fifth of the persons here have {_some(at)} at a limit of the study's; "
-            "look whether it is in the study's unit (years, not months)."
-        )
-    codes = [n for n, (v, limited) in rows.items() if limited and n not in at and _has_code(v)]
-    if codes:
-        found.append(
-            f"some persons here have {_some(codes)} exactly at a limit of the study's, and nobody "
-            "is near it; look whether these are codes for a missing value, such as -9999 or 0, and "
-            "leave such cells empty."
-        )
-    same = [name for name, (v, _) in rows.items() if len(v) > 1 and np.ptp(v) == 0]
-    if same:
-        found.append(
-            f"all persons here have the same value of {_some(same)}, which tells nothing; look "
-            "whether the column holds what the study means."
-        )
-    return tuple(found)
+    rows = {entry.label: entry.row for entry in explaining}
+    places = columns.outcomes.tolist()
+    rows |= {label: place for (_, label), place in zip(columns.labels, places, strict=True)}
+    values = {name: table[int(row)] for name, row in rows.items()}
+    same = [name for name, v in values.items() if len(v) > 1 and np.ptp(v) == 0]
+    if not same:
+        return ()
+    told = (
+        f"all persons here have the same value of {_some(same)}, which tells nothing; look "
+        "whether the column holds what the study means."
+    )
+    return (told,)
 
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
@@ -128,14 +114,6 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
 
 def _named(columns: Columns, chosen: Array) -> str:
     return _some([label for (_, label), one in zip(columns.labels, chosen, strict=True) if one])
-
-
-def _has_code(values: Array) -> bool:
-    """Whether two persons or more lie exactly at one end of -1 to 1, and nobody else near it."""
-    return any(
-        np.sum(side == 1) > 1 and not np.any((side < 1) & (side > 1 - _NEAR))
-        for side in (values, -values)
-    )
 
 
 def _some(labels: list[str]) -> str:

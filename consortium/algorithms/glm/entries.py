@@ -179,7 +179,7 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
     view = next((v for v in parameters.views if v.name == name), None)
     columns = view.single_columns if view else ()
     if not columns:
-        labels = view.labels if view else ()
+        labels = view.names_of(part.stop - part.start) if view else ()
         for number, row in enumerate(range(part.start, part.stop)):
             own = f"{name}{number + 1}" if view is None else str(number + 1)
             start = view.usual(part.stop - part.start) if view else (0.0, 1.0)

@@ -37,7 +37,7 @@ from consortium.simulation.signals import Levels
 from consortium.study.reader import load_study
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Ledger
-from site_agent.ledger.totals import accounts, studies
+from site_agent.ledger.summary import print_accounts
 from site_agent.policy.policy import Policy
 
 SITES = ("north", "east", "south", "west")
@@ -173,10 +173,5 @@ def _show_ledger(place: DemoFolders, console: Console) -> None:
     """Add up what the studies have cost one hospital's persons."""
     folder, policy = place.site(SITES[0]), Policy()
     ledger = Ledger(SiteConfig.load(folder).ledger)
-    table = Table("study", "rounds", "ε", title=f"Ledger of {SITES[0]}, at δ = {policy.delta:g}")
-    for row in studies(ledger.entries(), policy):
-        table.add_row(row.study, str(row.reserved), f"{row.cost.epsilon:.2f}")
-    account = accounts(ledger, policy)[0]
-    spent, allowed = account.spent.epsilon, account.allowed.epsilon
-    table.add_row("all together", "", f"{spent:.2f} of {allowed:g} allowed")
-    console.print(table)
+    console.print(f"Ledger of {SITES[0]}:")
+    print_accounts(ledger, policy, console)

@@ -93,7 +93,7 @@ def _of_columns(run: Finished) -> list[str]:
     told = [
         f"{captions.meaning} {sign}" if captions.sign else captions.meaning,
         *(REPORTS[kind].READING for kind in kinds),
-        MIXED if any(view.maps_file for view in columns) else "",
+        MIXED if any(view.maps_file and view.is_image for view in columns) else "",
     ]
     return [text for text in told if text]
 

@@ -1,4 +1,4 @@
-"""Loadings on images: brains, and an image file."""
+"""Loadings on images: brains, and an image file; on pairs a square, and a table."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from consortium.report.components import robust_z
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
 from consortium.report.tables import about_loadings
+from consortium.report.views.edges import draw_edges, write_edges
 from consortium.space.study_space import Space, ViewSpace
 from consortium.views.fmri import FmriView
 
@@ -29,7 +30,9 @@ READING = (
 
 
 def draw(space: Space, view: ViewSpace[FmriView], values: Array, name: str) -> Drawing:
-    """Draw a map as robust z-scores, at its peak."""
+    """Draw a map as robust z-scores, at its peak; pairs of regions as a square."""
+    if view.view.is_of_edges:
+        return draw_edges(view, values, name)
     scores, _ = robust_z(space.paint_view(view, values[:, None])[:, 0].astype(np.float64))
     peak = space.grid.coordinates[np.abs(scores).argmax()]
     beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
@@ -44,7 +47,9 @@ def person(view: ViewSpace[FmriView], values: Array) -> Sequence[tuple[str, str]
 
 
 def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array) -> Path:
-    """Write an image with a volume for each column."""
+    """Write an image with a volume for each column; of pairs of regions a table."""
+    if view.view.is_of_edges:
+        return write_edges(folder, run, view, values)
     study, space = run.study, run.space
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, space.grid, view.name)
     about = {

@@ -12,6 +12,7 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+import pandas as pd
 import pytest
 from pydantic import BaseModel
 from sklearn.base import clone
@@ -63,6 +64,8 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from _leaves(each, f"{path}[{number}]")
+    elif isinstance(value, pd.DataFrame):
+        yield from _leaves(value.to_dict("list"), path)
     elif hasattr(value, "__dict__"):
         yield from _leaves(vars(value), f"{path}.{type(value).__name__}")
     else:
@@ -92,7 +95,7 @@ def _fitted(kind: str, seed: int) -> Any:
         return _pca().fit(scans(30, 100 * seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _glm().fit(*_people(seed))
+        return _glm().fit(*reversed(_people(seed)))
 
 
 @pytest.mark.parametrize("kind", ["pca", "glm"])
@@ -190,7 +193,7 @@ def test_a_seeded_fit_says_that_it_protects_nobody() -> None:
     released = []
     for _ in range(2):
         with pytest.warns(UserWarning, match="This fit protects nobody"):
-            model = _pca(seed=3).fit(people)
+            model = _pca(random_state=3).fit(people)
         released.append(np.asarray(model.components_img_.dataobj))
         assert model.privacy_.seeded
         assert not model.privacy_.protects
@@ -233,7 +236,7 @@ def test_a_contrast_is_found_where_it_is() -> None:
         nib.Nifti1Image(np.asarray(image.dataobj) + 1.0 * (group == "b"), AFFINE)
         for image, group in zip(imgs, design["group"], strict=True)
     ]
-    model = _glm(groups=(200, 200), epsilon=20.0, analysis=None).fit(shifted, design)
+    model = _glm(groups=(200, 200), epsilon=20.0, analysis=None).fit(design, shifted)
     effect = np.asarray(model.contrast("effect").dataobj)
     assert effect.shape == SHAPE
     assert effect.mean() == pytest.approx(1.0, abs=0.2)
@@ -248,26 +251,26 @@ def test_groups_that_nobody_states_are_counted_and_paid_for() -> None:
         for image, group in zip(imgs, design["group"], strict=True)
     ]
     model = _glm(groups=None, share=0.5, epsilon=20.0, analysis=None)
-    assert model.foretell(400)["worth it"][0] == "yes"
+    assert model.forecast(400)["worth it"][0] == "yes"
     with pytest.raises(StudyError, match="say how many persons"):
-        model.foretell()
-    model.fit(shifted, design)
+        model.forecast()
+    model.fit(design, shifted)
     assert model.privacy_.epsilon <= 20.0
     assert np.asarray(model.contrast("effect").dataobj).mean() == pytest.approx(1.0, abs=0.2)
     with pytest.raises(StudyError, match="what is released is not stated too"):
-        _glm(groups=(200, 200), share=0.5).fit(shifted, design)
+        _glm(groups=(200, 200), share=0.5).fit(design, shifted)
 
 
 def test_a_slope_needs_no_groups() -> None:
     model = _glm(groups=None, epsilon=20.0).set_params(term="age")
-    assert model.foretell(400)["study"][0] == "as it is"
+    assert model.forecast(400)["study"][0] == "as it is"
 
 
 def test_group_sizes_that_are_wrong_are_told_to_the_owner_alone() -> None:
     imgs, design = _people(6)
     design["group"][0] = "b"
     with pytest.warns(UserWarning, match="For you alone, it is not released"):
-        model = _glm().fit(imgs, design)
+        model = _glm().fit(design, imgs)
     assert not any("21 of 40" in str(value) for _, value in _leaves(model))
 
 
@@ -305,11 +308,11 @@ def test_wrong_images_and_designs_are_told() -> None:
     with pytest.raises(DataError, match="An image is a ndarray"):
         _pca().fit([np.zeros((3, 3, 3, 9))])  # type: ignore[list-item]
     with pytest.raises(DataError, match="The design has no column 'age'"):
-        _glm().fit(imgs, {"group": design["group"]})
+        _glm().fit({"group": design["group"]}, imgs)
     with pytest.raises(DataError, match="Column 'age' has 39 values for 40 persons"):
-        _glm().fit(imgs, {**design, "age": design["age"][1:]})
+        _glm().fit({**design, "age": design["age"][1:]}, imgs)
     with pytest.raises(DataError, match="Column 'group' holds what is no plain text"):
-        _glm().fit(imgs, {**design, "group": ["a\tb"] * 40})
+        _glm().fit({**design, "group": ["a\tb"] * 40}, imgs)
 
 
 def test_parameters_are_kept_as_they_were_given() -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import cast
 
 import nibabel as nib
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from matplotlib import pyplot as plt
 
 import consortium as cc
 from consortium.errors import DataError, OutputError, PrivacyError, StudyError
 from consortium.privacy.gdp import compose, epsilon_of
 from consortium.python.local_run import carry_out, system_keys
+from consortium.python.privacy import Privacy
+from consortium.python.result import StudyResult
 from consortium.report.privacy_report import read_privacy_report
 from consortium.simulation.array_data import ArrayData
 from consortium.study.plan import make_plan
@@ -151,3 +156,30 @@ def test_noise_here_is_as_large_as_the_result_says() -> None:
     assert result is not None
     error = result.arrays["mean"][:, 0] - 0.01
     assert error.std() == pytest.approx(float(result.numbers["noise_deviation"]), rel=0.1)
+
+
+@pytest.mark.parametrize("heading", ["coefficient", "effect"])
+def test_a_result_of_entries_is_drawn_with_its_intervals(heading: str) -> None:
+    ends = ("low", "high") if heading == "effect" else (f"{heading} low", f"{heading} high")
+    table = {
+        "view": ("who",) * 4,
+        "entry": ("age", "sex", "edge", "untold"),
+        heading: (0.5, -2.0, 0.1, ""),
+        ends[0]: (0.2, -2.5, -0.9, ""),
+        ends[1]: (0.8, -1.5, 1.1, ""),
+    }
+    privacy = cast("Privacy", None)
+    levels = pd.DataFrame({"view": ["who"]})
+    result = StudyResult(privacy, {}, {"levels": levels, "coefficients": pd.DataFrame(table)})
+    figure = result.plot(2)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["age", "sex"]
+    assert axes.get_xlabel() == f"{heading}, with its interval"
+    (dots,) = [line for line in axes.lines if line.get_marker() == "o"]
+    assert list(dots.get_xdata()) == [0.5, -2.0]
+    plt.close(figure)
+    untold = pd.DataFrame({**table, heading: ("", "", "", "")})
+    nothing = StudyResult(privacy, {}, {"coefficients": untold})
+    shown = nothing.plot()
+    assert "Nothing stands out" in shown.texts[0].get_text()
+    plt.close(shown)

@@ -13,7 +13,7 @@ from consortium.report.comparison import differences, match_components, read_out
 from consortium.report.comparison_page import write_comparison
 from consortium.report.outputs import write_outputs
 from consortium.space.grid import template_grid
-from consortium.space.study_space import Space
+from consortium.space.study_space import Space, ViewSpace
 from tests.support.html_page import Page
 from tests.support.report_samples import blob, box_grid, finished, finished_maps, sample_study
 
@@ -115,3 +115,16 @@ def test_a_damaged_table_is_an_output_error(tmp_path):
 def test_a_folder_without_a_result_is_an_output_error(tmp_path):
     with pytest.raises(OutputError):
         read_outcome(tmp_path)
+
+
+def test_runs_without_component_maps_name_their_analysis(tmp_path):
+    view = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 9}}}
+    for name in ("one", "two"):
+        study = sample_study(study=name, features=[view])
+        space = Space(box_grid(), views=(ViewSpace(study.features[0], 1),))
+        told = Result({"mean": np.ones((1, 1))}, loadings="mean")
+        write_outputs(tmp_path / name, finished(study, space, told), pages=False)
+    one, two = (read_outcome(tmp_path / name) for name in ("one", "two"))
+    path, _ = write_comparison(tmp_path, one, two)
+    cells = Page(path.read_text(encoding="utf-8")).text
+    assert "Analysisaverageaverage" in "".join(cells.split())

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 
 from consortium.algorithms.base import Captions, Result, Table
 from consortium.report.outputs import write_outputs
-from consortium.report.views import eeg, split_views
+from consortium.report.views import edges, eeg, split_views
 from consortium.space.grid import template_grid
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
@@ -269,3 +269,23 @@ def test_the_page_says_what_a_sum_of_component_maps_is(grid, tmp_path):
     assert "what is drawn is the sum of these maps, each times its own number" in page
     assert "freed of a linear trend" in page
     assert "without smoothing or scaling" not in page
+
+
+def test_pairs_of_regions_are_a_square_and_a_table_by_name(grid, tmp_path):
+    settings = {**IMAGE, "measure": "connectivity", "image": None, "components": "maps.nii.gz"}
+    space = Space(grid, views=(ViewSpace(FmriView(**settings), 6),))
+    changes = {"features": [settings], "algorithm": "average", "data": {"detrend": "linear"}}
+    asked = Study.model_validate(sample_study().model_dump() | changes)
+    values = np.array([[0.1], [0.2], [-0.9], [0.3], [0.0], [0.4]])
+    write_outputs(tmp_path, finished(asked, space, Result({"mean": values}, loadings="mean")))
+    lines = table(tmp_path, "tables/*image_loadings.tsv")
+    assert [line[0] for line in lines[1:3]] == ["network1-network2", "network1-network3"]
+    assert lines[3] == ["network1-network4", "-0.9"]
+    assert not list(tmp_path.rglob("*.nii.gz"))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    (shown,) = page.values("img", "alt")
+    assert "largest pairs network1-network4, network3-network4" in shown
+    assert "Fisher's z of the correlation of the courses of every two maps" in page.text
+    np.testing.assert_array_equal(
+        edges.square_of(values[:, 0])[[0, 3, 2], [3, 2, 2]], [-0.9, 0.4, 0]
+    )

@@ -19,7 +19,7 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
         config = SiteConfig.create("east", tmp_path / "data", exchange, secret)
         config.save(tmp_path)
         assert SiteConfig.load(tmp_path) == config.model_copy(
-            update={"ledger": tmp_path / "ledger.sqlite"}
+            update={"ledger": tmp_path / "ledger.sqlite", "cache": tmp_path / "cache"}
         )
 
 
@@ -40,6 +40,15 @@ def test_relative_paths_are_meant_from_the_folder(tmp_path: Path) -> None:
     assert config.ledger == tmp_path / ".." / "shared.sqlite"
     (tmp_path / CONFIG).write_text(GOOD.replace("exchange: mail", "exchange: s3://mail"))
     assert SiteConfig.load(tmp_path).exchange == "s3://mail"
+
+
+def test_prepared_scans_may_lie_on_another_disk_but_not_where_others_read(tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_text(GOOD + "cache: ../large/disk\n")
+    assert SiteConfig.load(tmp_path).cache == tmp_path / ".." / "large" / "disk"
+    for place in ("mail", "mail/cache", "data/../mail/x"):
+        (tmp_path / CONFIG).write_text(GOOD + f"cache: {place}\n")
+        with pytest.raises(ConfigurationError, match=r"field 'cache'.*lies on the exchange"):
+            SiteConfig.load(tmp_path)
 
 
 WRONG = {

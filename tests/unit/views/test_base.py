@@ -73,6 +73,7 @@ REFUSED = {
     ),
     "components without maps": ((FMRI | {"measure": "components"},), "components"),
     "maps without components": ((FMRI | {"components": "maps.nii.gz"},), "components"),
+    "connectivity of voxels": ((FMRI | {"measure": "connectivity"},), "name data.atlas, or"),
     "an image without name": ((FMRI | {"measure": "image"},), "image"),
     "an image's name with a folder": (
         (FMRI | {"measure": "image", "image": "../x"},),
@@ -127,6 +128,21 @@ def test_a_change_of_a_view_is_another_study() -> None:
 def test_files_beside_the_study_are_named() -> None:
     maps = FMRI | {"name": "net", "measure": "components", "components": "maps.nii.gz"}
     assert files_of(study(TABLE, maps, EEG).features) == ("maps.nii.gz",)
+
+
+def test_edges_are_named_by_their_pair_and_stay_as_they_are() -> None:
+    edges = {"name": "edges", "source": "fmri", "measure": "connectivity"}
+    (view,) = study(edges, data={"atlas": "atlas.nii.gz"}).features
+    assert (view.center, view.normalize, view.is_image) == (False, False, False)
+    assert view.size(70, 0) == 70 * 69 // 2
+    assert view.names_of(3) == ("region1-region2", "region1-region3", "region2-region3")
+    (maps,) = study(edges | {"components": "maps.nii.gz", "normalize": True}).features
+    assert maps.size(70_000, 4) == 6
+    assert (maps.names_of(1), maps.normalize) == (("network1-network2",), True)
+    assert len(set(view.names_of(view.size(100, 0)))) == 4950
+    for regions in (1, 2000):
+        with pytest.raises(StudyError, match="another number of regions"):
+            view.size(regions, 0)
 
 
 @given(st.floats(-2, -0.01), st.floats(0.01, 2), st.integers(80, 1000), st.integers(1, 5))

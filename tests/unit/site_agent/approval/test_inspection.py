@@ -24,14 +24,23 @@ from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.privacy.gdp import compose, epsilon_of
+from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
 from site_agent.approval.approval import approvals, read_papers
-from site_agent.approval.inspection import Inspection, _who_lacks_what, inspect, say_yes
+from site_agent.approval.inspection import (
+    Inspection,
+    _scanned,
+    _who_lacks_what,
+    inspect,
+    say_yes,
+)
 from site_agent.data.survey import Skipped
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.loading.open import open_dataset
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
+from tests.support.data_fields import FMRI, TABLE, make_site, study_of
 from tests.support.local_consortium import STUDY, build, limit
 from tests.support.membership_files import publish
 
@@ -126,7 +135,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     assert "3 persons qualify, with 72 volumes." in text
     assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
     assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
-    assert "against outsiders ε = 0 before and ε = 6.731 after" in text
+    assert "against outsiders ε = 0 before and ε = 6.73 after" in text
     assert "second_moment" in text
     assert "rotation" in text
 
@@ -137,7 +146,7 @@ def test_the_price_stands_on_what_was_spent(place: DemoFolders) -> None:
     assert found.spent.study == 0.0
     assert found.spent.total == pytest.approx(mu)
     after = epsilon_of(compose([mu, found.price]), 1e-5)
-    expected = f"ε = {epsilon_of(mu, 1e-5):.4g} before and ε = {after:.4g} after one run"
+    expected = f"ε = {epsilon_of(mu, 1e-5):.3g} before and ε = {after:.3g} after one run"
     assert expected in shown(found)
     assert found.problems == ()
 
@@ -406,3 +415,12 @@ def test_terms_that_allow_nothing_are_refused_before_anything_is_written(
     with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
         agree(place, **wrong)
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+
+
+def test_who_is_scanned_is_looked_at_where_a_view_measures_series(tmp_path: Path) -> None:
+    site = make_site(tmp_path)
+    single = FMRI | {"measure": "image", "image": "statmap"}
+    for views, many in (([FMRI], 2), ([TABLE], 0), ([single], 0), ([], 2)):
+        study = study_of(views)
+        data = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
+        assert len(_scanned(data)) == many

@@ -47,6 +47,69 @@ def measured(dataset: Path, maps=None, regions=None, data=None, **view):
     )
 
 
+# -- connectivity --------------------------------------------------------------------------
+
+
+def blocks_of(edges: tuple[int, ...]) -> Regions:
+    """Regions of that many voxels each."""
+    from scipy import sparse
+
+    weights = np.zeros((len(edges), MASK.sum()))
+    for row, start, size in zip(weights, np.cumsum((0, *edges)), edges, strict=False):
+        row[start : start + size] = 1 / size
+    return Regions(sparse.csr_array(weights))
+
+
+def correlations(courses: np.ndarray) -> np.ndarray:
+    return np.arctanh(np.corrcoef(courses)[np.triu_indices(len(courses), 1)])
+
+
+def test_connectivity_is_fisher_z_of_the_mean_courses_run_by_run(tmp_path: Path) -> None:
+    first, second = tiny_series(1), tiny_series(2, volumes=40)
+    put(tmp_path / "bids", "01", first, run="1")
+    put(tmp_path / "bids", "01", second + 500, run="2")
+    regions = blocks_of((4, 3, 5))
+    vectors, skipped = measured(
+        *(tmp_path / "bids", None, regions),
+        data={"detrend": "none", "atlas": "atlas.nii.gz"},
+        measure="connectivity",
+    )
+    one, two = (correlations(regions.weights @ each[MASK]) for each in (first, second))
+    np.testing.assert_allclose(vectors["01"], (24 * one + 40 * two) / 64, rtol=1e-4)
+    assert skipped == []
+
+
+def test_connectivity_of_maps_is_that_of_their_least_squares_courses(tmp_path: Path) -> None:
+    maps = np.random.default_rng(8).standard_normal((MASK.sum(), 4))
+    series = tiny_series(1)
+    put(tmp_path / "bids", "01", series)
+    vectors, _ = measured(
+        *(tmp_path / "bids", maps),
+        data={"detrend": "none"},
+        measure="connectivity",
+        components="maps.nii.gz",
+    )
+    courses = np.linalg.lstsq(maps, series[MASK], rcond=None)[0]
+    np.testing.assert_allclose(vectors["01"], correlations(courses), rtol=1e-3)
+
+
+def test_who_has_no_signal_in_a_region_is_left_out_and_named(tmp_path: Path) -> None:
+    series = tiny_series(1)
+    inside = np.argwhere(MASK)
+    series[tuple(inside[4:7].T)] = 0
+    put(tmp_path / "bids", "01", series)
+    put(tmp_path / "bids", "02", tiny_series(2))
+    vectors, skipped = measured(
+        *(tmp_path / "bids", None, blocks_of((4, 3, 5))),
+        data={"atlas": "atlas.nii.gz"},
+        measure="connectivity",
+    )
+    assert set(vectors) == {"02"}
+    assert [each.reason for each in skipped] == ["unusable"]
+    assert "sub-01" in skipped[0].detail
+    assert "course 2 does not vary" in skipped[0].detail
+
+
 # -- amplitudes ----------------------------------------------------------------------------
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from consortium.privacy.gdp import epsilon_of, mu_of
+from consortium.base.formatting import number as written
+from consortium.errors import BudgetError
+from consortium.membership.keys import create_identity
+from consortium.privacy.gdp import ADDS_UP, epsilon_of, mu_of
+from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Charge, Ledger
+from site_agent.ledger.summary import budget, print_accounts
 from site_agent.ledger.totals import accounts, studies
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.charges import up_to
+from tests.support.command_line import enter
 
 EVIL = "<script>alert(1)</script>"
 CHARGE = Charge(
@@ -46,6 +55,65 @@ def test_an_account_adds_up_as_squares(ledger: Ledger) -> None:
     assert own.spent.mu**2 + own.left.mu**2 == pytest.approx(mu_of(20, 1e-5) ** 2)
     rest = replace(CHARGE, run="rest", mu=own.left.mu * (1 - 1e-9))
     assert ledger.reserve(rest, up_to(mu_of(20, 1e-5)), "now")  # what is left can be spent
+
+
+def test_more_studies_like_the_last_one_fit_in_what_adds_up(ledger: Ledger) -> None:
+    own, single = accounts(ledger, POLICY)
+    assert own.last is not None
+    assert own.last.mu == pytest.approx(2.4)  # the newest that protects persons
+    assert own.used == pytest.approx(2.6**2 / mu_of(20, 1e-5) ** 2)
+    assert own.more == int((mu_of(20, 1e-5) ** 2 - 2.6**2) / 2.4**2)
+    assert single.last is not None
+    assert single.last.mu == pytest.approx(0.3)
+    assert "and no more study like the last one (ε = 12.5) would fit." in own.sentence
+    assert f"ε = {written(own.spent.epsilon)} of 20 is spent for each person" in own.sentence
+
+
+def test_what_is_said_to_fit_is_let_pass_and_no_more(tmp_path: Path) -> None:
+    once = mu_of(8, 1e-5)
+    policy = Policy(subject=Allowance(study=10, total=epsilon_of(math.sqrt(4) * once, 1e-5)))
+    ledger, limit = Ledger(tmp_path / "l.sqlite"), up_to(2 * once)
+    ledger.reserve(replace(CHARGE, mu=once), limit, "now")
+    (own,) = accounts(ledger, policy)
+    assert own.more == 3
+    for number in range(2, 5):
+        ledger.reserve(replace(CHARGE, run=f"r{number}", mu=once), limit, "now")
+    (own,) = accounts(ledger, policy)
+    assert own.more == 0
+    with pytest.raises(BudgetError):
+        ledger.reserve(replace(CHARGE, run="r5", mu=once), limit, "now")
+
+
+def test_every_place_says_the_same_of_the_budget(ledger: Ledger) -> None:
+    out = io.StringIO()
+    print_accounts(ledger, POLICY, Console(file=out, width=400))
+    for account in accounts(ledger, POLICY):
+        assert account.sentence in out.getvalue()
+    assert ADDS_UP in out.getvalue()
+    assert budget(ledger, POLICY)[-1].endswith(ADDS_UP)
+
+
+def test_a_sites_status_tells_the_same_whatever_its_ledger_is(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    config = SiteConfig.create("north", tmp_path, str(tmp_path / "exchange"))
+    site.mkdir()
+    config.save(site)
+    POLICY.save(site)
+    create_identity(site, bytes(range(64)))
+    shown = enter("site-agent", "status", "-f", site)
+    assert "budget     nothing is spent yet" in shown.out
+    assert not (site / "ledger.sqlite").exists()
+    config.model_copy(update={"ledger": ledger.path}).save(site)
+    shown = enter("site-agent", "status", "-f", site)
+    for account in accounts(ledger, POLICY):
+        assert f"budget     {account.sentence}" in shown.out.replace("\n", " ")
+    told = json.loads(enter("site-agent", "status", "--json", "-f", site).out)["budget"]
+    assert [each["used"] for each in told] == [each.used for each in accounts(ledger, POLICY)]
+    ledger.close()
+    ledger.path.write_bytes(b"damaged" * 999)
+    assert "budget     " in enter("site-agent", "status", "-f", site).out
 
 
 def test_an_overdrawn_account_has_nothing_left(ledger: Ledger) -> None:

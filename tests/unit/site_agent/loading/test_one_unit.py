@@ -21,11 +21,14 @@ from site_agent.loading.open import open_dataset
 from site_agent.loading.progress import Data
 from site_agent.loading.sizes import sizes_of
 from tests.support.data_fields import (
+    COURSES,
     DATA,
+    EDGES,
     EEG,
     FMRI,
     GAPPY,
     GAPPY_PLAN,
+    MATRIX,
     POWER,
     RUNS,
     SPACE,
@@ -33,6 +36,7 @@ from tests.support.data_fields import (
     VIEWED,
     make_site,
     study_of,
+    write_pair,
 )
 from tests.support.recordings import write_tape
 from tests.support.tiny_images import SHAPE, save, tiny_series
@@ -50,6 +54,9 @@ PLAIN = {"detrend": "none", "standardize": "none"}
 STUDIES = [
     *(([], each) for pair in DATA.values() for each in pair),
     *(([FMRI], each) for pair in DATA.values() for each in pair if "mask" not in each),
+    ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
+    ([FMRI | EDGES], DATA["confounds"][1]),
+    *(([TABLE | each], {}) for each in (MATRIX, COURSES)),
     *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
     *(
         ([view | each], {})
@@ -154,6 +161,8 @@ def replace_person(bids: Path, change: str) -> None:
             table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.name.endswith("_relmat.tsv"):
+            write_pair(path.parent, "sub-02", seed=50)
         elif path.suffix == ".json":
             path.write_text('{"RepetitionTime": 0.7}')
         elif path.name.endswith(".vhdr"):
@@ -238,6 +247,7 @@ OTHERS: list[tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]], d
     ([], {}, [], {"echo": 1}),
     ([], {}, [], {"confounds": ["motion"]}),
     ([TABLE], {}, [TABLE | {"file": "others.tsv"}], {}),
+    ([TABLE], {}, [TABLE | MATRIX], {}),
     ([VILLAGE], {}, [TABLE | {"columns": {"village": {"levels": ["A", "B"]}}}], {}),
     ([TABLE], {}, [TABLE | {"columns": IQ}], {}),
     ([FMRI], {}, [FMRI | {"measure": "image", "image": "statmap"}], {}),

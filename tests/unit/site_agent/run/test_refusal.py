@@ -16,6 +16,7 @@ from consortium.errors import (
     SiteError,
     SoftwareError,
     StudyError,
+    WithdrawnError,
 )
 from site_agent.run.refusal import public_reason
 from site_agent.run.rounds import Rounds
@@ -30,6 +31,12 @@ def test_own_rules_refuse(kind: type[ConsortiumError]) -> None:
     assert public_reason(kind(SECRET)) == (
         "its own rules refuse the study; the site's own log says why"
     )
+
+
+def test_a_withdrawal_is_told_as_one() -> None:
+    told = public_reason(WithdrawnError(SECRET))
+    assert told == "its people took their approval back, or gave another; ask them"
+    assert WithdrawnError(SECRET).code == "withdrawn"
 
 
 @pytest.mark.parametrize("kind", [SoftwareError, ConfigurationError, OutputError, SiteError])

@@ -1,0 +1,71 @@
+"""Old names of parameters and methods, which work for one release and say so: the one mechanism."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def renamed(**names: str) -> Callable[[Kind], Kind]:
+    """Let a class be used by old names of what it has, as ``components="n_components"``.
+
+    Old names are understood by the constructor and by `set_params`, and as attributes; each use is
+    a FutureWarning with the new name. The constructor's signature is the new one alone.
+
+    Parameters
+    ----------
+    names : str
+        The new name, by the old one.
+    """
+
+    def change(kind: Kind) -> Kind:
+        for method in ("__init__", "set_params"):
+            setattr(kind, method, _translating(getattr(kind, method), kind.__name__, names))
+        for old, new in names.items():
+            setattr(kind, old, property(_reader(kind.__name__, old, new)))
+        return kind
+
+    return change
+
+
+def warn_of_order(method: str, order: str) -> None:
+    """Say that arguments have another order now."""
+    warnings.warn(
+        f"{method} takes {order}; the old order goes with the next release.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def _translating(method: Any, kind: str, names: Mapping[str, str]) -> Any:
+    @wraps(method)
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        for old in [name for name in given if name in names]:
+            if names[old] in given:
+                raise TypeError(f"{kind}: '{old}' is the old name of '{names[old]}'; give one.")
+            _warn(kind, old, names[old])
+            given[names[old]] = given.pop(old)
+        return method(self, *args, **given)
+
+    call.deprecated_original = method  # type: ignore[attr-defined]  # where scikit-learn looks
+    return call
+
+
+def _reader(kind: str, old: str, new: str) -> Callable[[Any], Any]:
+    def read(self: Any) -> Any:
+        _warn(kind, old, new)
+        return getattr(self, new)
+
+    return read
+
+
+def _warn(kind: str, old: str, new: str) -> None:
+    warnings.warn(
+        f"{kind}: '{old}' is called '{new}' now; the old name goes with the next release.",
+        FutureWarning,
+        stacklevel=3,
+    )

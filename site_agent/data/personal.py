@@ -1,0 +1,111 @@
+"""Tables with a file for each person, in that person's folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from consortium.base.atomic import beside
+from consortium.errors import DataError
+from consortium.views.table import ANYONE, TableView
+from site_agent.data.pairs import pair_cells, regions_of
+from site_agent.data.stats import stats_cells
+from site_agent.data.wording import Wording, nearest
+
+_MOST_BYTES = 50_000_000
+"""Of a person's file; a matrix between a thousand regions takes about 20 MB."""
+_TABLE, _COURSES = ".tsv", "_timeseries.tsv"
+"""Ends of a table between regions, and of one with a line for each volume."""
+_LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
+_LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
+
+
+def personal_rows(
+    folder: Path, view: TableView, wording: Wording
+) -> Iterator[tuple[str, Mapping[str, str], Path]]:
+    """Yield every person's label, cells and file.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's data set.
+    view : TableView
+        Its file has ``sub-*`` for a person's folder.
+    wording : Wording
+
+    Raises
+    ------
+    DataError
+        If there is no folder of any person, or the path leads out of the data set or to another
+        person's files.
+    """
+    names = [name for name, _ in view.single_columns]
+    for label, path in _files(folder, view.file):
+        found = _cells(folder, path, [wording.column(name) for name in names])
+        yield label, {n: wording.cell(n, found.get(wording.column(n))) for n in names}, path
+
+
+def _files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
+    """Every person's label and file; the pattern comes from the coordinator.
+
+    A label that more letters follow is another person's, who would not be charged.
+    """
+    home = next(part for part in pattern.split("/") if ANYONE in part)
+    if home != ANYONE or _LONGER.search(pattern):
+        raise DataError(
+            f"The study's files {pattern} may be another person's than their folder's; let the "
+            f"first '{ANYONE}' be a folder's whole name, and no letter or digit follow any."
+        )
+    before = pattern.partition(ANYONE)[0]
+    try:
+        parent = beside(folder, before or ".")
+        names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
+        labels = [match[1] for match in map(_LABEL.fullmatch, names) if match]
+        beside(folder, pattern.replace(ANYONE, "sub-"))
+    except (ValueError, OSError) as error:
+        raise DataError(
+            f"The study's files {pattern} are not in the site's data set; give a relative path."
+        ) from error
+    if not labels:
+        raise DataError(f"{parent} has no folder sub-... of a person; look at the study's path.")
+    return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
+
+
+def resembling(folder: Path, view: TableView, name: str) -> str | None:
+    """What the first person's file that has anything calls a column that it has not, by spelling.
+
+    Raises
+    ------
+    DataError
+        As `personal_rows`.
+    """
+    read = (_lines(folder, path) for _, path in _files(folder, view.file))
+    lines = next((each for each in read if each), [])
+    if not view.file.endswith(_TABLE):
+        return nearest(name, [*stats_cells(lines)])
+    regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
+    for place in (k for k, letter in enumerate(name) if letter == "-"):
+        ends = nearest(name[:place], regions), nearest(name[place + 1 :], regions)
+        if all(ends):
+            return "-".join(map(str, ends))
+    return None
+
+
+def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
+    """What a file holds, by column."""
+    lines = _lines(folder, path)
+    if path.name.endswith(_TABLE):
+        return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
+    return stats_cells(lines)
+
+
+def _lines(folder: Path, path: Path) -> list[str]:
+    """Lines of a file; none if it can't be read, which is its person's lack."""
+    try:
+        own = beside(folder, str(path.relative_to(folder)))
+        if own.stat().st_size > _MOST_BYTES:
+            return []
+        return own.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError):
+        return []

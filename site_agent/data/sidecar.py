@@ -1,0 +1,78 @@
+"""What a site's own description of a table says of its columns: BIDS's JSON beside it.
+
+Source: BIDS 1.11, tabular files: ``Levels``, ``Units``; and what people write there of codes for a
+missing value, which BIDS has no field for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from consortium.base.atomic import DAMAGED
+
+_MOST_BYTES = 10_000_000
+_CODES = ("MissingValues", "MissingValue", "MissingCodes", "NAValues")
+_ABSENT = re.compile(
+    r"\b(missing|not (available|applicable|known|recorded|collected|measured)|unknown|refused|"
+    r"no (data|answer|value)|n/?a)\b",
+    re.I,
+)
+
+
+class Description(NamedTuple):
+    """A column by its own site's words.
+
+    Parameters
+    ----------
+    levels : mapping of str to str
+        What each value means.
+    unit : str
+    missing : tuple of str
+        Values that stand for a missing one.
+    """
+
+    levels: Mapping[str, str]
+    unit: str
+    missing: tuple[str, ...]
+
+
+NOTHING_SAID = Description({}, "", ())
+
+
+def read_descriptions(table: Path) -> dict[str, Description]:
+    """Read the JSON beside a table, by column; nothing if there is none that can be read."""
+    path = table.with_suffix(".json")
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return {}
+        said: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+    except DAMAGED:
+        return {}
+    if not isinstance(said, dict):
+        return {}
+    return {name: _described(each) for name, each in said.items() if isinstance(each, dict)}
+
+
+def _described(said: dict[str, Any]) -> Description:
+    given = said.get("Levels")
+    levels = {k: _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    codes = [code for name in _CODES for code in _listed(said.get(name))]
+    absent = (value for value, meaning in levels.items() if _ABSENT.search(meaning))
+    return Description(
+        levels, str(said.get("Units") or ""), tuple(dict.fromkeys((*codes, *absent)))
+    )
+
+
+def _text(meaning: object) -> str:
+    """A level's meaning, which BIDS lets be a text or an object with a description."""
+    return str(meaning.get("Description", "")) if isinstance(meaning, dict) else str(meaning)
+
+
+def _listed(codes: object) -> list[str]:
+    return [
+        str(code) for code in (codes if isinstance(codes, list) else [codes]) if code is not None
+    ]

@@ -1,0 +1,84 @@
+"""Numbers of a column that can't be meant as they stand: codes for *missing*, and other units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+_FAR = 1.0  # widths between a column's limits, beyond them
+_NEAR = 0.1  # of that width, from a limit
+_CODES = 3  # values; where more are beyond the limits they are measured in another unit
+_USUAL = frozenset((-9999.0, -999.0, -99.0, -9.0, -8.0, -7.0, -1.0, 777.0, 888.0, 999.0, 9999.0))
+_PART, _PERSONS = 0.05, 3  # beyond the limits, of whom anything is told
+_MONTHS, _FIT = 12.0, 0.9
+
+
+def strange_numbers(
+    cells: Mapping[str, int], low: float | None, high: float | None
+) -> Iterator[str]:
+    """Yield what looks like a code for a missing value.
+
+    It lies far beyond the limits, or beyond them and is there twice; or it is exactly a limit,
+    twice, and nobody is near it though others lie between the limits. One person is enough.
+
+    Parameters
+    ----------
+    cells : mapping of str to int
+        How many persons have each.
+    low, high : float, optional
+        The study's; without both of them nothing is strange.
+    """
+    if low is None or high is None:
+        return
+    values, width = _numbers(cells), high - low
+    beyond = {text: value for text, value in values.items() if not low <= value <= high}
+    for text, value in beyond.items():
+        far = max(low - value, value - high) > _FAR * width
+        twice = cells[text] > 1 and value.is_integer()
+        few = len(set(beyond.values())) <= _CODES or value in _USUAL
+        if few and (far or twice):
+            yield text
+    inside = [value for value in values.values() if low < value < high]
+    for text, value in values.items():
+        alone = all(abs(other - value) > _NEAR * width for other in inside)
+        if inside and value in (low, high) and cells[text] > 1 and alone:
+            yield text
+
+
+def part_beyond(cells: Mapping[str, int], low: float | None, high: float | None) -> float:
+    """Part of the persons with a number who lie beyond the limits, codes not counted; 0 of few."""
+    if low is None or high is None:
+        return 0.0
+    found = _measured(cells, low, high)
+    many = sum(cells[text] for text, value in found.items() if not low <= value <= high)
+    part = many / max(sum(cells[text] for text in found), 1)
+    return part if many >= _PERSONS and part > _PART else 0.0
+
+
+def months_fit(cells: Mapping[str, int], low: float | None, high: float | None) -> bool:
+    """Whether most lie beyond the limits, and a twelfth of them within."""
+    if low is None or high is None:
+        return False
+    found = _measured(cells, low, high)
+    fit = [t for t, v in found.items() if low <= v / _MONTHS <= high and not low <= v <= high]
+    many = sum(cells[text] for text in fit)
+    return many >= _PERSONS and many >= _FIT * sum(cells[text] for text in found)
+
+
+def _measured(cells: Mapping[str, int], low: float, high: float) -> dict[str, float]:
+    """Numbers that are no codes."""
+    codes = {*strange_numbers(cells, low, high)}
+    return {text: value for text, value in _numbers(cells).items() if text not in codes}
+
+
+def _numbers(cells: Mapping[str, int]) -> dict[str, float]:
+    """Cells that are finite numbers."""
+    found: dict[str, float] = {}
+    for text in cells:
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            found[text] = value
+    return found

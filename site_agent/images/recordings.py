@@ -1,0 +1,72 @@
+"""Recordings that differ from a site's others in length or in time from volume to volume.
+
+For the site's own people: nothing that the site sends depends on it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from consortium.base.formatting import count
+from consortium.errors import DataError
+from site_agent.data.survey import Subject
+from site_agent.images.nifti import open_nifti, repetition_time
+
+_SHORTER = 0.8
+"""Of the median length, or the median of another's: what is told."""
+_STEP = 0.01
+"""Part of the median repetition time."""
+_NAMED = 5
+
+
+def recording_remarks(subjects: Sequence[Subject]) -> tuple[str, ...]:
+    """Name recordings with another length or repetition time than most of the site's.
+
+    Returns
+    -------
+    tuple of str
+        A sentence each; they hold paths and stay at the site.
+    """
+    lengths: dict[Path, float] = {}
+    steps: dict[Path, float] = {}
+    for run in (run for subject in subjects for run in subject.runs):
+        try:
+            lengths[run.bold] = float(open_nifti(run.bold).shape[3])
+            steps[run.bold] = repetition_time(run.bold)
+        except (DataError, IndexError):
+            continue  # loading tells it, where it matters
+    return (*_other_lengths(lengths), *_other_steps(steps))
+
+
+def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:
+    usual = statistics.median(lengths.values()) if lengths else 0.0
+    other = [path for path, n in lengths.items() if min(n, usual) < _SHORTER * max(n, usual)]
+    if other:
+        yield (
+            f"{_which(other, lengths)} volumes, where the median is {usual:g}; look whether these "
+            "recordings are whole and meant, as each person counts alike."
+        )
+
+
+def _other_steps(steps: Mapping[Path, float]) -> Iterator[str]:
+    usual = statistics.median(steps.values()) if steps else 0.0
+    other = [path for path, step in steps.items() if abs(step - usual) > _STEP * usual]
+    if other:
+        yield (
+            f"{_which(other, steps)} s from volume to volume, where the median is {usual:g} s; "
+            "look whether the times are right, and whether the study means to mix them."
+        )
+
+
+def _which(paths: Sequence[Path], values: Mapping[Path, float]) -> str:
+    """The first recording and what it has, and how many others are named beside it."""
+    more = ", ".join(path.name for path in paths[1:_NAMED]) + (", …" if paths[_NAMED:] else "")
+    also = f" and {count(len(paths) - 1, 'other')} ({more})" if paths[1:] else ""
+    return f"{paths[0]}{also} {'have' if also else 'has'} {_range(paths, values)}"
+
+
+def _range(paths: Sequence[Path], values: Mapping[Path, float]) -> str:
+    low, high = (f(values[path] for path in paths) for f in (min, max))
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
