@@ -15,7 +15,6 @@ from consortium.report.accounting import account
 from consortium.report.course import course
 from consortium.report.finished import finish
 from consortium.report.legend import Legend
-from consortium.report.outputs import write_outputs
 from consortium.report.privacy_report import PrivacyReport
 from consortium.space.study_space import Space
 from consortium.study.plan import Plan
@@ -82,6 +81,8 @@ class Publisher:
             report, day = self.told.put_into(report), self.told.day
         done = finish(self.study, self.space, result, report, day, self.legend)
         done = replace(done, course=course(self.study, plan, report, self._seconds()))
+        from consortium.report.outputs import write_outputs  # brings what draws
+
         write_outputs(self.folder, done, pages=self.pages)
         return report
 

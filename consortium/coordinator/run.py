@@ -27,7 +27,6 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.legend import read_legend
-from consortium.report.page import NAME, first_picture
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
@@ -115,6 +114,8 @@ def _run_flow(
     def publish(plan: Plan, rounds: list[Round], result: Result) -> Shown:
         reports.append(publisher.publish(plan, rounds, result))
         keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
+        from consortium.report.page import NAME, first_picture  # brings what draws
+
         summary = "\n\n".join(statement(reports[-1]))
         link = f"{files.url.rstrip('/')}/{NAME}" if files.url else ""
         return Shown(summary, first_picture(files.out), link)

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 
-import dp_accounting
-from dp_accounting.pld import PLDAccountant
-
 _INTERVAL = 1e-3
 """Of the library's grid of losses: ε comes out larger by less than 1e-6 than with its default of
 1e-4, in a tenth of the time."""
@@ -44,6 +41,9 @@ def cross_check(losses: Iterable[float], delta: float) -> CrossCheck:
 @lru_cache(maxsize=64)  # seconds, and a run's outputs ask for the same twice
 def _composed(counts: tuple[tuple[float, int], ...], delta: float) -> float:
     """ε of so many releases of each μ."""
+    import dp_accounting  # half a second of most programs' start, which compute no ε by it
+    from dp_accounting.pld import PLDAccountant
+
     if any(math.isinf(mu) for mu, _ in counts):
         return math.inf
     if not counts:
