@@ -20,7 +20,7 @@ from benchmarks.glm import Tally
 from benchmarks.glm_data import People, make_people
 from benchmarks.glm_runs import Array, Trial, least_squares, make_trial, noise_of, run_trial
 from consortium.algorithms.base import Places
-from consortium.kernels.outcome_correlation import FWHM_PER_SIGMA
+from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 
 PERSONS, SITES, EDGE, VOXEL, WIDTH = 1000, 8, 10, 8.0, 1.2
 SMOOTHNESS = WIDTH * VOXEL * FWHM_PER_SIGMA

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from benchmarks.glm_runs import GLM, Trial, trial_of
 from benchmarks.replication.drawing import IMAGES
 from benchmarks.timing import show
-from consortium.kernels.equal_correlation import correlation_power
+from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.gdp import mu_of
 

@@ -99,7 +99,7 @@ def bulks_are_found_once() -> Iterator[None]:
     of the spectrum.
     """
     from consortium.algorithms.pca import result
-    from consortium.kernels.bulk import Bulk
+    from consortium.algorithms.pca.kernels.bulk import Bulk
 
     known: dict[tuple[bytes, float, int], Bulk] = {}
     find = result.find_bulk

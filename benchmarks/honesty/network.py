@@ -9,7 +9,7 @@ from benchmarks.honesty.people import background
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
-from consortium.kernels.classifier import predict
+from consortium.algorithms.network.kernels.classifier import predict
 
 ENTRIES, SPREAD, EFFECT, NEW = 4, 0.4, 4.0, 20
 VIEWS = (("x", ENTRIES), ("y", 1))

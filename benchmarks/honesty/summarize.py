@@ -12,7 +12,10 @@ from benchmarks.honesty.people import scanners
 from benchmarks.honesty.running import Persons, answer
 from consortium.algorithms.base import Array, Table
 from consortium.algorithms.findings import Finding
-from consortium.kernels.mean_embedding import draw_frequencies, fourier_features
+from consortium.algorithms.summarize.kernels.mean_embedding import (
+    draw_frequencies,
+    fourier_features,
+)
 
 ENTRIES, SCALE, SHIFT, WIDTH, FREQUENCIES = 3, 0.35, 0.5, 0.9, 50
 ANALYSIS = {"target": "site1", "points": 1, "width": WIDTH, "frequencies": FREQUENCIES, "seed": 0}

@@ -30,9 +30,9 @@ from benchmarks.replication.admm_rivals import (
 from benchmarks.replication.common import RUNS, paper_study, private_run
 from benchmarks.replication.drawing import panels
 from benchmarks.timing import show
+from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.algorithms.base import Array
 from consortium.engine.session import own_answers
-from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.privacy.gdp import mu_of
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.algorithms.base import Array
-from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.privacy.gdp import epsilon_of
 
 ROUNDS, DELTA, SMOOTH, BETA, SPLIT = 30, 1e-4, 0.25, 10**-3.5, 0.001

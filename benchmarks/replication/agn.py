@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from consortium.algorithms.base import Array
-from consortium.kernels.tensor import orthogonal_components, transformed
+from consortium.algorithms.tensor.kernels.tensor import orthogonal_components, transformed
 
 
 def published_mixture(

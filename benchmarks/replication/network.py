@@ -16,7 +16,7 @@ from benchmarks.replication.drawing import panels
 from benchmarks.replication.printed import classical, published_ratio, true_epsilon
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.kernels.classifier import predict
+from consortium.algorithms.network.kernels.classifier import predict
 from consortium.privacy.gdp import epsilon_of, mu_of
 
 SITES, DELTA, FEATURES = 4, 0.01, 50

@@ -22,7 +22,11 @@ from benchmarks.replication.summarize_published import (
 )
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.kernels.mean_embedding import choose_points, draw_frequencies, fourier_features
+from consortium.algorithms.summarize.kernels.mean_embedding import (
+    choose_points,
+    draw_frequencies,
+    fourier_features,
+)
 from consortium.privacy.gdp import mu_of
 
 ENTRIES, OWNERS, FREQUENCIES, GAMMA = 10, 4, 70, 0.1

@@ -111,10 +111,20 @@ def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
     for path in (FOLDER / folder).glob("[!_]*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
-        own = {module.rpartition(".")[2] for module in modules if module.startswith(f"{here}.")}
+        inside = {module.removeprefix(f"{here}.") for module in modules if here in module}
+        own = {part for part in inside if part.partition(".")[0] != "kernels"}
         assert here not in modules
         assert own <= set(PARTS[: PARTS.index(path.stem)]), path
     assert (FOLDER / folder / "parameters.py").exists()
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*/kernels/*.py")), ids=lambda p: p.stem)
+def test_an_analysis_own_numerics_know_nothing_of_analyses(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+    own = f"consortium.algorithms.{path.parts[-3]}.kernels"
+    for module in modules:
+        assert not module.startswith("consortium.algorithms") or module.startswith(own)
 
 
 @every_case

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from consortium.algorithms.base import Query
-from consortium.kernels.classifier import parameter_count
+from consortium.algorithms.network.kernels.classifier import parameter_count
 
 
 def block(generator, features, volumes, dtype):

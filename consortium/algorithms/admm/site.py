@@ -29,10 +29,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import ProtocolError
-from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 

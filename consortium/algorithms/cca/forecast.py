@@ -11,10 +11,10 @@ import numpy as np
 
 from consortium.algorithms.assumed import drawn
 from consortium.algorithms.base import Array, Expectation
+from consortium.algorithms.cca.kernels.canonical import pairs_of
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.findings import Finding
-from consortium.kernels.canonical import pairs_of
 from consortium.kernels.moments import pack_symmetric
 
 _DRAWS, _USUAL = 24, 60

@@ -8,11 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.cca.kernels.canonical import (
+    Canonical,
+    Spectrum,
+    canonical,
+    clean_spectrum,
+    pairs_of,
+)
+from consortium.algorithms.cca.kernels.canonical_error import (
+    CrossNoise,
+    captured,
+    correlation_interval,
+)
 from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.findings import Finding, State
 from consortium.base.formatting import number
-from consortium.kernels.canonical import Canonical, Spectrum, canonical, clean_spectrum, pairs_of
-from consortium.kernels.canonical_error import CrossNoise, captured, correlation_interval
 from consortium.kernels.moments import unpack_symmetric
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.glm.groups import Groups, capped_weights
+from consortium.algorithms.glm.kernels.group_counts import estimate_proportions
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.group_counts import estimate_proportions
 from consortium.privacy.block_bounds import BlocksBound
 
 _FAR, _CLEARLY = 0.25, 3.0

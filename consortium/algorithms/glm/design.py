@@ -32,10 +32,10 @@ from consortium.algorithms.glm.choice import (
     tail_of,
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT
+from consortium.algorithms.glm.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
+from consortium.algorithms.glm.kernels.group_counts import doubts_of
 from consortium.algorithms.glm.public_numbers import PublicNumbers
 from consortium.kernels.contrast_regression import SITE_VARIANCE
-from consortium.kernels.covariate_adjustment import LEAST_KEPT, left_of_noise
-from consortium.kernels.group_counts import doubts_of
 
 _MOST_FOR_MEANS = 0.3  # of the budget, of a slope
 _ROOMY = 1e3  # reach that nobody is beyond

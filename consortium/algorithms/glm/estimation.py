@@ -12,6 +12,22 @@ from consortium.algorithms.glm.choice import (
     cut_of,
     touched_of,
 )
+from consortium.algorithms.glm.kernels.contrast_rows import (
+    Coefficients,
+    MeanSums,
+    mean_effects,
+    solve_coefficients,
+)
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, left_of_noise
+from consortium.algorithms.glm.kernels.lost_tails import (
+    LostTails,
+    TailSums,
+    lean_of_groups,
+    lean_of_others,
+    lean_of_slope,
+    lost_tails,
+    no_tails,
+)
 from consortium.algorithms.glm.learned import Learned, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import (
@@ -20,22 +36,6 @@ from consortium.kernels.contrast_regression import (
     Effects,
     Estimates,
     Expected,
-)
-from consortium.kernels.contrast_rows import (
-    Coefficients,
-    MeanSums,
-    mean_effects,
-    solve_coefficients,
-)
-from consortium.kernels.covariate_adjustment import Adjustment, left_of_noise
-from consortium.kernels.lost_tails import (
-    LostTails,
-    TailSums,
-    lean_of_groups,
-    lean_of_others,
-    lean_of_slope,
-    lost_tails,
-    no_tails,
 )
 
 _TOGETHER = 0.5

@@ -9,15 +9,15 @@ import numpy as np
 
 from consortium.algorithms.base import Argument, Array, PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
-from consortium.kernels.learned_norms import (
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
+from consortium.algorithms.glm.kernels.learned_norms import (
     MISSING_WIDTH,
     STATED_WIDTH,
     LearnedNorms,
     LookSums,
     learn_norms,
 )
+from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.block_bounds import BlocksBound
 

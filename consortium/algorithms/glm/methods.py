@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
+from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
-from consortium.kernels.covariate_adjustment import Adjustment
-from consortium.kernels.outcome_correlation import SmoothCorrelation
 
 _SHOWN = 10  # names in a sentence
 

@@ -37,12 +37,15 @@ from consortium.algorithms.glm.declared import clipped_columns, declared_means
 from consortium.algorithms.glm.design import Design
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
+from consortium.algorithms.glm.kernels.learned_norms import MOST_LOG
+from consortium.algorithms.glm.kernels.outcome_correlation import (
+    EqualCorrelation,
+    OutcomeCorrelation,
+)
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
-from consortium.kernels.learned_norms import MOST_LOG
 from consortium.kernels.moments import packed_size
-from consortium.kernels.outcome_correlation import EqualCorrelation, OutcomeCorrelation
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # E

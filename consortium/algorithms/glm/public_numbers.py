@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from consortium.algorithms.glm.choice import PRODUCTS_SHARE, SPREADS_SHARE
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.groups import Groups
-from consortium.kernels.outcome_correlation import OutcomeCorrelation
+from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3

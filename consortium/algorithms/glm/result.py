@@ -18,6 +18,8 @@ from consortium.algorithms.glm.centring import (
 )
 from consortium.algorithms.glm.declared import told_of_declared
 from consortium.algorithms.glm.doubts import clipped_of, doubts_of, told_of_doubts, withheld_by
+from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
+from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
@@ -33,8 +35,6 @@ from consortium.algorithms.glm.tables import (
     units_of,
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
-from consortium.kernels.contrast_rows import Coefficients
-from consortium.kernels.outcome_correlation import SmoothCorrelation
 
 _MUCH_EXPLAINED = 0.1
 

@@ -13,15 +13,15 @@ from functools import lru_cache
 import numpy as np
 
 from consortium.algorithms.base import Places, Query, Shape, SiteData
-from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.query_arguments import number_argument
-from consortium.base.formatting import count
-from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.outcome_correlation import (
+from consortium.algorithms.glm.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,
     SmoothCorrelation,
 )
+from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.query_arguments import number_argument
+from consortium.base.formatting import count
+from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
+from consortium.algorithms.group_ica.kernels.agreement import around, of_replays
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.separation import Released, separate_release
 from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
-from consortium.kernels.agreement import around, of_replays
 from consortium.kernels.component_bootstrap import Directions, Networks
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projector_forecast import resolved

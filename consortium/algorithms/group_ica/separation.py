@@ -9,6 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.group_ica.kernels.network_nulls import (
+    beyond_null,
+    contrast_of_chance,
+    white_null,
+)
+from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.site import smooth_basis
@@ -19,9 +25,7 @@ from consortium.kernels.component_bootstrap import (
     find_networks,
     law_of_mean,
 )
-from consortium.kernels.network_nulls import beyond_null, contrast_of_chance, white_null
 from consortium.kernels.separations import FastIca, Paint, Varimax, Way
-from consortium.kernels.smooth_null import SmoothPlaces, fit_smooth
 
 _POWERS = (1.0, 0.5)
 _MORE = 1.25

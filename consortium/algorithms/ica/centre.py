@@ -39,6 +39,7 @@ from consortium.algorithms.base import (
     Shape,
 )
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters
 from consortium.algorithms.ica.plan import (
     chosen_score,
@@ -50,7 +51,6 @@ from consortium.algorithms.ica.plan import (
 from consortium.algorithms.ica.result import components_table, headline, is_within
 from consortium.algorithms.ica.site import fixed_point, gradient, map_products, rotation
 from consortium.algorithms.pca.centre import Pca
-from consortium.kernels import infomax
 from consortium.kernels.spatial_ica import nearly_constant
 
 Steps = Generator[Query, Release, tuple[Array, float]]

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.pca.parameters import Solver
-from consortium.kernels import infomax
 
 Optimizer = Literal["rotation", "fixed-point", "gradient"]
 

@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 
 from consortium.algorithms.base import MOST_ENTRIES, Form, PlannedRelease, Shape
+from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.ica.parameters import IcaParameters, Optimizer
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import DEFAULT_BOUND
 from consortium.algorithms.pca.plan import plan_releases as plan_pca
 from consortium.errors import StudyError
-from consortium.kernels import infomax
 from consortium.privacy.bounds import Bound, Unit
 
 _ROUNDS: dict[Optimizer, dict[Unit, int]] = {

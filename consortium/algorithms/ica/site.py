@@ -18,10 +18,10 @@ from typing import overload
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.ica.kernels import infomax
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import array_argument, feature_argument, word_argument
 from consortium.errors import ProtocolError
-from consortium.kernels import infomax
 from consortium.kernels.power import add_subject_maps, add_volume_maps
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean

@@ -23,11 +23,11 @@ from consortium.algorithms.assumed_persons import (
 )
 from consortium.algorithms.base import Array, Expectation, Release
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.network.kernels.classifier import predict
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import HELD_WEIGHT
 from consortium.algorithms.simulated_run import trained
-from consortium.kernels.classifier import predict
 
 
 def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:

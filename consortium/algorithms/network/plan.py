@@ -15,9 +15,13 @@ from consortium.algorithms.base import (
     PlannedRelease,
     Shape,
 )
+from consortium.algorithms.network.kernels.classifier import (
+    initial_parameters,
+    layers,
+    parameter_count,
+)
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.errors import StudyError
-from consortium.kernels.classifier import initial_parameters, layers, parameter_count
 from consortium.privacy.bounds import Bound
 
 _MOST_NOISE = 0.5

@@ -9,11 +9,11 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding, State
+from consortium.algorithms.network.kernels.classifier import layers
 from consortium.algorithms.network.parameters import NetworkParameters
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
-from consortium.kernels.classifier import layers
 
 _UNKNOWN = 0.9  # width of an interval that tells nothing of an accuracy
 _NOTHING = (Finding(state="not told"), Finding(state="not told"))

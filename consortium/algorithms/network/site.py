@@ -16,6 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.network.kernels.classifier import (
+    parameter_count,
+    predict,
+    sum_clipped_gradients,
+)
 from consortium.algorithms.query_arguments import (
     array_argument,
     index_argument,
@@ -23,7 +28,6 @@ from consortium.algorithms.query_arguments import (
     site_constants,
 )
 from consortium.errors import ProtocolError
-from consortium.kernels.classifier import parameter_count, predict, sum_clipped_gradients
 from consortium.privacy.bounds import Bound
 
 CONSTANT = 0.5

@@ -11,6 +11,7 @@ from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
 from consortium.algorithms.group_ica.forecast import expect as expect_directions
 from consortium.algorithms.group_ica.forecast import sentences as group_sentences
+from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
     as_group,
@@ -21,7 +22,6 @@ from consortium.algorithms.pca.plan import (
 )
 from consortium.base.formatting import count
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.power_plan import expected_energies, expected_strengths
 
 LITTLE = 0.5
 """Part of the energy below which more than half of what is shown is noise."""

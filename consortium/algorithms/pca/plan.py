@@ -13,10 +13,10 @@ from dataclasses import replace
 from consortium.algorithms.base import MOST_ENTRIES, MOST_MOMENT_FEATURES, PlannedRelease, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import plan_release as plan_projectors
+from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
-from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound, Unit
 
 ITERATIONS = 5

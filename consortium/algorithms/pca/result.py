@@ -13,13 +13,13 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
+from consortium.algorithms.pca.kernels.bulk import find_bulk, freed_variances
+from consortium.algorithms.pca.kernels.selective_interval import selective_interval
 from consortium.base.formatting import count, number
-from consortium.kernels.bulk import find_bulk, freed_variances
 from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, noise_edge
-from consortium.kernels.selective_interval import selective_interval
 
 _QUANTILE = float(ndtri(0.975))
 SETTLED = 0.5

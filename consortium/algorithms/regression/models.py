@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR, logistic_factor
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.kernels.logistic_from_moments import TAYLOR, logistic_factor
 from consortium.kernels.noisy_least_squares import Fit, Share
 from consortium.kernels.noisy_moment import NoisyMoment
 

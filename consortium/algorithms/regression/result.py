@@ -15,6 +15,7 @@ from consortium.algorithms.base import (
     Table,
 )
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.regression.kernels.stabilized_squares import stabilized_squares
 from consortium.algorithms.regression.models import Model, model_of
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
@@ -28,7 +29,6 @@ from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
-from consortium.kernels.stabilized_squares import stabilized_squares
 
 _MEANING = (
     "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "

@@ -13,10 +13,10 @@ import numpy as np
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import Array, Expectation, Shape
+from consortium.algorithms.summarize.kernels.mean_embedding import null_floors
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.algorithms.summarize.plan import kernel_width, plan_releases
 from consortium.algorithms.summarize.result import compared
-from consortium.kernels.mean_embedding import null_floors
 
 WITHHELD = (
     "Nothing is foretold of the mixture and the made-up persons, since it depends on how the sites "

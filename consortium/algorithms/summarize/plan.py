@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Shape
+from consortium.algorithms.summarize.kernels.mean_embedding import draw_frequencies
 from consortium.algorithms.summarize.parameters import SummarizeParameters
 from consortium.errors import StudyError
-from consortium.kernels.mean_embedding import draw_frequencies
 from consortium.privacy.bounds import Bound
 
 

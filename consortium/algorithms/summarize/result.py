@@ -9,10 +9,7 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import NOT_TOLD, Finding
-from consortium.algorithms.summarize.parameters import SummarizeParameters
-from consortium.base.formatting import count
-from consortium.errors import SiteError
-from consortium.kernels.mean_embedding import (
+from consortium.algorithms.summarize.kernels.mean_embedding import (
     choose_points,
     contrast_deviation,
     fourier_features,
@@ -20,6 +17,9 @@ from consortium.kernels.mean_embedding import (
     mixture_weights,
     null_floors,
 )
+from consortium.algorithms.summarize.parameters import SummarizeParameters
+from consortium.base.formatting import count
+from consortium.errors import SiteError
 
 
 @dataclass(frozen=True)

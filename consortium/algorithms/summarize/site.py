@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.query_arguments import feature_argument
-from consortium.kernels.mean_embedding import fourier_features
+from consortium.algorithms.summarize.kernels.mean_embedding import fourier_features
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
+from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     AGREEMENT,
@@ -22,7 +23,6 @@ from consortium.algorithms.template_networks.plan import (
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import resolved
-from consortium.kernels.template_shrinkage import Agreement
 
 
 @dataclass(frozen=True)

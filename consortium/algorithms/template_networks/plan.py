@@ -9,11 +9,11 @@ import numpy as np
 
 from consortium.algorithms.base import Argument, Array, PlannedRelease, Shape, Templates
 from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import cutoff_of, resolved, size_of
-from consortium.kernels.template_shrinkage import Agreement
 from consortium.privacy.bounds import Bound
 
 STRENGTH = 0.5

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
 from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (
     basis_templates,
@@ -19,7 +20,6 @@ from consortium.algorithms.template_networks.plan import (
 )
 from consortium.base.formatting import count
 from consortium.kernels.projector_forecast import resolved
-from consortium.kernels.template_shrinkage import Shrunk, shrink
 
 DRAWN = 2.0
 """Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""

@@ -25,6 +25,7 @@ from consortium.algorithms.base import (
     Run,
 )
 from consortium.algorithms.query_arguments import SITE_MEANS
+from consortium.algorithms.tensor.kernels.tensor import transformed, unpack_cubic
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import (
     MOST_NOISE,
@@ -41,7 +42,6 @@ from consortium.algorithms.tensor.result import (
     topic_moments,
 )
 from consortium.algorithms.tensor.site import STATISTICS
-from consortium.kernels.tensor import transformed, unpack_cubic
 
 ONE_CONSTANT = (
     "All sites have one constant together: sites that differ in level count as components. Set "

@@ -14,10 +14,10 @@ from consortium.algorithms.base import (
     PlannedRelease,
     Shape,
 )
+from consortium.algorithms.tensor.kernels.tensor import cubic_size
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
-from consortium.kernels.tensor import cubic_size
 from consortium.privacy.bounds import Bound
 
 CONSTANT = 0.5

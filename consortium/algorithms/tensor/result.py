@@ -9,13 +9,13 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding
+from consortium.algorithms.tensor.kernels.spiked_covariance import Whitening, flat_variance, whiten
+from consortium.algorithms.tensor.kernels.tensor import contract, orthogonal_components
 from consortium.algorithms.tensor.levels import read_levels
 from consortium.algorithms.tensor.parameters import TensorParameters
 from consortium.algorithms.tensor.plan import CONSTANT, constants
 from consortium.base.formatting import count
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.spiked_covariance import Whitening, flat_variance, whiten
-from consortium.kernels.tensor import contract, orthogonal_components
 from consortium.privacy.clipping import clip_columns
 
 _MARGINS = (1.3, 2.5)

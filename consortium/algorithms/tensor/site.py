@@ -15,9 +15,9 @@ from consortium.algorithms.query_arguments import (
     place_argument,
     site_constants,
 )
+from consortium.algorithms.tensor.kernels.tensor import mean_cube, mean_mixed_cube
 from consortium.errors import ProtocolError
 from consortium.kernels.moments import mean_packed_square, pack_symmetric
-from consortium.kernels.tensor import mean_cube, mean_mixed_cube
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, column_norms, finite_columns
 

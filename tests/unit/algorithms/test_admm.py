@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.algorithms.admm.site import model_influence
 from consortium.algorithms.base import Release
 from consortium.errors import StudyError
-from consortium.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import count_rounds, make_plan
 from tests.support.cases import SITES, drive, make_feature_study, shape_of, sites_of

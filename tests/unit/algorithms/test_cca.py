@@ -12,8 +12,8 @@ from benchmarks.uneven import LINK
 from benchmarks.uneven import linked as linked_study
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.cca.centre import Cca
+from consortium.algorithms.cca.kernels.canonical_error import captured
 from consortium.errors import StudyError
-from consortium.kernels.canonical_error import captured
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism
 from consortium.simulation.array_data import ArrayData

@@ -15,10 +15,10 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.assumed_persons import Classes, class_means, separation
 from consortium.algorithms.base import AnalysisPlan
+from consortium.algorithms.pca.kernels.power_plan import expected_strengths
 from consortium.coordinator.design import Assumed, expect
 from consortium.coordinator.design_page import design_studies
 from consortium.kernels.noise_law import SymmetricNoise
-from consortium.kernels.power_plan import expected_strengths
 from tests.support.cases import CASES, make_sites, make_study, sites_for, study_of
 
 OTHERS = "glm", "group_ica", "template_networks", "ica", "tensor"

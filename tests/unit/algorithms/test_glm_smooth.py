@@ -13,10 +13,10 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places
 from consortium.algorithms.glm import smooth
 from consortium.algorithms.glm.centre import Glm
+from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
 from consortium.algorithms.glm.power import forecast, problem
 from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
 from consortium.errors import StudyError
-from consortium.kernels.outcome_correlation import SmoothCorrelation
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation

@@ -8,10 +8,10 @@ from scipy.stats import binom, binomtest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.network.centre import Network
+from consortium.algorithms.network.kernels.classifier import predict
 from consortium.algorithms.network.result import judged
 from consortium.algorithms.network.site import who_trains
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.classifier import predict
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan

@@ -8,11 +8,11 @@ from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent, Query, Release, Shape
+from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.plan import MOST_ITERATIONS
 from consortium.algorithms.pca.result import subspace
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.moments import pack_symmetric, packed_size
-from consortium.kernels.power_plan import expected_energies
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation

@@ -11,8 +11,8 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.tensor.centre import COSTLY, ONE_CONSTANT, TOPICS
+from consortium.algorithms.tensor.kernels.tensor import pack_cubic, transformed, unpack_cubic
 from consortium.errors import ProtocolError, StudyError
-from consortium.kernels.tensor import pack_cubic, transformed, unpack_cubic
 from consortium.privacy.bounds import Bound
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import drive, make_feature_sites, make_feature_study, shape_of, sites_of

@@ -10,8 +10,8 @@ from scipy import stats
 
 from benchmarks.glm_runs import least_squares
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.summarize.kernels.mean_embedding import fourier_features
 from consortium.algorithms.summarize.plan import draw_public
-from consortium.kernels.mean_embedding import fourier_features
 from consortium.simulation.simulation import Simulation
 from consortium.study.spec import Study
 from tests.support.cases import CASES, every_case, make_study, sites_for, sites_of, study_of

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from consortium.algorithms.group_ica.kernels.network_nulls import contrast_of_chance
 from consortium.kernels.component_bootstrap import find_directions, find_networks
-from consortium.kernels.network_nulls import contrast_of_chance
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
 from consortium.kernels.separations import FastIca, Varimax

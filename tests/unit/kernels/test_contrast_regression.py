@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 from scipy.stats import false_discovery_control
 
+from consortium.algorithms.glm.kernels.covariate_adjustment import CovariateSums, adjust
+from consortium.algorithms.glm.kernels.equal_correlation import correlation_power, root_diagonal
 from consortium.kernels.contrast_regression import (
     ContrastSums,
     Expected,
@@ -17,8 +19,6 @@ from consortium.kernels.contrast_regression import (
     posterior,
     shrink_squares,
 )
-from consortium.kernels.covariate_adjustment import CovariateSums, adjust
-from consortium.kernels.equal_correlation import correlation_power, root_diagonal
 
 
 def exchangeable(entries, correlation):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.power import FALL, RANK, SIGNAL
+from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.kernels.power import (
     add_subject_product,
     add_volume_products,
@@ -14,7 +15,6 @@ from consortium.kernels.power import (
     orthonormal,
     start_basis,
 )
-from consortium.kernels.power_plan import expected_energies
 
 SIZES, SEEDS = st.integers(1, 7), st.integers(0, 2**32 - 1)
 BOUNDS = st.floats(1e-3, 10)

@@ -1,0 +1,219 @@
+"""How sure a canonical correlation is: what chance and noise alone give, and an interval.
+
+The whitening of each view is what it is; the noise of the blocks between views is independent of
+it, and its law is known. So these blocks are drawn again, as often as one likes, and what comes of
+them says how large a correlation grows without any link, and with a link of any strength. All of
+this is after the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from consortium.algorithms.cca.kernels.canonical import Spectrum, canonical, pairs_of
+
+Array = NDArray[Any]
+Blocks = list[list[Array]]
+
+_WORK = 40_000_000
+"""Multiplications that decompositions of draws may take; large matrices vary little."""
+_FEWEST, _MOST = 40, 300
+_TINY = 1e-9
+_UNEVEN = 1.1  # chance over that of one law, where scales differ twofold from site to site
+_ROOM = 1.2  # for what draws with the weights as they are don't know: benchmarks.uneven
+_STRENGTHS = 26  # candidates for a correlation, from 0 to 1
+
+
+@dataclass(frozen=True, eq=False)
+class CrossNoise:
+    """Law of the weighted blocks between views of which none is linked.
+
+    Parameters
+    ----------
+    spectra : sequence of Spectrum
+    means : sequence of array, each k_v x S
+        Means of each site that were taken off, along the spectrum's directions.
+    parts : array, length S
+        Parts of the persons; none if nothing was taken off.
+    constant : float
+        c.
+    deviation : float
+        σ of the release.
+    persons : int
+        n.
+    """
+
+    spectra: Sequence[Spectrum]
+    means: Sequence[Array]
+    parts: Array
+    constant: float
+    deviation: float
+    persons: int
+
+    def privacy(self, generator: np.random.Generator) -> Blocks:
+        """Draw the part of the noise of privacy.
+
+        Of a block that is centred within sites, C = M − Σ π m mᵀ, the means' noise is in it too.
+        """
+        half = self.deviation / np.sqrt(2.0)
+        levels = half / (self.constant * self.parts) if len(self.parts) else np.zeros(0)
+        moved = [levels * generator.standard_normal(each.shape) for each in self.means]
+        found = self._empty()
+        for u, v in pairs_of(len(self.spectra)):
+            shape = len(self.spectra[u].variances), len(self.spectra[v].variances)
+            block = half * generator.standard_normal(shape)
+            left, right = self.parts * self.means[u], self.parts * moved[u]
+            block -= left @ moved[v].T + right @ self.means[v].T + right @ moved[v].T
+            found[u][v] = self._weighted(u, v, block)
+        return found
+
+    def chance(self, generator: np.random.Generator) -> Blocks:
+        """Draw the part of few persons.
+
+        Their variance along a direction is λ + e at the most, whatever the noise made of it.
+        Scanners of other scales, which no release tells, make chance larger than persons of one
+        law do.
+        """
+        found = self._empty()
+        for u, v in pairs_of(len(self.spectra)):
+            spread = [
+                np.sqrt(each.variances + each.edge) for each in (self.spectra[u], self.spectra[v])
+            ]
+            block = np.outer(*spread) * generator.standard_normal((len(spread[0]), len(spread[1])))
+            found[u][v] = self._weighted(u, v, _UNEVEN * block / np.sqrt(self.persons))
+        return found
+
+    def _weighted(self, u: int, v: int, block: Array) -> Array:
+        return np.asarray(np.outer(self.spectra[u].factors, self.spectra[v].factors) * block)
+
+    def _empty(self) -> Blocks:
+        return [[np.zeros((len(s.variances), 0))] * len(self.spectra) for s in self.spectra]
+
+    def draws(self) -> int:
+        """How often to draw."""
+        sizes = [len(each.variances) for each in self.spectra]
+        cost = sum(sizes) ** 3 if len(sizes) > 2 else sizes[0] * sizes[1] * min(sizes)
+        return int(np.clip(_WORK // max(cost, 1) // 10, _FEWEST, _MOST))
+
+    def floor(self, generator: np.random.Generator, quantile: float = 0.95) -> float:
+        """Largest weighted correlation that views without any link show in so many studies.
+
+        That of a later pair, under earlier pairs that are linked, is below the same floor: adding
+        a matrix of rank k moves the (k + 1)-th singular value up by no more than the other's
+        largest (Weyl).
+        """
+        if min(len(each.variances) for each in self.spectra) == 0:
+            return 1.0
+        drawn = [
+            _added(self.privacy(generator), self.chance(generator)) for _ in range(self.draws())
+        ]
+        if len(self.spectra) == 2:
+            blocks = np.stack([each[0][1] for each in drawn])
+            largest = np.minimum(np.linalg.svd(blocks, compute_uv=False)[:, 0], 1.0)
+        else:
+            largest = np.array([canonical(each, 1).correlations[0] for each in drawn])
+        return float(np.quantile(largest, quantile))
+
+
+def captured(sizes: Sequence[int], kept: Sequence[int], tail: float = 0.05) -> float:
+    """Least part of a canonical correlation that is along the directions that stand out of noise.
+
+    A correlation is the same in any coordinates of a view, so that nothing says that the link lies
+    where the variance does. It is taken to be as likely any direction of the whitened view: of its
+    squared length a part of law Beta(k/2, (D - k)/2) then lies in k directions of D. The part of
+    the correlation is the product of the views' lengths, each at its ``tail`` quantile.
+
+    Parameters
+    ----------
+    sizes, kept : sequence of int
+        D and k of each view.
+    tail : float
+        Probability that less is seen of a view.
+    """
+    squares = [
+        float(betaincinv(k / 2.0, (size - k) / 2.0, tail)) if 0 < k < size else float(k > 0)
+        for size, k in zip(sizes, kept, strict=True)
+    ]
+    return float(np.sqrt(np.prod(squares)))
+
+
+def correlation_interval(
+    law: CrossNoise,
+    solved: tuple[Array, Array, Array],
+    scales: tuple[Array, Array],
+    number: int,
+    generator: np.random.Generator,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Correlations of pair ``number`` of two views under which the one that is seen is no surprise.
+
+    Parameters
+    ----------
+    law : CrossNoise
+        Of two views.
+    solved : tuple of array
+        Left vectors (k_1 x K), weighted correlations (K) and right vectors (k_2 x K).
+    scales : tuple of array, each of length K
+        What a weighted correlation is of a correlation; and the standard deviation, over the
+        correlation, that the noise in the variates' own variances gives to it.
+    number : int
+        Counted from 0; earlier pairs are taken as strong as they look.
+    generator : numpy.random.Generator
+    level : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    low, high : float
+        The test is inverted over candidates from 0 to 1, between which its statistic is
+        interpolated; (0, 1) if it holds nowhere.
+    """
+    left, values, right = solved
+    scale, doubt = scales[0][number], scales[1][number]
+    fixed = (left[:, :number] * values[:number]) @ right[:, :number].T
+    own = np.outer(left[:, number], right[:, number])
+    count = max(law.draws() // 5, _FEWEST)
+    noises = np.stack([law.privacy(generator)[0][1] for _ in range(count)])
+    chances = np.stack([law.chance(generator)[0][1] for _ in range(count)])
+    along = np.einsum("ij,kij->k", own, chances)[:, None, None] * own
+    errors = doubt * generator.standard_normal(count)
+    candidates, tail = np.linspace(0.0, 1.0, _STRENGTHS), (1.0 - level) / 2.0
+    seen, surprise = values[number] / scale, []
+    for strength in candidates:
+        left_over = np.sqrt(1.0 - strength**2)
+        moved = left_over * (chances + (left_over - 1.0) * along)
+        whole = fixed + scale * strength * own + noises + moved
+        drawn = np.linalg.svd(whole, compute_uv=False)[:, number] / scale + strength * errors
+        # A normal law through mean and spread: tails of few draws are too rough.
+        surprise.append((seen - float(drawn.mean())) / max(float(drawn.std(ddof=1)), _TINY))
+    return _ends(candidates, np.array(surprise), -_ROOM * NormalDist().inv_cdf(tail))
+
+
+def _ends(candidates: Array, surprise: Array, most: float) -> tuple[float, float]:
+    """First and last strength under which what is seen is neither too large nor too small."""
+    low = _crossing(candidates, surprise - most)
+    high = 1.0 - _crossing(1.0 - candidates[::-1], -surprise[::-1] - most)
+    return (low, high) if low < high else (0.0, 1.0)
+
+
+def _crossing(places: Array, heights: Array) -> float:
+    """Where heights first come down to zero, linearly between places."""
+    down = np.flatnonzero(heights <= 0.0)
+    if not len(down):
+        return float(places[-1])
+    if down[0] == 0:
+        return float(places[0])
+    before, after = down[0] - 1, down[0]
+    part = heights[before] / (heights[before] - heights[after])
+    return float(places[before] + part * (places[after] - places[before]))
+
+
+def _added(first: Blocks, second: Blocks) -> Blocks:
+    return [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(first, second, strict=True)]

@@ -1,0 +1,162 @@
+"""Centre and scale of outcomes, learned from the sums of a first look at them.
+
+Outcomes are u = (y - ℓ⁰)/σ⁰, with norms that may be far off. L holds f R^-¼u with a clip
+f = min(1, B/‖R^-¼u‖), F what clipping left of the persons, Z the logarithms of squared distances of
+pairs of a site. Each number is drawn to what is stated as far as it is noise, so that right norms
+lose next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
+
+Array = NDArray[Any]
+
+MOST_LOG = 4.0
+"""What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
+outcomes without limits or stated deviations."""
+LEAST_KEPT = 0.1
+"""Of the persons, after clipping: with less nothing can be said of the outcomes' centre."""
+STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
+"""Standard deviation of the log of the variance around what is stated, or only guessed."""
+_WITHIN = 0.75  # of an outcome's variance, within sites
+_LOST = 1.25  # of the least kept, and of the largest logarithm, from where on norms are lost
+_CLEARLY = 2.0  # deviations of noise
+_MOST_GAPS = 0.5  # of the persons
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LookSums:
+    """Released sums of the first look.
+
+    Parameters
+    ----------
+    location : array, length d
+        L.
+    kept : float
+        F.
+    size : float
+        Z.
+    gaps : array, length V
+        How many persons lack each outcome; 0 where nobody may.
+    noise : mapping of location, kept, size and gaps to float
+        σ_j.
+    """
+
+    location: Array
+    kept: float
+    size: float
+    gaps: Array
+    noise: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedNorms:
+    """What is learned of the outcomes.
+
+    Parameters
+    ----------
+    shift : array, length V
+        Centre less the one that was started from, over the scale that was started from.
+    factor : float
+        s, scale over the one that was started from.
+    doubt : float
+        Standard deviation of ln s².
+    shared, own : float
+        Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside it.
+    present, unsure : array, length V
+        Part of the persons who have each outcome, and its variance by noise over its square.
+    lost : bool
+        Whether the start was too far off to learn anything from.
+    """
+
+    shift: Array
+    factor: float
+    doubt: float
+    shared: float
+    own: float
+    present: Array
+    unsure: Array
+    lost: bool
+
+    def missed(self, squares: Array | float = 1.0) -> Array | float:
+        """η²/s², variance of a learned centre in learned units.
+
+        Parameters
+        ----------
+        squares : array or float
+            Σ a², of means of outcomes with weights a.
+        """
+        return (self.shared + self.own * squares) / self.factor**2
+
+
+def learn_norms(
+    sums: LookSums,
+    likeness: OutcomeCorrelation,
+    persons: float,
+    pairs: float,
+    width: float,
+    most: float = MOST_LOG,
+) -> LearnedNorms:
+    """Centre and scale, each drawn to the start as far as it is noise.
+
+    Parameters
+    ----------
+    sums : LookSums
+    likeness : OutcomeCorrelation
+        R.
+    persons, pairs : float
+    width : float
+        π, how far ln s² may be from 0.
+    most : float
+        What logarithms were cut to.
+    """
+    kept = float(np.clip(sums.kept, LEAST_KEPT * persons, persons))
+    present, unsure = _present(sums, persons)
+    shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
+    freedom = likeness.freedom
+    usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(_WITHIN)
+    found, doubt = sums.size / pairs, sums.noise["size"] / pairs
+    trust = width**2 / (width**2 + doubt**2)
+    log = trust * (found - usual)
+    few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
+    lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
+    scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
+    return LearnedNorms(shift, scale, unknown, shared, own, present, unsure, bool(lost))
+
+
+def _present(sums: LookSums, persons: float) -> tuple[Array, Array]:
+    """Who has an outcome, drawn to the mean over outcomes as far as it is noise."""
+    part, noise = sums.gaps / persons, (sums.noise["gaps"] / persons) ** 2
+    mean = float(part.mean())
+    around = float(np.mean(np.square(part - mean)))
+    kept = max(0.0, 1 - noise / around) if around > 0 else 0.0
+    missing = np.clip(mean + kept * (part - mean), 0.0, _MOST_GAPS)
+    variance = noise * (kept + (1 - kept) / len(part))
+    return 1 - missing, variance / np.square(1 - missing)
+
+
+def _centre(
+    sums: Array, noise: float, kept: float, likeness: OutcomeCorrelation, present: Array
+) -> tuple[Array, float, float]:
+    """Mean outcomes, and the variances by noise of what they share and of what they do not.
+
+    Both parts are shrunk by the factor of James and Stein, so that noise is not taken for a centre.
+    """
+    means = likeness.decode(sums[:, None])[:, 0] / (kept * present)
+    variance = (noise / kept) ** 2
+    shared = variance * likeness.common
+    own = max(variance * float(np.mean(likeness.roots)) - shared, 0.0)
+    common = float(means.mean())
+    around = means - common
+    all_kept = max(0.0, 1 - shared / max(common**2, _TINY))
+    each_kept = max(0.0, 1 - own / max(float(np.mean(around**2)), _TINY))
+    return all_kept * common + each_kept * around, all_kept * shared, each_kept * own

@@ -1,0 +1,285 @@
+"""How alike outcomes are, as a study states it: what weighs them before noise is added.
+
+R is the stated correlation of V outcomes. A person's R^-¼u is clipped and released, and R^¼ of the
+noisy sum is what is told: of all ways to weigh outcomes this one leaves the least noise in them. A
+wrong R costs precision only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from consortium.algorithms.glm.kernels.equal_correlation import (
+    correlation_power,
+    root_diagonal,
+    shared_part,
+)
+from consortium.kernels.smooth_basis import SmoothBasis
+
+Array = NDArray[Any]
+
+FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
+ROUGH = 0.02
+"""Part of a smooth image's variance that is taken for noise from voxel to voxel: what rounding and
+resampling leave, so that nothing is divided by a spectrum that is nearly zero."""
+_ROWS = 256  # of the kernel at a time
+
+
+class OutcomeCorrelation(Protocol):
+    """R of V outcomes, of which d numbers are released."""
+
+    @property
+    def released(self) -> int:
+        """How many numbers: d."""
+
+    @property
+    def root(self) -> float:
+        """Trace of R^½ over V."""
+
+    @property
+    def roots(self) -> Array | float:
+        """Diagonal of R^½, or the one number that it consists of."""
+
+    @property
+    def common(self) -> float:
+        """Mean of all entries of R^½."""
+
+    @property
+    def freedom(self) -> float:
+        """(tr R^½)² / tr R: degrees of freedom of ‖R^-¼u‖², for Gaussian u."""
+
+    @property
+    def shared(self) -> float:
+        """Largest part of the expected squared norm of R^-¼u that lies in one direction."""
+
+    @property
+    def resolved(self) -> float:
+        """Part of the outcomes' variance that the d numbers can hold."""
+
+    @property
+    def kept(self) -> float:
+        """Part of its size that a difference keeps, if it is as narrow as outcomes have them."""
+
+    @property
+    def stretch(self) -> float:
+        """Largest norm of R^-¼u over that of u."""
+
+    def encode(self, outcomes: Array) -> Array:
+        """R^-¼ u: V x n to d x n."""
+
+    def decode(self, sums: Array) -> Array:
+        """R^¼ of released sums: d x K to V x K."""
+
+    def project(self, outcomes: Array) -> Array:
+        """What is left of outcomes in the d numbers, as outcomes: V x n."""
+
+
+@dataclass(frozen=True)
+class EqualCorrelation:
+    """Any two of the outcomes have the same correlation, and all of them are released.
+
+    Parameters
+    ----------
+    entries : int
+        V.
+    correlation : float
+        ρ, from 0 to below 1.
+    """
+
+    entries: int
+    correlation: float
+
+    @property
+    def released(self) -> int:
+        """V."""
+        return self.entries
+
+    @property
+    def root(self) -> float:
+        """g: every entry on the diagonal of R^½."""
+        return root_diagonal(self.entries, self.correlation)
+
+    @property
+    def roots(self) -> float:
+        """The same."""
+        return self.root
+
+    @property
+    def common(self) -> float:
+        """√(1 + (V - 1) ρ) / V."""
+        return float(np.sqrt(1 + (self.entries - 1) * self.correlation) / self.entries)
+
+    @property
+    def freedom(self) -> float:
+        """V g²."""
+        return self.entries * self.root**2
+
+    @property
+    def shared(self) -> float:
+        """Part of what all outcomes have in common."""
+        return shared_part(self.entries, self.correlation)
+
+    @property
+    def resolved(self) -> float:
+        """All."""
+        return 1.0
+
+    @property
+    def kept(self) -> float:
+        """All."""
+        return 1.0
+
+    @property
+    def stretch(self) -> float:
+        """Of what outcomes do not have in common."""
+        return float((1 - self.correlation) ** -0.25)
+
+    def encode(self, outcomes: Array) -> Array:
+        """R^-¼ u."""
+        return correlation_power(outcomes, self.correlation, -0.25)
+
+    def decode(self, sums: Array) -> Array:
+        """R^¼ of sums."""
+        return correlation_power(sums, self.correlation, 0.25)
+
+    def project(self, outcomes: Array) -> Array:
+        """Return the outcomes as they are."""
+        return outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCorrelation:
+    """Outcomes are voxels of images that a Gaussian kernel made smooth.
+
+    Only waves longer than a cut-off are released: the coefficients of an image in a public
+    orthonormal basis Φ (`SmoothBasis`). R is Φ R_Φ Φᵀ, of the rank d of the basis, where R_Φ is the
+    covariance of Φᵀu for white noise that was smoothed. R_Φ's powers do not depend on which
+    orthonormal basis of the same space is taken, and little on rounding.
+
+    Parameters
+    ----------
+    coordinates : array, V x 3
+        Centres of the voxels in mm.
+    smoothness : float
+        Full width of the kernel at half its maximum in mm.
+    cutoff : float
+        Shortest wavelength in mm.
+
+    Examples
+    --------
+    >>> steps = np.stack(np.meshgrid(*[np.arange(6.0)] * 3), axis=-1).reshape(-1, 3)
+    >>> smooth = SmoothCorrelation(8 * steps, smoothness=16.0, cutoff=32.0)
+    >>> image = np.random.default_rng(0).standard_normal((216, 1))
+    >>> bool(np.linalg.norm(smooth.project(image)) < np.linalg.norm(image))
+    True
+    >>> np.allclose(smooth.decode(smooth.encode(image)), smooth.project(image))
+    True
+    """
+
+    coordinates: Array
+    smoothness: float
+    cutoff: float
+
+    @property
+    def released(self) -> int:
+        """d, maps of the basis."""
+        return len(self._spectrum[0])
+
+    @cached_property
+    def basis(self) -> Array:
+        """Φ, orthonormal columns: V x d."""
+        return SmoothBasis(self.coordinates, self.cutoff).matrix
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of R_Φ."""
+        deviation = np.sqrt(2.0) * self.smoothness / FWHM_PER_SIGMA
+        smoothed = np.zeros_like(self.basis)
+        for start in range(0, len(smoothed), _ROWS):
+            rows = slice(start, start + _ROWS)
+            squared = cdist(self.coordinates[rows], self.coordinates, "sqeuclidean")
+            smoothed[rows] = np.exp(-0.5 * squared / deviation**2) @ self.basis
+        within = (1 - ROUGH) * self.basis.T @ smoothed + ROUGH * np.eye(self.basis.shape[1])
+        values, vectors = np.linalg.eigh((within + within.T) / 2)
+        return np.maximum(values, ROUGH), vectors
+
+    def _power(self, power: float) -> Array:
+        values, vectors = self._spectrum
+        raised: Array = (vectors * values**power) @ vectors.T
+        return raised
+
+    @cached_property
+    def _encoder(self) -> Array:
+        return np.asarray(self._power(-0.25) @ self.basis.T)
+
+    @cached_property
+    def _decoder(self) -> Array:
+        return np.asarray(self.basis @ self._power(0.25))
+
+    @property
+    def root(self) -> float:
+        """Trace of R^½ over V: what is left of the noise in a usual voxel."""
+        return float(np.sqrt(self._spectrum[0]).sum() / len(self.coordinates))
+
+    @cached_property
+    def roots(self) -> Array:
+        """Diagonal of R^½, length V."""
+        return np.asarray(np.square(self._decoder).sum(axis=1))
+
+    @cached_property
+    def common(self) -> float:
+        """Mean of all entries of R^½."""
+        return float(np.square(self._decoder.mean(axis=0)).sum())
+
+    @property
+    def freedom(self) -> float:
+        """Of as many waves as are about equally strong."""
+        values = self._spectrum[0]
+        return float(np.sqrt(values).sum() ** 2 / values.sum())
+
+    @property
+    def shared(self) -> float:
+        """Part of the longest wave."""
+        roots = np.sqrt(self._spectrum[0])
+        return float(roots.max() / roots.sum())
+
+    @property
+    def resolved(self) -> float:
+        """Part of the variance of images of this smoothness that is in waves above the cut-off."""
+        return float(min(self._spectrum[0].sum() / len(self.coordinates), 1.0))
+
+    @cached_property
+    def kept(self) -> float:
+        """Part of its height that a narrow difference keeps in the middle of the voxels.
+
+        It is as narrow as one of single voxels would be after persons and noise were smoothed: a
+        Gaussian of √2 times the smoothness.
+        """
+        away = np.square(self.coordinates - self.coordinates.mean(axis=0)).sum(axis=1)
+        middle = int(np.argmin(away))
+        away = np.square(self.coordinates - self.coordinates[middle]).sum(axis=1)
+        narrow = np.exp(-0.5 * away / (np.sqrt(2.0) * self.smoothness / FWHM_PER_SIGMA) ** 2)
+        return float(self.project(narrow[:, None])[middle, 0])
+
+    @property
+    def stretch(self) -> float:
+        """Of the shortest wave."""
+        return float(self._spectrum[0].min() ** -0.25)
+
+    def encode(self, outcomes: Array) -> Array:
+        """R_Φ^-¼ Φᵀu: d x n."""
+        return np.asarray(self._encoder @ outcomes)
+
+    def decode(self, sums: Array) -> Array:
+        """Φ R_Φ^¼ of sums: V x K."""
+        return np.asarray(self._decoder @ sums)
+
+    def project(self, outcomes: Array) -> Array:
+        """Φ Φᵀu: V x n."""
+        return np.asarray(self.basis @ (self.basis.T @ outcomes))

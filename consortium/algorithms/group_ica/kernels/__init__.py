@@ -1,0 +1,1 @@
+"""Numerics of this analysis alone: arrays in, arrays out."""

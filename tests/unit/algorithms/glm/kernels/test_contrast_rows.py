@@ -1,0 +1,70 @@
+"""Errors of means of outcomes: as small as what was released about them allows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from consortium.algorithms.glm.kernels.contrast_rows import MeanSums, mean_effects
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
+from consortium.kernels.contrast_regression import ContrastSums, Expected, estimate_effects
+
+PERSONS, OUTCOMES, COVARIATES = 1000.0, 8, 2
+AVERAGES = np.repeat(np.eye(2), 4, axis=1) / 4
+EXPECTED = Expected(200.0, 240.0, 1.0, PERSONS, 0.15, 1.0, 400.0, 100.0)
+ADJUSTMENT = Adjustment(
+    np.zeros(COVARIATES),
+    np.zeros((1, COVARIATES)),
+    0.0,
+    0.0,
+    240.0,
+    np.eye(COVARIATES) / PERSONS,
+    np.zeros(COVARIATES),
+)
+SUMS = ContrastSums(
+    np.zeros(OUTCOMES),
+    200.0,
+    np.full(OUTCOMES, 200.0),
+    1.0,
+    np.zeros(1),
+    {"effects": 5.0, "divisor": 1.0, "squares": 0.0, "spread": 0.0, "balance": 0.0},
+    np.zeros(OUTCOMES),
+)
+FOUND = estimate_effects(SUMS, EXPECTED)
+QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
+
+
+def means_of(products, between, noise=QUIET):
+    within = 0.4375 * 200.0  # a correlation of a quarter, of four outcomes
+    spreads = np.full(2, within / EXPECTED.squares + between)
+    sure = np.zeros(2), np.zeros(2)
+    return MeanSums(np.full(2, within), PERSONS * products, spreads, noise, *sure)
+
+
+def squares_of(means):
+    found = mean_effects(SUMS, means, AVERAGES, EXPECTED, FOUND, ADJUSTMENT, 0.25)
+    return np.square(found.errors * FOUND.divisor)
+
+
+def test_a_mean_that_covariates_act_on_more_has_the_larger_error():
+    products = np.array([[0.0, 0.5], [0.0, 0.5]])
+    calm, moved = squares_of(means_of(products, 0.2))
+    assert moved - calm == pytest.approx((0.5 - 0.05 * 0.15) * 400.0, rel=0.05)
+
+
+def test_a_mean_in_which_sites_differ_more_has_the_larger_error():
+    products = np.zeros((COVARIATES, 2))
+    one, other = (squares_of(means_of(products, between)) for between in (0.1, 0.4))
+    assert other - one == pytest.approx(0.3 * 100.0, rel=0.3)
+
+
+def test_where_noise_hides_a_mean_it_counts_as_if_all_outcomes_were_alike():
+    hidden = {**QUIET, "products": 1e9, "spreads": 1e9}
+    products = np.zeros((COVARIATES, 2))
+    known, unknown = (squares_of(means_of(products, 0.0, noise)) for noise in (QUIET, hidden))
+    own = squares_of(replace(means_of(products, 0.0, hidden), squares=np.full(2, 87.5)))
+    assert np.all(known < unknown)
+    privacy_and_chance = squares_of(means_of(products, FOUND.sites, QUIET))
+    assert np.all(own <= unknown + 1e-9)
+    leak = 0.05 * 0.15 * 400.0 + FOUND.sites * 100.0
+    assert unknown - privacy_and_chance + leak == pytest.approx(FOUND.leak, rel=0.15)

@@ -1,0 +1,81 @@
+"""Smooth participants without a network: the null that fits them, and networks that stand out."""
+
+import numpy as np
+import pytest
+
+from consortium.algorithms.group_ica.kernels.network_nulls import beyond_null, white_null
+from consortium.algorithms.group_ica.kernels.smooth_null import (
+    SmoothPlaces,
+    fit_smooth,
+    strengths_of,
+)
+from consortium.kernels.component_bootstrap import find_directions
+from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.separations import Varimax
+
+SIZE, KEPT, PERSONS, VOLUMES = 70, 8, 60, 50
+PLACES = 60.0 * np.random.default_rng(7).uniform(-1.0, 1.0, (SIZE, 3))
+WAY = Varimax(lambda weights: weights)
+
+
+def mean_projector(networks, seed):
+    """Of persons with a smooth covariance, and networks or none."""
+    generator = np.random.default_rng(seed)
+    apart = np.linalg.norm(PLACES[:, None] - PLACES, axis=2)
+    root, total = np.linalg.cholesky(np.exp(-apart / 25.0)), np.zeros((SIZE, SIZE))
+    for _ in range(PERSONS):
+        series = root @ generator.standard_normal((SIZE, VOLUMES))
+        series += 2.0 * networks @ generator.standard_normal((networks.shape[1], VOLUMES))
+        left = np.linalg.svd(series, full_matrices=False)[0][:, :KEPT]
+        total += left @ left.T / PERSONS
+    return total
+
+
+def found(networks, deviation, seed):
+    generator = np.random.default_rng(seed)
+    law = SymmetricNoise(SIZE, deviation)
+    matrix = mean_projector(networks, seed) + law.draw(generator)
+    directions = find_directions(matrix, law, KEPT, uncut=KEPT)
+    maps, weights = WAY.first(directions.vectors, directions.excess, generator)
+    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS)
+    white = white_null(directions)
+    beyond = [beyond_null(matrix, each, weights, WAY, KEPT, generator) for each in (null, white)]
+    return maps, *beyond
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.02])
+def test_smooth_persons_have_no_network_though_they_stand_out_of_white_noise(deviation):
+    runs = [found(np.zeros((SIZE, 0)), deviation, seed) for seed in range(3)]
+    assert sum(smooth.any() for _, smooth, _ in runs) == 0
+    assert sum(white.any() for _, _, white in runs) == 3
+
+
+def test_networks_on_such_a_background_are_told_and_no_background():
+    networks = np.zeros((SIZE, 4))
+    for number in range(4):  # regions that lie far apart
+        networks[number * 8 : number * 8 + 8, number] = 1.0
+    maps, smooth, _ = found(networks, 0.01, 0)
+    cosines = np.abs(np.corrcoef(networks.T, maps.T)[:4, 4:])
+    assert cosines[:, smooth].max(axis=1).min() > 0.8
+    assert cosines[:, smooth].max(axis=0).min() > 0.5
+
+
+def test_a_fit_keeps_waves_strengths_and_draws_stray_as_persons_do():
+    matrix = mean_projector(np.zeros((SIZE, 0)), 1)
+    null = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS)
+    assert (np.diff(null.strengths) <= 1e-12).all()
+    assert np.trace(null.mean) == pytest.approx(KEPT)
+    assert np.linalg.norm(null.mean - matrix) < 0.3 * np.linalg.norm(matrix)
+    generator = np.random.default_rng(0)
+    strays = [np.square(null.draw(generator) - null.mean).sum() for _ in range(20)]
+    between = KEPT - np.square(null.mean).sum()
+    assert np.mean(strays) == pytest.approx(between / PERSONS, rel=0.2)
+
+
+def test_places_may_be_turned():
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((SIZE, SIZE)))[0]
+    matrix = mean_projector(np.zeros((SIZE, 0)), 2)
+    plain = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS)
+    turned = fit_smooth(turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS)
+    assert turn.T @ turned.mean @ turn == pytest.approx(plain.mean, abs=1e-8)
+    assert strengths_of(matrix, np.zeros((SIZE, 1))) == pytest.approx([0.0])
