@@ -154,8 +154,9 @@ class ContrastRound:
             part = float(groups.persons @ groups.proportions) / persons
             information = adjustment.information * (1 - adjustment.explained)
             lean = lean_of_groups(persons, information, part)
-        others = lean_of_others(persons, self._squares_of_others(adjustment))
-        leans = [lean, *others[: plan.rows - 1]]
+        leans = [lean]
+        if plan.rows > 1:
+            leans += lean_of_others(persons, self._squares_of_others(adjustment))
         return lost_tails(TailSums(lost, tail, sums["lean"], noise), plan.likeness, persons, leans)
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
@@ -190,5 +191,5 @@ class ContrastRound:
 
     def _squares_of_others(self, adjustment: Adjustment) -> Array:
         """Σ w² of the other coefficients: κ² W_c² a² of the covariates' moment."""
-        moment = np.diag(np.linalg.inv(adjustment.inverse)) if self.plan.covariates else np.zeros(0)
+        moment = np.diag(np.linalg.pinv(adjustment.inverse, hermitian=True))
         return np.asarray(self.plan.importance**2 * self._ratio * np.maximum(moment, 0.0))
