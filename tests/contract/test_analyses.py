@@ -60,6 +60,7 @@ PARTS = (
         "methods",
     ),
     *("levels", "models", "influence", "separation", "tables", "result", "forecast", "centre"),
+    "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `site`,
 `plan`, `result` and `centre` are in all, a `forecast` in most; the others are what was too long for
