@@ -9,10 +9,17 @@ from rich.console import Console
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release
+from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.group_ica.site import (
+    basis_at,
+    directions_of,
+    mean_projector,
+    smooth_basis,
+)
 from consortium.coordinator.console_tables import plan_numbers, show_plan
 from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.home_posterior import Taken, combine
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -341,3 +348,41 @@ def test_the_old_separation_stays(brains):
     result = answer(mean_of_projectors(brains, parameters), 0.01, 0, parameters, shape_of(brains))
     assert result.numbers["found"] == NETWORKS
     assert correlations(result.arrays["maps"], true_maps(FINE)).min() > 0.85
+
+
+@pytest.mark.parametrize("gain", [1.0, 3e4])
+def test_what_a_hospital_takes_off_is_what_it_sent(brains, gain):
+    """Its own mean is the statistic's, whatever the scale; taken off, the others' is left."""
+    parameters, shape = study(cutoff=36.0).analysis, shape_of(brains)
+    cutoff, site = cutoff_planned(parameters, shape), brains[0]
+    release = make_plan(study(cutoff=36.0), shape).stages[0].release
+    query, local = Query("networks", "projectors", dict(release.fixed)), mean_projector
+    sent = [unpack_symmetric(local(each, query, release.bound)) for each in brains]
+    blocks = [gain * block for block in site.blocks()]
+    own = list(directions_of(blocks, basis_at(PLACES, cutoff), "keep", NETWORKS))
+    found = combine(own, np.mean(sent, axis=0), Taken(40, 160, 4, 1e-6))
+    assert found.own == pytest.approx(sent[0], abs=1e-6)
+    others = (found.matrix - found.share * found.own) / (1.0 - found.share)
+    assert others == pytest.approx(np.mean(sent[1:], axis=0), abs=1e-6)
+
+
+def test_both_together_have_the_networks_at_least_as_well(brains):
+    parameters, shape = study(cutoff=36.0).analysis, shape_of(brains)
+    shape = make_plan(study(cutoff=36.0), shape).shape
+    matrix, deviation = mean_of_projectors(brains, parameters), deviation_of(parameters, shape)
+    generator = np.random.default_rng(5)
+    packed = pack_symmetric(matrix)
+    packed = packed + deviation * generator.standard_normal(len(packed))
+    cutoff = cutoff_planned(parameters, shape)
+    own = list(directions_of(brains[0].blocks(), basis_at(PLACES, cutoff), "keep", NETWORKS))
+    found = combine(own, unpack_symmetric(packed), Taken(40, 160, 4, deviation))
+    release = Release(packed, deviation, (0, 1, 2, 3))
+    results = results_at_home(found, release, parameters, shape)
+    agreed = {
+        name: correlations(result.arrays["maps"], true_maps(FINE)).mean()
+        for name, result in results.items()
+    }
+    assert agreed["posterior"] > max(agreed["own"], agreed["release"]) - 0.02
+    cutoffs = {result.numbers["cutoff"] for result in results.values()}
+    assert cutoffs == {cutoff}
+    assert results["posterior"].numbers["found"] == NETWORKS
