@@ -90,6 +90,7 @@ def write_networks(
     dataset = SiteDataset(
         *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
         without=left_out_here(config.left_out),
+        aliases=config.aliases,
     )
     many = values.shape[1]
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
