@@ -55,4 +55,5 @@ def _open(config: SiteConfig, signed: SignedStudy) -> SiteDataset:
     return SiteDataset(
         *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
         without=left_out_here(config.left_out),
+        aliases=config.aliases,
     )

@@ -78,7 +78,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self.result_.transform(X)
 
 
-@renamed(components="n_components", seed="random_state", foretell="forecast")
+@renamed({"imgs": "X"}, components="n_components", seed="random_state", foretell="forecast")
 class PrivateGroupICA(_Components):
     """Brain networks that one data set's persons have in common, from one noisy release.
 
@@ -195,7 +195,7 @@ class PrivateGroupICA(_Components):
         return {}, {"components": self.n_components}
 
 
-@renamed(components="n_components", seed="random_state")
+@renamed({"imgs": "X"}, components="n_components", seed="random_state")
 class PrivatePCA(_Components):
     """Leading principal components of one data set's persons.
 

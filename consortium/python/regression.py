@@ -25,7 +25,7 @@ Limits = tuple[float, float] | Sequence[str]
 """Least and largest value of a column, or its levels."""
 
 
-@renamed(seed="random_state", foretell="forecast")
+@renamed({"imgs": "y", "design": "X"}, seed="random_state", foretell="forecast")
 class PrivateGLM(PrivateEstimator):
     """One contrast of every voxel, adjusted for other columns, from noisy sums over one data set.
 

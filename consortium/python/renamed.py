@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-Kind = TypeVar("Kind", bound=type)
+Kind = TypeVar("Kind")
 
 
-def renamed(**names: str) -> Callable[[Kind], Kind]:
+def renamed(
+    arguments: Mapping[str, str] = MappingProxyType({}), /, **names: str
+) -> Callable[[type[Kind]], type[Kind]]:
     """Let a class be used by old names of what it has, as ``components="n_components"``.
 
     Old names are understood by the constructor and by `set_params`, and as attributes; each use is
@@ -18,13 +21,17 @@ def renamed(**names: str) -> Callable[[Kind], Kind]:
 
     Parameters
     ----------
+    arguments : mapping of str to str
+        Of `fit` and `transform`, likewise.
     names : str
         The new name, by the old one.
     """
 
-    def change(kind: Kind) -> Kind:
+    def change(kind: type[Kind]) -> type[Kind]:
         for method in ("__init__", "set_params"):
             setattr(kind, method, _translating(getattr(kind, method), kind.__name__, names))
+        for method in (each for each in ("fit", "transform") if arguments and hasattr(kind, each)):
+            setattr(kind, method, _translating(getattr(kind, method), kind.__name__, arguments))
         for old, new in names.items():
             setattr(kind, old, property(_reader(kind.__name__, old, new)))
         return kind

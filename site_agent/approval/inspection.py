@@ -324,7 +324,8 @@ def _scanned(data: SiteDataset | FeatureDataset) -> tuple[Subject, ...]:
         return data.survey.subjects
     if not any(view.view.is_series for view in data.space.views):
         return ()
-    images = SiteDataset(data.source, data.study.data, data.space, data.unit, data.cache)
+    own = data.source, data.study.data, data.space, data.unit, data.cache
+    images = SiteDataset(*own, aliases=data.aliases)
     taken = set(data.people)
     return tuple(each for each in images.survey.subjects if each.label in taken)
 

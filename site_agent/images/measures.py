@@ -21,6 +21,7 @@ from consortium.study.spec import Study
 from consortium.views.fmri import FmriView
 from site_agent.data.scaling import Vector, finish
 from site_agent.data.survey import Skipped, Subject
+from site_agent.data.wording import NO_ALIASES, Aliases
 from site_agent.engines.base import Engine
 from site_agent.images.contrasts import read_contrasts
 from site_agent.images.nifti import open_series, repetition_time
@@ -40,6 +41,7 @@ def measure_images(
     view: ViewSpace[FmriView],
     cache: Path,
     engine: Engine,
+    aliases: Aliases = NO_ALIASES,
 ) -> tuple[dict[str, Vector], list[Skipped]]:
     """Work out a view's vectors from a data set's images.
 
@@ -57,6 +59,8 @@ def measure_images(
         The site's folder for preprocessed blocks.
     engine : Engine
         What images are prepared and measured on.
+    aliases : mapping of str to Alias
+        What the site's table of persons has in the place of the study's columns.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def measure_images(
     if settings.measure == "image":
         vectors, skipped = read_contrasts(source, study.data, space, str(settings.image))
         return _finished(vectors, skipped, settings, source)
-    data = SiteDataset(source, study.data, space, "subject", cache, engine)
+    data = SiteDataset(source, study.data, space, "subject", cache, engine, aliases=aliases)
     unmix = _unmixing(view) if view.components is not None else None
     survey, skipped = data.survey, list(data.survey.skipped)
     vectors = {}

@@ -53,10 +53,9 @@ def _read_images(
     engine: Engine,
     aliases: Aliases,
 ) -> Found:
-    del aliases
     from site_agent.images.measures import measure_images  # image libraries
 
-    return measure_images(source, study, space, view, cache, engine)
+    return measure_images(source, study, space, view, cache, engine, aliases)
 
 
 def _read_recordings(

@@ -63,3 +63,20 @@ def test_what_is_told_of_an_entry_has_its_columns_name(name: str, case: Case) ->
             named |= {(view.name, label) for label in view.labels}
     captions = " ".join(table.caption for table in result.tables.values())
     assert named or (name in CAPTIONED and any(label in captions for _, label in known))
+
+
+def test_pairs_of_networks_are_named_in_what_is_told_of_them() -> None:
+    """Connectivity that is measured in images, through one analysis that tells tables."""
+    edges = {"source": "fmri", "measure": "connectivity", "components": "maps.nii.gz"}
+    case = REGISTRY["glm"].cases[0]
+    values = study_of("glm", case, scheme="none").model_dump(mode="json", exclude_none=True)
+    (outcome,) = {view["name"] for view in values["features"]} & {values["analysis"]["outcomes"]}
+    values["features"] = [
+        {"name": outcome, **edges} if view["name"] == outcome else view
+        for view in values["features"]
+    ]
+    sites = make_feature_sites((("x", 3), ("group", 1)), persons=persons_of(case))
+    result = Simulation(Study.model_validate(values), sites, 0).run()
+    (table,) = (each for name, each in result.tables.items() if name.startswith("contrast"))
+    entries = [row[table.columns.index(ENTRY)] for row in table.rows]
+    assert entries == ["network1-network2", "network1-network3", "network2-network3"]

@@ -130,6 +130,11 @@ def test_the_old_order_works_for_one_release_and_says_so() -> None:
     with pytest.warns(FutureWarning, match=r"takes \(X, y\): the design first"):
         model = glm().fit(y, design())
     assert len(model.effects_) == 2
+    with pytest.warns(FutureWarning, match="is called '[Xy]' now") as told:
+        glm().fit(imgs=y, design=design())
+    assert len(told) == 2
+    with pytest.warns(FutureWarning, match="'imgs' is called 'X' now"):
+        cc.PrivatePCA(1, limits=(-5, 5), **PLAIN).fit(imgs=line_up())
 
 
 def test_no_call_passes_on_the_warnings_of_other_libraries() -> None:
