@@ -35,24 +35,22 @@ class Way(Protocol):
 
 @dataclass(frozen=True)
 class Varimax:
-    """Each direction counts by a power of its excess; one that is the same everywhere, not at all.
+    """Each direction counts by its excess; one that is the same everywhere, not at all.
 
     Parameters
     ----------
     paint : callable
         To the voxels over which maps are to be simple.
-    power : float
     """
 
     paint: Paint
-    power: float = 1.0
 
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
         """As `Way`."""
         del generator
-        maps, unmixing = separate_weighted(self.paint(vectors), excess**self.power)
+        maps, unmixing = separate_weighted(self.paint(vectors), excess)
         return maps, vectors @ unmixing
 
     def again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +26,8 @@ from consortium.kernels.component_bootstrap import (
 )
 from consortium.kernels.separations import FastIca, Paint, Varimax, Way
 
-_POWERS = (1.0, 0.5)
 _MORE = 1.25
 """Directions that are told apart, over the networks that are looked for."""
-_TRIALS = 4
-"""Replays by which exponent and number of directions are chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +100,7 @@ def separate_release(released: Released, generator: np.random.Generator) -> Sepa
     seen = released.directions()
     if not seen.count:
         return Separated(seen, None, np.zeros(0, dtype=bool))
-    directions, way = (
-        _best(released, generator)
-        if parameters.separation == "varimax"
-        else (seen, FastIca(released.paint, parameters.starts))
-    )
+    directions, way = _taken_apart(released, seen)
     networks = find_networks(directions, way, parameters.replays, generator)
     networks = networks.first(parameters.most)
     if not networks.weights.shape[1]:
@@ -118,23 +110,13 @@ def separate_release(released: Released, generator: np.random.Generator) -> Sepa
     )
 
 
-def _best(released: Released, generator: np.random.Generator) -> tuple[Directions, Way]:
-    """The number of directions and the exponent whose maps come out alike most, in few replays."""
-    most, seed = released.parameters.most, int(generator.integers(2**32))
-    found: list[tuple[float, Directions, Way]] = []
-    for directions, way in _candidates(released):
-        again = find_networks(directions, way, _TRIALS, np.random.default_rng(seed))
-        found.append((float(again.first(most).expected.sum()), directions, way))
-    _, directions, way = max(found, key=lambda each: each[0])
-    return directions, way
-
-
-def _candidates(released: Released) -> Iterator[tuple[Directions, Way]]:
-    most = released.parameters.most
-    for uncut in sorted({most, min(round(_MORE * most), len(released.matrix))}):
-        directions = released.directions(uncut)
-        for power in _POWERS:
-            yield directions, Varimax(released.paint, power)
+def _taken_apart(released: Released, seen: Directions) -> tuple[Directions, Way]:
+    """Which directions are told apart, and how."""
+    parameters = released.parameters
+    if parameters.separation != "varimax":
+        return seen, FastIca(released.paint, parameters.starts)
+    uncut = min(round(_MORE * parameters.most), len(released.matrix))
+    return released.directions(uncut), Varimax(released.paint)
 
 
 def _significant(
