@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from benchmarks.network_halves import _centres, _halved, _mean, _people, _plan
-from benchmarks.network_smooth import KEPT
+from benchmarks.network_halves import _centres, _halved, _mean, _people
+from benchmarks.network_smooth import KEPT, region_plan
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.kernels.home_posterior import Taken, combine
@@ -47,7 +47,7 @@ def home(folder: Path) -> None:
         told: dict[str, list[tuple[float, ...]]] = defaultdict(list)
         for seed in range(SPLITS):
             half = _half(directions, hospitals, seed)
-            made = _plan(half.sizes, epsilon, centres, "varimax")
+            made = region_plan(half.sizes, epsilon, centres)
             _add(told, directions, half, made, seed)
         rows += [_row(epsilon, name, np.array(told[name])) for name in GROUPS]
     show(
