@@ -39,6 +39,7 @@ from tests.support.data_fields import (
     write_pair,
 )
 from tests.support.recordings import write_tape
+from tests.support.surfaces import write_values
 from tests.support.tiny_images import SHAPE, save, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
@@ -161,6 +162,9 @@ def replace_person(bids: Path, change: str) -> None:
             table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.suffix == ".gii":
+            values = generator.standard_normal(len(nib.load(path).darrays[0].data))
+            write_values(path, values)
         elif path.name.endswith("_relmat.tsv"):
             write_pair(path.parent, "sub-02", seed=50)
         elif path.suffix == ".json":
