@@ -12,11 +12,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, Templates
+from consortium.algorithms.base import Extent, Places, SurfacePlaces, Templates
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.space.kept_modes import surface_places
 from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
@@ -125,7 +126,14 @@ class Space:
         images = self.image_places if views else None
         sums = tuple(self._known_sums())
         where = (self.places, self.templates, images)
-        return Extent(self.features, voxels, views, *where, sums, self.region_places)
+        regions, surfaces = self.region_places, self._surface_places
+        return Extent(self.features, voxels, views, *where, sums, regions, surfaces)
+
+    @cached_property
+    def _surface_places(self) -> dict[str, SurfacePlaces]:
+        """By view: one object each, so that modes are worked out once."""
+        meshes = ((view.name, view.mesh) for view in self.views)
+        return {name: surface_places(mesh) for name, mesh in meshes if mesh is not None}
 
     def _known_sums(self) -> Iterator[tuple[range, float]]:
         """What the views know of sums of their entries, by the entries' places in a vector."""

@@ -10,7 +10,7 @@ from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
 from consortium.kernels.covariate_adjustment import Adjustment
-from consortium.kernels.outcome_correlation import SmoothCorrelation
+from consortium.kernels.outcome_correlation import BasisCorrelation
 
 _SHOWN = 10  # names in a sentence
 
@@ -28,7 +28,7 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
     sentences = (
         _model(plan, persons),
         _units(plan, learned),
-        *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothCorrelation) else ()),
+        *((_basis(plan.likeness),) if isinstance(plan.likeness, BasisCorrelation) else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
         *((_adjustment(plan, learned.adjustment),) if plan.covariates else ()),
@@ -74,19 +74,19 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
     )
 
 
-def _basis(likeness: SmoothCorrelation) -> str:
+def _basis(likeness: BasisCorrelation) -> str:
     return (
         f"Of images that were stated to have a smoothness of {number(likeness.smoothness)} mm "
         f"(full width at half maximum) the coefficients of {count(likeness.released, 'map')} were "
-        "released, an orthonormal basis of Gaussian blobs on a lattice with a shortest wavelength "
-        f"of {number(likeness.cutoff)} mm, and statistics of all voxels were made of them: effects "
+        f"released, an orthonormal basis of {likeness.described} with a shortest wavelength of "
+        f"{number(likeness.cutoff)} mm, and statistics of all places were made of them: effects "
         "and intervals are of images that were smoothed so."
     )
 
 
 def _clipping(plan: GlmPlan) -> str:
     weighed = "the inverse fourth root of their covariance"
-    if not isinstance(plan.likeness, SmoothCorrelation):
+    if not isinstance(plan.likeness, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
     columns, tails = "", ""

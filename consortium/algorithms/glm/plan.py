@@ -16,7 +16,6 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Form,
-    Places,
     PlannedRelease,
     Shape,
 )
@@ -38,7 +37,7 @@ from consortium.algorithms.glm.design import Design
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
+from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.learned_norms import MOST_LOG
 from consortium.kernels.moments import packed_size
@@ -113,7 +112,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             int(self.hidden.sum()),
         )
 
-    def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
+    def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
         """The cut-off with the least error, where what is smoothed away is an error, too."""
         tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:

@@ -34,7 +34,7 @@ from consortium.algorithms.glm.tables import (
 )
 from consortium.kernels.contrast_regression import Effects, Estimates
 from consortium.kernels.contrast_rows import Coefficients
-from consortium.kernels.outcome_correlation import SmoothCorrelation
+from consortium.kernels.outcome_correlation import BasisCorrelation
 
 _MUCH_EXPLAINED = 0.1
 
@@ -128,7 +128,7 @@ def effects_result(
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     """What of smooth images is released."""
-    if not isinstance(plan.likeness, SmoothCorrelation):
+    if not isinstance(plan.likeness, BasisCorrelation):
         return {}
     return {
         "smooth_maps": plan.likeness.released,
