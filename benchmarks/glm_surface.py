@@ -1,6 +1,6 @@
 """`glm` on the cortex: maps of a difference in thickness on fsaverage5, released in its modes.
 
-``python -m benchmarks.glm_surface [RUNS]`` prints a table with a row for each number of
+``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
 participants, ε and model: how far off maps are and were foretold to be, and how often intervals
 held the truth.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -43,8 +44,6 @@ COLUMNS = (
 @lru_cache(maxsize=1)
 def places() -> SurfacePlaces:
     """Vertices of fsaverage5, which nilearn carries."""
-    from pathlib import Path
-
     return surface_places(read_mesh(MeshFiles("fsaverage5", None, None), Path()))
 
 
@@ -114,9 +113,7 @@ def measured(
         pooled = least_squares(people.design(), people.outcomes)[0]
         pool.add(square=float(np.mean((pooled - truth) ** 2)))
         for epsilon, tally in tallies.items():
-            result = run_trial(
-                trial, noise_of(epsilon, SITES), np.random.default_rng((number, 35))
-            )
+            result = run_trial(trial, noise_of(epsilon, SITES), np.random.default_rng((number, 35)))
             found = {name: _DEVIATION * v for name, v in result.arrays.items()}
             null = truth < 0.01
             tally.add(
@@ -130,10 +127,10 @@ def measured(
     return tallies, pool
 
 
-def main(runs: int) -> None:
+def main(runs: int, sizes: tuple[int, ...]) -> None:
     """Print the table in Markdown."""
     print(f"{runs} runs a row\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for persons in PERSONS:
+    for persons in sizes:
         for heavy in (False, True):
             tallies, pool = measured(runs, persons, heavy=heavy)
             for epsilon, tally in tallies.items():
@@ -152,4 +149,5 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    asked = tuple(map(int, sys.argv[2:3])) or PERSONS
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, asked)

@@ -30,11 +30,11 @@ def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
     return RADIUS * points, triangles.astype(np.int32)
 
 
-def write_sphere(path: Path, mesh: str) -> Path:
-    """Write a surface of a mesh."""
+def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:
+    """Write a surface of a mesh; ``scale`` makes it larger than a hemisphere."""
     points, triangles = sphere(MESHES[mesh].vertices)
     arrays = [
-        GiftiDataArray(points.astype(np.float32), intent="NIFTI_INTENT_POINTSET"),
+        GiftiDataArray((scale * points).astype(np.float32), intent="NIFTI_INTENT_POINTSET"),
         GiftiDataArray(triangles, intent="NIFTI_INTENT_TRIANGLE"),
     ]
     return _write(path, arrays)
