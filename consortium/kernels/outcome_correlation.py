@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,8 @@ class BasisCorrelation(OutcomeCorrelation, ABC):
 
     smoothness: float
     cutoff: float
+    places: ClassVar[str]
+    """What the outcomes are, in the plural."""
 
     @property
     @abstractmethod
@@ -232,6 +234,7 @@ class SmoothCorrelation(BasisCorrelation):
     True
     """
 
+    places: ClassVar[str] = "voxels"
     coordinates: Array
     smoothness: float
     cutoff: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,7 @@ class SurfaceCorrelation(BasisCorrelation):
         Shortest wavelength in mm.
     """
 
+    places: ClassVar[str] = "vertices"
     sides: Sequence[SurfaceModes]
     smoothness: float
     cutoff: float

@@ -25,7 +25,7 @@ VIEWS: tuple[tuple[Side, str], ...] = (
     ("R", "medial"),
     ("R", "lateral"),
 )
-_WIDTH, _ZOOM = 0.23, 1.75
+_WIDTH, _ZOOM = 0.23, 1.45
 _GREY = 0.5
 
 

@@ -60,7 +60,7 @@ def write_surface(
         End of the files' names.
     mesh : Mesh
     values : array, shape (D, K)
-        The medial wall gets 0 in GIFTI, and has no place in CIFTI.
+        The medial wall is NaN in GIFTI, as 0 would be a small p, and has no place in CIFTI.
     labels : sequence of str
         Of the K maps.
     about : dict
@@ -106,7 +106,9 @@ def _gifti(side: Hemisphere, values: Array, labels: Sequence[str]) -> GiftiImage
     structure = f"Cortex{SIDE_NAMES[side.side].capitalize()}"
     arrays = [
         GiftiDataArray(
-            side.spread(column), datatype="NIFTI_TYPE_FLOAT32", meta=GiftiMetaData({"Name": name})
+            side.spread(column, np.nan),
+            datatype="NIFTI_TYPE_FLOAT32",
+            meta=GiftiMetaData({"Name": name}),
         )
         for column, name in zip(values.T, labels, strict=True)
     ]

@@ -58,9 +58,9 @@ class Hemisphere:
         """Vertices of the cortex."""
         return int(np.count_nonzero(self.cortex))
 
-    def spread(self, values: Array) -> NDArray[np.float32]:
-        """Put values of the cortex's vertices in their places; the wall has 0: shape (N,)."""
-        whole = np.zeros(len(self.cortex), dtype=np.float32)
+    def spread(self, values: Array, wall: float = 0.0) -> NDArray[np.float32]:
+        """Put values of the cortex's vertices in their places; ``wall`` elsewhere: shape (N,)."""
+        whole = np.full(len(self.cortex), wall, dtype=np.float32)
         whole[self.cortex] = values
         return whole
 
@@ -210,9 +210,14 @@ def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -
             f"The surface {name} has {len(coordinates):,} vertices, where {mesh} has {wanted:,}; "
             "name one of that mesh."
         )
-    numbers = triangles.size and triangles.min() >= 0 and triangles.max() < wanted
-    if triangles.shape[1:] != (3,) or not numbers or not np.isfinite(coordinates).all():
-        raise DataError(f"The surface {name} has triangles without vertices; give a whole one.")
+    each = np.arange(wanted)
+    whole = triangles.shape[1:] == (3,) and np.array_equal(np.unique(triangles), each)
+    if not whole or not np.isfinite(coordinates).all():
+        raise DataError(f"The surface {name} has not each vertex in a triangle; give a whole one.")
+    corners = coordinates[triangles]
+    sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    if not np.linalg.norm(sides, axis=1).min() > 0:
+        raise DataError(f"The surface {name} has a triangle without area; give one in mm.")
 
 
 def _cortex(name: str, folder: Path, mesh: str) -> NDArray[np.bool_]:

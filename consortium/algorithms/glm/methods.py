@@ -46,7 +46,8 @@ def _model(plan: GlmPlan, persons: Array) -> str:
         one, other = group.compared
         asked = f"the difference of '{one}' from '{other}'" if one else f"that of {group.label}"
     every = " Every other coefficient was released, too." if parameters.importance else ""
-    what = "voxels" if parameters.smooth else "outcomes"
+    likeness = plan.likeness
+    what = likeness.places if isinstance(likeness, BasisCorrelation) else "outcomes"
     return (
         f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
         f"least squares, with a constant of its own for every site, over "
@@ -79,8 +80,8 @@ def _basis(likeness: BasisCorrelation) -> str:
         f"Of images that were stated to have a smoothness of {number(likeness.smoothness)} mm "
         f"(full width at half maximum) the coefficients of {count(likeness.released, 'map')} were "
         f"released, an orthonormal basis of {likeness.described} with a shortest wavelength of "
-        f"{number(likeness.cutoff)} mm, and statistics of all places were made of them: effects "
-        "and intervals are of images that were smoothed so."
+        f"{number(likeness.cutoff)} mm, and statistics of all {likeness.places} were made of them: "
+        "effects and intervals are of images that were smoothed so."
     )
 
 

@@ -249,8 +249,9 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
     what, smoothed = f"{plan.outcomes} outcomes", ""
-    if plan.parameters.smooth:
-        what = f"{plan.outcomes} voxels, of maps made of {plan.likeness.released} numbers,"
+    if isinstance(plan.likeness, BasisCorrelation):
+        places, numbers = plan.likeness.places, plan.likeness.released
+        what = f"{plan.outcomes} {places}, of maps made of {numbers} numbers,"
         smoothed = "smoothed "
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (
