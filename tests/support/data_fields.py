@@ -13,7 +13,7 @@ from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from tests.support.recordings import write_tape
 from tests.support.surfaces import write_pair as write_hemispheres
-from tests.support.surfaces import write_sphere, write_wall
+from tests.support.surfaces import write_parcels, write_sphere, write_wall
 from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
@@ -39,6 +39,11 @@ COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
 SURFACE = {"name": "cortex", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
 SPHERE = {"surfaces": ["L.surf.gii", "R.surf.gii"]}
 FINE = {"mesh": "fsaverage6", "surfaces": ["L6.surf.gii", "R6.surf.gii"]}
+PARCELS = {
+    "file": "sub-*/anat/sub-*_thickness.pscalar.nii",
+    "columns": {"*": {"low": 0, "high": 5}},
+    "regions": ["L_V1", "R_V1"],
+}
 TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}}
 
 DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -164,6 +169,7 @@ def make_site(root: Path) -> Path:
             table.write_text("\n".join(["motion", *(f"{x:.6f}" for x in motion)]) + "\n")
         save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
         write_pair(bids / stem / "func", stem, seed=person)
+        write_parcels(bids / stem / "anat" / f"{stem}_thickness.pscalar.nii", [2 + person, 3])
         for number, space in enumerate(("fsaverage5", "fsaverage6")):
             seed = 10 * number + person
             write_hemispheres(bids / stem / "anat", stem, space, "thickness", seed=seed)

@@ -88,6 +88,28 @@ def write_cifti(
     return path
 
 
+def halves_of(mesh: str) -> list[np.ndarray]:
+    """A number at every vertex of both hemispheres."""
+    return [np.full(MESHES[mesh].vertices, value, dtype=np.float32) for value in (2, 3)]
+
+
+def write_parcels(
+    path: Path, values: object, names: tuple[str, ...] = ("L_V1", "R_V1"), maps: int = 1
+) -> Path:
+    """Write a value per parcel, each of some vertices."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
+    # nibabel wants names to differ where it makes parcels, and not where it writes them.
+    made = nib.cifti2.ParcelsAxis.from_brain_models(
+        [(f"a parcel {k:>60}", cortex) for k in range(len(names))]
+    )
+    made.name[:] = names
+    rows = np.tile(np.asarray(values, dtype=np.float32), (maps, 1))
+    axes = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)]), made
+    nib.save(nib.Cifti2Image(rows, axes), path)
+    return path
+
+
 def _write(path: Path, arrays: list[GiftiDataArray]) -> Path:
     nib.save(GiftiImage(darrays=arrays), path)
     return path
