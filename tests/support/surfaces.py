@@ -99,11 +99,7 @@ def write_parcels(
     """Write a value per parcel, each of some vertices."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
-    # nibabel wants names to differ where it makes parcels, and not where it writes them.
-    made = nib.cifti2.ParcelsAxis.from_brain_models(
-        [(f"a parcel {k:>60}", cortex) for k in range(len(names))]
-    )
-    made.name[:] = names
+    made = nib.cifti2.ParcelsAxis.from_brain_models([(name, cortex) for name in names])
     rows = np.tile(np.asarray(values, dtype=np.float32), (maps, 1))
     axes = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)]), made
     nib.save(nib.Cifti2Image(rows, axes), path)
