@@ -88,7 +88,8 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
 def finest_cutoff(places: AnyPlaces) -> float:
     """Shortest wavelength in mm that voxels of this size hold, or a mesh's modes."""
     if isinstance(places, SurfacePlaces):
-        return max(side.finest for side in places.modes)
+        # In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
+        return math.ceil(100 * max(side.finest for side in places.modes)) / 100
     return float(_FINEST * np.cbrt(places.volume))
 
 
@@ -183,9 +184,9 @@ def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelati
 
 def _surfaces_of(data: SiteData, query: Query) -> SurfacePlaces | None:
     """Vertices of the view whose entries a query's outcomes are, if it is of surfaces."""
-    first, start = float(array_argument(query, "outcomes", 1)[0]), 0
+    first, start = array_argument(query, "outcomes", 1)[:1], 0
     for name, size in data.extent.views:
-        if first == start:
+        if len(first) and first[0] == start:
             return data.extent.surface_places.get(name)
         start += size
     return None
