@@ -72,7 +72,7 @@ from consortium.algorithms.query import (
     forms_of,
 )
 from consortium.algorithms.results import MOST_ROWS, Captions, Result, Table
-from consortium.algorithms.shape import Extent, Places, Shape, Templates, units_of
+from consortium.algorithms.shape import Extent, Places, Shape, SurfacePlaces, Templates, units_of
 from consortium.base.frozen_model import FrozenModel
 from consortium.privacy.bounds import Bound, Unit
 
@@ -105,6 +105,7 @@ __all__ = [
     "Run",
     "Shape",
     "SiteData",
+    "SurfacePlaces",
     "Table",
     "Takes",
     "Templates",

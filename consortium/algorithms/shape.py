@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space, orth
 
 from consortium.errors import StudyError
+from consortium.kernels.surface_modes import SurfaceModes
 from consortium.privacy.bounds import Unit
 
 Array = NDArray[Any]
@@ -38,6 +40,27 @@ class Places:
     coordinates: Array
     volume: float
     fine: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SurfacePlaces:
+    """Where the vertices of a view of surfaces are: public.
+
+    Parameters
+    ----------
+    coordinates : array, shape (V, 3)
+        In mm, one hemisphere after the other.
+    make : callable
+        Works out each hemisphere's modes, which takes a minute for a mesh that is new.
+    """
+
+    coordinates: Array
+    make: Callable[[], tuple[SurfaceModes, ...]]
+
+    @cached_property
+    def modes(self) -> tuple[SurfaceModes, ...]:
+        """Each hemisphere's lowest modes, worked out when they are first asked for."""
+        return self.make()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +105,8 @@ class Extent:
         Entries whose sum is the same number for everybody, and the number.
     region_places : array, shape (D, 3), optional
         Centres in mm of an atlas's regions, if these are the features.
+    surface_places : mapping
+        Of each view of surfaces by name, where its entries are.
     """
 
     features: int
@@ -92,6 +117,9 @@ class Extent:
     image_places: Places | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
+    surface_places: Mapping[str, SurfacePlaces] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Put the sites' sizes beside it."""
@@ -107,6 +135,7 @@ class Extent:
             image_places=self.image_places,
             known_sums=self.known_sums,
             region_places=self.region_places,
+            surface_places=self.surface_places,
         )
 
 
@@ -145,6 +174,8 @@ class Shape:
         Entries whose sum is the same number for everybody, and the number.
     region_places : array, shape (D, 3), optional
         Centres in mm of an atlas's regions, if these are the features.
+    surface_places : mapping
+        Of each view of surfaces by name, where its entries are.
     labels : tuple of str
         Names of all views' entries, empty where there is none; a plan fills them in.
 
@@ -172,6 +203,9 @@ class Shape:
     image_places: Places | None = field(default=None, compare=False, repr=False)
     known_sums: tuple[tuple[range, float], ...] = field(default=(), repr=False)
     region_places: Array | None = field(default=None, compare=False, repr=False)
+    surface_places: Mapping[str, SurfacePlaces] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property

@@ -14,6 +14,7 @@ from consortium.report.bids import about_image, about_study, label, map_stem, wr
 from consortium.report.cells import cell_json
 from consortium.report.finished import Finished
 from consortium.report.mask_file import write_mask
+from consortium.report.surface_files import surface_name, write_surface
 from consortium.space.grid import Grid
 from consortium.space.study_space import Space
 from consortium.study.spec import Study
@@ -21,6 +22,8 @@ from consortium.study.spec import Study
 
 def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``; and masks.
+
+    A set on a mesh becomes a CIFTI file and a GIFTI file of each hemisphere, and has no mask.
 
     Returns
     -------
@@ -37,22 +40,28 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     study, space = run.study, run.space
     names = _names(study, space, run.result)
     written = []
+    grids = {}
     for key, images in run.result.images.items():
-        grid = grid_of(space, images)
-        stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
         about = {
             "Description": images.caption,
             "Units": images.units,
-            **about_image(study, grid),
             **_about_maps(images),
             **about_study(study, run.result.numbers),
         }
+        mesh = space.mesh_of(images.view)
+        if mesh is not None:
+            told = images.values, images.labels, about
+            written += write_surface(folder, names[key], images.suffix, mesh, *told)
+            continue
+        grid = grid_of(space, images)
+        grids[grid.digest] = grid
+        stem = folder / f"tpl-{study.data.space}" / "func" / names[key]
+        about |= about_image(study, grid)
         write_json(stem.with_name(f"{stem.name}_{images.suffix}.json"), about)
         values = painted(space, images, images.values).astype(np.float32)
         # A file of one map has three dimensions.
         values = values[:, 0] if values.shape[1] == 1 else values
         written.append(write_image(stem, images.suffix, grid, values))
-    grids = {grid.digest: grid for grid in (grid_of(space, i) for i in run.result.images.values())}
     return [*written, *(write_mask(folder, study, grid) for grid in grids.values())]
 
 
@@ -76,11 +85,8 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
     names: dict[str, str] = {}
     owners: dict[tuple[str, str], str] = {}
     for key, images in result.images.items():
-        front, _, description = map_stem(study, grid_of(space, images), images.view).partition(
-            "_desc-"
-        )
         entities = "".join(f"_{name}-{label(value)}" for name, value in images.entities.items())
-        names[key] = f"{front}{entities}_desc-{description}"
+        names[key] = _name(study, space, images, entities)
         other = owners.setdefault((names[key], images.suffix), key)
         if other != key:
             raise ValueError(
@@ -88,6 +94,15 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
                 f"{names[key]}_{images.suffix}.nii.gz; give them different entities"
             )
     return names
+
+
+def _name(study: Study, space: Space, images: ImageSet, entities: str) -> str:
+    mesh = space.mesh_of(images.view)
+    if mesh is not None:
+        return surface_name(study, mesh, images.view, entities)
+    stem = map_stem(study, grid_of(space, images), images.view)
+    front, _, description = stem.partition("_desc-")
+    return f"{front}{entities}_desc-{description}"
 
 
 def _about_maps(images: ImageSet) -> dict[str, Any]:

@@ -83,7 +83,12 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
 
 
 def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]:
-    """Every map of a set; None for one that is not found or has no voxel to colour."""
+    """Every map of a set; None for one that is not found or has no voxel to colour.
+
+    A set on a mesh has none: its vertices are no voxels.
+    """
+    if run.space.mesh_of(images.view) is not None:
+        return []
     grid, values = grid_of(run.space, images), painted(run.space, images, images.coloured())
     return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]
 

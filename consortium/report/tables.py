@@ -20,8 +20,7 @@ from consortium.base.atomic import write_json, write_text
 from consortium.report.bids import about_study, label
 from consortium.report.cells import plain_table
 from consortium.report.finished import Finished
-from consortium.space.grid import Grid
-from consortium.space.study_space import AnyViewSpace
+from consortium.space.study_space import AnyViewSpace, Space
 
 _ENTRY, _NOWHERE = "entry", "n/a"
 _AXES = {"x": "right", "y": "front", "z": "top"}
@@ -45,36 +44,38 @@ def write_tables(folder: Path, run: Finished) -> list[Path]:
         path = folder / "tables" / f"{name}.tsv"
         placed = _is_placed(run, table)
         write_json(path.with_suffix(".json"), _about(run, table, placed=placed))
-        written.append(_write_tsv(path, with_places(table, run.space.grid) if placed else table))
+        written.append(_write_tsv(path, with_places(table, run.space) if placed else table))
     return written
 
 
-def with_places(table: Table, grid: Grid) -> Table:
-    """Add columns x, y and z behind ``entry``: the centre in mm of a voxel that a row is of.
+def with_places(table: Table, space: Space) -> Table:
+    """Add columns x, y and z behind ``entry``: the place in mm of what a row is of.
 
     Parameters
     ----------
     table : Table
-        With ``voxels_of``; their entries are numbers of voxels, from 1.
-    grid : Grid
+        With ``voxels_of``; their entries are numbers of voxels, or of a mesh's vertices, from 1.
+    space : Space
     """
-    at = table.columns.index(_ENTRY) + 1
+    at, voxels = table.columns.index(_ENTRY) + 1, space.grid
+    places = {view: (space.mesh_of(view) or voxels).coordinates for view in table.voxels_of}
     rows = (
-        (*row[:at], *_place(row[at - 1], grid, voxel=row[0] in table.voxels_of), *row[at:])
-        for row in table.rows
+        (*row[:at], *_place(row[at - 1], places.get(str(row[0]))), *row[at:]) for row in table.rows
     )
     return replace(table, columns=(*table.columns[:at], *_AXES, *table.columns[at:]), rows=(*rows,))
 
 
-def _place(entry: Cell, grid: Grid, *, voxel: bool) -> tuple[Cell, ...]:
-    if not voxel:
+def _place(entry: Cell, coordinates: Array | None) -> tuple[Cell, ...]:
+    if coordinates is None:
         return (_NOWHERE,) * len(_AXES)
-    return tuple(np.round(grid.coordinates[int(str(entry)) - 1], _DIGITS).tolist())
+    return tuple(np.round(coordinates[int(str(entry)) - 1], _DIGITS).tolist())
 
 
 def _is_placed(run: Finished, table: Table) -> bool:
-    """Whether rows are voxels; of images over an atlas they are its regions."""
-    return bool(table.voxels_of) and _ENTRY in table.columns and run.space.regions is None
+    """Whether rows are voxels or vertices; of images over an atlas they are its regions."""
+    on_meshes = all(run.space.mesh_of(view) is not None for view in table.voxels_of)
+    placed = run.space.regions is None or on_meshes
+    return bool(table.voxels_of) and _ENTRY in table.columns and placed
 
 
 def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
@@ -83,8 +84,8 @@ def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
     if placed:
         told |= {
             axis: {
-                "Description": f"Centre of the voxel in {run.study.data.space}, to the {way}; "
-                f"{_NOWHERE} for what is no voxel.",
+                "Description": f"Centre of the voxel in {run.study.data.space}, or the vertex on "
+                f"its mesh, to the {way}; {_NOWHERE} for what is neither.",
                 "Units": "mm",
             }
             for axis, way in _AXES.items()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, Resolution, Templates, units_of
+from consortium.algorithms.base import (
+    Extent,
+    Places,
+    Resolution,
+    SurfacePlaces,
+    Templates,
+    units_of,
+)
 
 Array = NDArray[Any]
 
@@ -32,6 +39,8 @@ class ArrayData:
         Where the entries of a view of images are, if they are voxels.
     region_places : array, shape (D, 3), optional
         Centres of an atlas's regions in mm, if these are the features.
+    surface_places : mapping, optional
+        Of each view of surfaces by name, where its entries are.
     """
 
     def __init__(
@@ -44,6 +53,7 @@ class ArrayData:
         templates: Templates | None = None,
         image_places: Places | None = None,
         region_places: Array | None = None,
+        surface_places: Mapping[str, SurfacePlaces] | None = None,
     ) -> None:
         self._subjects = subjects
         self._fine = subjects if fine is None else fine
@@ -54,7 +64,12 @@ class ArrayData:
         self.voxels = len(self._fine[0])
         where = (places, templates, image_places)
         self.extent = Extent(
-            self.features, self.voxels, tuple(views), *where, region_places=region_places
+            self.features,
+            self.voxels,
+            tuple(views),
+            *where,
+            region_places=region_places,
+            surface_places=surface_places or {},
         )
         self.lengths = [block.shape[1] for block in subjects]
 

@@ -73,7 +73,7 @@ def load_nifti(path: Path) -> Any:
     if not isinstance(image, SpatialImage):  # GIFTI and CIFTI have no voxels
         raise DataError(
             f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "
-            "image, or measure surfaces by region as a table."
+            "image, or name a view of source: surface."
         )
     shape = tuple(int(length) for length in image.shape)
     voxels, volumes = math.prod(shape[:3]), math.prod(shape[3:])

@@ -12,11 +12,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Extent, Places, Templates
+from consortium.algorithms.base import Extent, Places, SurfacePlaces, Templates
 from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.space.atlas import Regions, read_maps, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
+from consortium.space.kept_modes import surface_places
+from consortium.space.mesh import Mesh, read_mesh
 from consortium.space.target import Target
 from consortium.space.templates import read_templates
 from consortium.study.data_section import DataSection
@@ -38,11 +40,14 @@ class ViewSpace(Generic[Kind]):
         Entries of the view.
     components : array of float32, shape (D, K), optional
         Public component maps over the rows of the images, for a view that measures these.
+    mesh : Mesh, optional
+        Whose vertices the entries are, for a view of surfaces.
     """
 
     view: Kind
     size: int
     components: NDArray[np.float32] | None = None
+    mesh: Mesh | None = None
 
     @property
     def name(self) -> str:
@@ -60,6 +65,8 @@ class ViewSpace(Generic[Kind]):
         content = hashlib.sha256(self.view.model_dump_json().encode())
         if self.components is not None:
             content.update(np.ascontiguousarray(self.components).tobytes())
+        if self.mesh is not None:
+            content.update(self.mesh.digest.encode())
         return content.hexdigest()
 
 
@@ -119,7 +126,14 @@ class Space:
         images = self.image_places if views else None
         sums = tuple(self._known_sums())
         where = (self.places, self.templates, images)
-        return Extent(self.features, voxels, views, *where, sums, self.region_places)
+        regions, surfaces = self.region_places, self._surface_places
+        return Extent(self.features, voxels, views, *where, sums, regions, surfaces)
+
+    @cached_property
+    def _surface_places(self) -> dict[str, SurfacePlaces]:
+        """By view: one object each, so that modes are worked out once."""
+        meshes = ((view.name, view.mesh) for view in self.views)
+        return {name: surface_places(mesh) for name, mesh in meshes if mesh is not None}
 
     def _known_sums(self) -> Iterator[tuple[range, float]]:
         """What the views know of sums of their entries, by the entries' places in a vector."""
@@ -173,6 +187,10 @@ class Space:
             parts.append(f"templates {hashlib.sha256(content).hexdigest()}")
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
+    def mesh_of(self, view: str) -> Mesh | None:
+        """The mesh whose vertices a view's entries are."""
+        return next((each.mesh for each in self.views if each.name == view), None)
+
     def paint(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the features (D x K) as values of the grid's voxels."""
         return self.regions.paint(values) if self.regions else values
@@ -214,6 +232,9 @@ def _templates(study: Study, images: Space, folder: Path) -> Templates | None:
 
 
 def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
+    if view.mesh_files is not None:
+        mesh = read_mesh(view.mesh_files, folder)
+        return ViewSpace(view, view.size(0, mesh.features), mesh=mesh)
     if view.maps_file is None:
         return ViewSpace(view, view.size(images.image_features, 0))
     maps = read_maps(_beside(folder, view.maps_file, "component maps"), images.grid)

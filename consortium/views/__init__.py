@@ -1,8 +1,8 @@
 """Feature vectors: what a study of persons, instead of volumes, knows of each of them.
 
-A view is one vector per person, made from a table, from functional images or from EEG. A study of
-several views stacks them. Names and numbers of entries follow from the study file and the files
-beside it alone, so they are public.
+A view is one vector per person, made from a table, from functional images, from surfaces of the
+cortex or from EEG. A study of several views stacks them. Names and numbers of entries follow from
+the study file and the files beside it alone, so they are public.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pydantic import Field
 from consortium.views.base import BaseView
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
+from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 
-AnyView = TableView | FmriView | EegView
+AnyView = TableView | FmriView | SurfaceView | EegView
 """One line for each kind."""
 View = Annotated[AnyView, Field(discriminator="source")]
 """What a study file may name, told apart by ``source``."""
@@ -29,7 +30,17 @@ VIEWS: Mapping[str, type[BaseView]] = {
 
 def files_of(views: Iterable[BaseView]) -> tuple[str, ...]:
     """Files beside the study file that its views name."""
-    return tuple(view.maps_file for view in views if view.maps_file)
+    return tuple(file for view in views for file in view.files)
 
 
-__all__ = ["VIEWS", "AnyView", "BaseView", "EegView", "FmriView", "TableView", "View", "files_of"]
+__all__ = [
+    "VIEWS",
+    "AnyView",
+    "BaseView",
+    "EegView",
+    "FmriView",
+    "SurfaceView",
+    "TableView",
+    "View",
+    "files_of",
+]

@@ -23,6 +23,7 @@ from pydantic import Field, StringConstraints
 
 from consortium.base.frozen_model import FrozenModel
 from consortium.views.column import Column
+from consortium.views.meshes import MeshFiles
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 ViewName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{0,31}$")]
@@ -54,7 +55,7 @@ class BaseView(FrozenModel):
         image_features : int
             Rows of a person's images: voxels, or regions of the study's atlas.
         maps : int
-            Maps in `maps_file`; 0 without one.
+            Maps in `maps_file`, or vertices of `mesh_files`; 0 without either.
         """
 
     def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
@@ -93,6 +94,17 @@ class BaseView(FrozenModel):
     def maps_file(self) -> str | None:
         """File beside the study file with the maps whose strengths the entries are."""
         return None
+
+    @property
+    def mesh_files(self) -> MeshFiles | None:
+        """Mesh of the cortex whose vertices the entries are."""
+        return None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files beside the study file that it names."""
+        own = self.mesh_files.named if self.mesh_files else ()
+        return (self.maps_file, *own) if self.maps_file else own
 
     @property
     def most_missing(self) -> float:

@@ -38,7 +38,8 @@ class TableView(BaseView):
         "insula_ThickAvg; or a matrix between regions of each person, as "
         "xcp_d/sub-*/func/sub-*_task-rest_relmat.tsv, whose columns are pairs, as a-b for a's line "
         "and b's column; or courses (a name that ends in _timeseries.tsv), whose correlations "
-        "these are.",
+        "these are; or CIFTI files of one number per parcel, as "
+        "xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,

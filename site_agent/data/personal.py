@@ -10,6 +10,7 @@ from consortium.base.atomic import beside
 from consortium.errors import DataError
 from consortium.views.table import ANYONE, TableView
 from site_agent.data.pairs import pair_cells, regions_of
+from site_agent.data.parcels import PARCELS, parcel_cells, parcel_lines
 from site_agent.data.stats import stats_cells
 from site_agent.data.wording import Wording, nearest
 
@@ -83,7 +84,7 @@ def resembling(folder: Path, view: TableView, name: str) -> str | None:
     read = (_lines(folder, path) for _, path in _files(folder, view.file))
     lines = next((each for each in read if each), [])
     if not view.file.endswith(_TABLE):
-        return nearest(name, [*stats_cells(lines)])
+        return nearest(name, [*_single_cells(view.file, lines)])
     regions = [*regions_of(lines, courses=view.file.endswith(_COURSES))]
     for place in (k for k, letter in enumerate(name) if letter == "-"):
         ends = nearest(name[:place], regions), nearest(name[place + 1 :], regions)
@@ -97,7 +98,12 @@ def _cells(folder: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
     lines = _lines(folder, path)
     if path.name.endswith(_TABLE):
         return pair_cells(lines, names, courses=path.name.endswith(_COURSES))
-    return stats_cells(lines)
+    return _single_cells(path.name, lines)
+
+
+def _single_cells(name: str, lines: Sequence[str]) -> dict[str, str]:
+    """Cells of a file that has one for each region."""
+    return parcel_cells(lines) if name.endswith(PARCELS) else stats_cells(lines)
 
 
 def _lines(folder: Path, path: Path) -> list[str]:
@@ -106,6 +112,8 @@ def _lines(folder: Path, path: Path) -> list[str]:
         own = beside(folder, str(path.relative_to(folder)))
         if own.stat().st_size > _MOST_BYTES:
             return []
+        if own.name.endswith(PARCELS):
+            return parcel_lines(own)
         return own.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError):
         return []

@@ -17,6 +17,7 @@ from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
+from consortium.views.surface import SurfaceView
 from consortium.views.table import TableView
 from site_agent.data.cached_property import cached_property
 from site_agent.data.people import chosen_by, everybody_in
@@ -73,10 +74,26 @@ def _read_recordings(
     return read_recordings(source, view.view, study.data, cache, engine)
 
 
+def _read_surfaces(
+    source: Path,
+    study: Study,
+    space: Space,
+    view: ViewSpace[SurfaceView],
+    cache: Path,
+    engine: Engine,
+    aliases: Aliases,
+) -> Found:
+    del space, cache, engine, aliases
+    from site_agent.images.surfaces import read_surfaces  # image libraries
+
+    return read_surfaces(source, study.data, view)
+
+
 Reader = Callable[[Path, Study, Space, AnyViewSpace, Path, Engine, Aliases], Found]
 READERS: Mapping[str, Reader] = {
     "table": _read_columns,
     "fmri": _read_images,
+    "surface": _read_surfaces,
     "eeg": _read_recordings,
 }
 """How a site reads each kind of view, by the view's ``source``.

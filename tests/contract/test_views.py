@@ -44,7 +44,7 @@ def test_a_kind_is_two_modules_of_one_name_and_tells_all_that_is_asked(source):
 
 def test_registries_hold_no_kind_without_its_modules():
     for package, helpers in (
-        (consortium.views, {"base", "column", "regions"}),
+        (consortium.views, {"base", "column", "meshes", "regions"}),
         (consortium.report.views, {"axes", "edges"}),
     ):
         modules = {path.stem for path in Path(package.__path__[0]).glob("*.py")}

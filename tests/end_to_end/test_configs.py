@@ -7,16 +7,24 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Places, Shape, Templates
+from consortium.algorithms.base import Places, Shape, SurfacePlaces, Templates
+from consortium.kernels.surface_modes import surface_modes
 from consortium.study.plan import make_plan
 from consortium.study.reader import load_study
 from consortium.views.table import TableView
+from tests.support.surfaces import sphere
 
 STUDIES = sorted(
     path
     for path in (Path(__file__).parents[2] / "configs").glob("*.yaml")
     if re.search(r"^study:", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
+
+
+POINTS, TRIANGLES = sphere(150)
+SIDE = surface_modes(POINTS, TRIANGLES, np.ones(150, dtype=bool))
+CORTEX = SurfacePlaces(np.concatenate([POINTS, POINTS]), lambda: (SIDE, SIDE))
+"""Two spheres of as many vertices as images have voxels."""
 
 
 def sizes(study, images=300):
@@ -40,6 +48,7 @@ def test_an_example_is_within_its_promise(path):
         *(features, persons, persons, "subject", 4 * features, views),
         templates=maps,
         image_places=places,
+        surface_places={view.name: CORTEX for view in study.features if view.mesh_files},
     )
     plan = make_plan(study, shape)
     assert plan.epsilon <= study.privacy.epsilon * (1 + 1e-9)

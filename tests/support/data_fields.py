@@ -12,6 +12,8 @@ from consortium.simulation.dataset import write_json
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from tests.support.recordings import write_tape
+from tests.support.surfaces import write_pair as write_hemispheres
+from tests.support.surfaces import write_parcels, write_sphere, write_wall
 from tests.support.tiny_images import AFFINE, SHAPE, save, tiny_grid, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
@@ -34,6 +36,14 @@ EDGES = {"measure": "connectivity", "components": "maps.nii.gz"}
 PAIR: dict[str, Any] = {"columns": {"a-b": {"low": -1, "high": 1}}}
 MATRIX = PAIR | {"file": "sub-*/func/sub-*_task-t_relmat.tsv"}
 COURSES = PAIR | {"file": "sub-*/func/sub-*_task-t_timeseries.tsv"}
+SURFACE = {"name": "cortex", "source": "surface", "mesh": "fsaverage5", "values": "thickness"}
+SPHERE = {"surfaces": ["L.surf.gii", "R.surf.gii"]}
+FINE = {"mesh": "fsaverage6", "surfaces": ["L6.surf.gii", "R6.surf.gii"]}
+PARCELS = {
+    "file": "sub-*/anat/sub-*_thickness.pscalar.nii",
+    "columns": {"*": {"low": 0, "high": 5}},
+    "regions": ["L_V1", "R_V1"],
+}
 TABLE = {"name": "who", "source": "table", "columns": {"age": {"low": 0, "high": 90}}}
 
 DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -95,6 +105,17 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
             "normalize": ({}, {"normalize": False}),
         },
     ),
+    "surface": (
+        SURFACE,
+        {
+            "mesh": ({}, FINE),
+            "values": ({}, {"values": "sulc"}),
+            "surfaces": ({}, SPHERE),
+            "cortex": ({}, {"cortex": ["L.wall.gii", "R.wall.gii"]}),
+            "center": ({}, {"center": True}),
+            "normalize": ({}, {"normalize": True}),
+        },
+    ),
     "eeg": (
         EEG,
         {
@@ -148,6 +169,11 @@ def make_site(root: Path) -> Path:
             table.write_text("\n".join(["motion", *(f"{x:.6f}" for x in motion)]) + "\n")
         save(bids / stem / "func" / f"{stem}_statmap.nii.gz", tiny_series(person)[..., 0])
         write_pair(bids / stem / "func", stem, seed=person)
+        write_parcels(bids / stem / "anat" / f"{stem}_thickness.pscalar.nii", [2 + person, 3])
+        for number, space in enumerate(("fsaverage5", "fsaverage6")):
+            seed = 10 * number + person
+            write_hemispheres(bids / stem / "anat", stem, space, "thickness", seed=seed)
+        write_hemispheres(bids / stem / "anat", stem, "fsaverage5", "sulc", seed=20 + person)
         for number, name in enumerate(RUNS):
             tape = tiny_tape(20 + 10 * person + number, trials=12)
             write_tape(bids / stem / "eeg", f"{stem}_{name}", tape, ".vhdr")
@@ -162,6 +188,10 @@ def make_site(root: Path) -> Path:
     atlas[3:] = 2
     save(root / "atlas.nii.gz", atlas)
     save(root / "maps.nii.gz", tiny_series(7)[..., :2])
+    for side in ("L", "R"):
+        write_sphere(root / f"{side}.surf.gii", "fsaverage5")
+        write_sphere(root / f"{side}6.surf.gii", "fsaverage6")
+        write_wall(root / f"{side}.wall.gii", "fsaverage5")
     return root
 
 

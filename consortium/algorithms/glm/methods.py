@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
-from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
+from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
+)
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
@@ -28,7 +30,7 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
     sentences = (
         _model(plan, persons),
         _units(plan, learned),
-        *((_basis(plan.likeness),) if isinstance(plan.likeness, SmoothCorrelation) else ()),
+        *((_basis(plan.likeness),) if isinstance(plan.likeness, BasisCorrelation) else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
         *((_adjustment(plan, learned.adjustment),) if plan.covariates else ()),
@@ -46,7 +48,8 @@ def _model(plan: GlmPlan, persons: Array) -> str:
         one, other = group.compared
         asked = f"the difference of '{one}' from '{other}'" if one else f"that of {group.label}"
     every = " Every other coefficient was released, too." if parameters.importance else ""
-    what = "voxels" if parameters.smooth else "outcomes"
+    likeness = plan.likeness
+    what = likeness.places if isinstance(likeness, BasisCorrelation) else "outcomes"
     return (
         f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
         f"least squares, with a constant of its own for every site, over "
@@ -74,19 +77,19 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
     )
 
 
-def _basis(likeness: SmoothCorrelation) -> str:
+def _basis(likeness: BasisCorrelation) -> str:
     return (
         f"Of images that were stated to have a smoothness of {number(likeness.smoothness)} mm "
         f"(full width at half maximum) the coefficients of {count(likeness.released, 'map')} were "
-        "released, an orthonormal basis of Gaussian blobs on a lattice with a shortest wavelength "
-        f"of {number(likeness.cutoff)} mm, and statistics of all voxels were made of them: effects "
-        "and intervals are of images that were smoothed so."
+        f"released, an orthonormal basis of {likeness.described} with a shortest wavelength of "
+        f"{number(likeness.cutoff)} mm, and statistics of all {likeness.places} were made of them: "
+        "effects and intervals are of images that were smoothed so."
     )
 
 
 def _clipping(plan: GlmPlan) -> str:
     weighed = "the inverse fourth root of their covariance"
-    if not isinstance(plan.likeness, SmoothCorrelation):
+    if not isinstance(plan.likeness, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
     columns, tails = "", ""

@@ -16,7 +16,6 @@ from consortium.algorithms.base import (
     Argument,
     Array,
     Form,
-    Places,
     PlannedRelease,
     Shape,
 )
@@ -43,7 +42,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
 )
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.smooth import cutoffs_of, places_of, smoothly_alike
+from consortium.algorithms.glm.smooth import AnyPlaces, cutoffs_of, places_of, smoothly_alike
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -116,7 +115,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             int(self.hidden.sum()),
         )
 
-    def _smooth_design(self, places: Places, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
+    def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
         """The cut-off with the least error, where what is smoothed away is an error, too."""
         tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:

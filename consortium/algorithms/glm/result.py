@@ -19,7 +19,9 @@ from consortium.algorithms.glm.centring import (
 from consortium.algorithms.glm.declared import told_of_declared
 from consortium.algorithms.glm.doubts import clipped_of, doubts_of, told_of_doubts, withheld_by
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
-from consortium.algorithms.glm.kernels.outcome_correlation import SmoothCorrelation
+from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
+)
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.parameters import MANY_OFF
@@ -128,7 +130,7 @@ def effects_result(
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     """What of smooth images is released."""
-    if not isinstance(plan.likeness, SmoothCorrelation):
+    if not isinstance(plan.likeness, BasisCorrelation):
         return {}
     return {
         "smooth_maps": plan.likeness.released,
@@ -249,8 +251,9 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
     what, smoothed = f"{plan.outcomes} outcomes", ""
-    if plan.parameters.smooth:
-        what = f"{plan.outcomes} voxels, of maps made of {plan.likeness.released} numbers,"
+    if isinstance(plan.likeness, BasisCorrelation):
+        places, numbers = plan.likeness.places, plan.likeness.released
+        what = f"{plan.outcomes} {places}, of maps made of {numbers} numbers,"
         smoothed = "smoothed "
     off = surplus(plan) > MANY_OFF * plan.groups.persons.sum()
     told = (

@@ -12,34 +12,42 @@ from functools import lru_cache
 
 import numpy as np
 
-from consortium.algorithms.base import Places, Query, Shape, SiteData
+from consortium.algorithms.base import Places, Query, Shape, SiteData, SurfacePlaces
 from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
     EqualCorrelation,
     OutcomeCorrelation,
     SmoothCorrelation,
 )
+from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.query_arguments import number_argument
+from consortium.algorithms.query_arguments import array_argument, number_argument
 from consortium.base.formatting import count
 from consortium.errors import ProtocolError, StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
+
+AnyPlaces = Places | SurfacePlaces
+"""Where the outcomes of a study in a smooth basis are."""
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Cut-offs that a plan chooses from, over the images' smoothness."""
 _FINEST = 2.5  # voxel edges: with a shorter cut-off the maps are as many as the voxels
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
 _LEAST, _LONGEST = 0.1, 1e4  # mm
+_FEWEST_MODES = 2  # of a hemisphere
 
 
 @lru_cache(maxsize=8)  # public, and asked for by plan, site and centre
-def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> SmoothCorrelation:
-    """The likeness of a study's voxels; places are one object for each space.
+def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> BasisCorrelation:
+    """The likeness of a study's voxels or vertices; places are one object for each space.
 
     Raises
     ------
     StudyError
         If the basis would be larger than anybody should have to work out.
     """
+    if isinstance(places, SurfacePlaces):
+        return _along_surfaces(places, smoothness, cutoff)
     coordinates = places.coordinates
     if len(coordinates) > _MOST_VOXELS:
         raise StudyError(
@@ -62,20 +70,41 @@ def smoothly_alike(places: Places, smoothness: float, cutoff: float) -> SmoothCo
     return SmoothCorrelation(coordinates, smoothness, cutoff)
 
 
-def finest_cutoff(places: Places) -> float:
-    """Shortest wavelength in mm that voxels of this size hold."""
+def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> SurfaceCorrelation:
+    finest = finest_cutoff(places)
+    if not finest <= cutoff <= _LONGEST:
+        raise StudyError(
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are shorter than the mesh's "
+            f"{_MOST_MAPS:,} maps have; take {math.ceil(10 * finest) / 10:g} mm or longer ones."
+        )
+    if min(side.below(cutoff) for side in places.modes) < _FEWEST_MODES:
+        raise StudyError(
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere; take "
+            "shorter ones."
+        )
+    return SurfaceCorrelation(places.modes, smoothness, cutoff)
+
+
+def finest_cutoff(places: AnyPlaces) -> float:
+    """Shortest wavelength in mm that voxels of this size hold, or a mesh's modes."""
+    if isinstance(places, SurfacePlaces):
+        # In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
+        return math.ceil(100 * max(side.finest for side in places.modes)) / 100
     return float(_FINEST * np.cbrt(places.volume))
 
 
-def places_of(parameters: GlmParameters, shape: Shape) -> Places:
-    """Voxels of the one view that is analysed in a smooth basis.
+def places_of(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
+    """Voxels or vertices of the one view that is analysed in a smooth basis.
 
     Raises
     ------
     StudyError
-        If the outcomes are not the voxels of one view of images.
+        If the outcomes are not those of one view of images or surfaces.
     """
     named = parameters.outcome_views
+    surfaces = [shape.surface_places[name] for name in named if name in shape.surface_places]
+    if len(surfaces) == len(named) == 1:
+        return surfaces[0]
     views = [view for view in parameters.views if view.name in named]
     images = all(view.is_image and view.maps_file is None for view in views)
     rows = [dict(shape.views).get(name) for name in named]
@@ -83,12 +112,12 @@ def places_of(parameters: GlmParameters, shape: Shape) -> Places:
     if not images or places is None or rows != [len(places.coordinates)]:
         raise StudyError(
             "field 'analysis.basis': smooth is for one view of images that has a number for every "
-            "voxel; name such a view in 'outcomes', and leave data.atlas out."
+            "voxel, or of surfaces; name such a view in 'outcomes', and leave data.atlas out."
         )
     return places
 
 
-def cutoffs_of(parameters: GlmParameters, places: Places) -> tuple[float, ...]:
+def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...]:
     """Cut-offs that a plan may choose from in mm, the finest first.
 
     Those with more maps than anybody should have to work out are left out, if any are left then.
@@ -102,14 +131,16 @@ def cutoffs_of(parameters: GlmParameters, places: Places) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=32)
-def _maps(places: Places, cutoff: float) -> int:
+def _maps(places: AnyPlaces, cutoff: float) -> int:
     """How many maps a basis has, which is known before it is made."""
+    if isinstance(places, SurfacePlaces):
+        return sum(side.below(cutoff) for side in places.modes)
     return SmoothBasis(places.coordinates, cutoff).size
 
 
 def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     """Say what maps of smooth images cannot show, if there are any."""
-    if not isinstance(likeness, SmoothCorrelation):
+    if not isinstance(likeness, BasisCorrelation):
         return ()
     told = (
         f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
@@ -123,7 +154,7 @@ def told_of_basis(likeness: OutcomeCorrelation) -> tuple[str, ...]:
 
 
 def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelation:
-    """The likeness that a query names, over the voxels of the site's own space.
+    """The likeness that a query names, over the voxels or vertices of the site's own space.
 
     Raises
     ------
@@ -136,7 +167,7 @@ def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelati
             raise ProtocolError("The query's 'correlation' is no number below 1; discard it.")
         return EqualCorrelation(outcomes, correlation)
     smoothness, cutoff = (number_argument(query, name) for name in ("smoothness", "cutoff"))
-    places = data.extent.image_places
+    places = _surfaces_of(data, query) or data.extent.image_places
     if (
         places is None
         or len(places.coordinates) != outcomes
@@ -149,3 +180,13 @@ def likeness_of(data: SiteData, query: Query, outcomes: int) -> OutcomeCorrelati
         raise ProtocolError(
             "The query's 'cutoff' fits no basis of the study; discard it."
         ) from error
+
+
+def _surfaces_of(data: SiteData, query: Query) -> SurfacePlaces | None:
+    """Vertices of the view whose entries a query's outcomes are, if it is of surfaces."""
+    first, start = array_argument(query, "outcomes", 1)[:1], 0
+    for name, size in data.extent.views:
+        if len(first) and first[0] == start:
+            return data.extent.surface_places.get(name)
+        start += size
+    return None

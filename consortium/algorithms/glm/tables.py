@@ -91,12 +91,13 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:
 
 
 def image_views(plan: GlmPlan) -> tuple[str, ...]:
-    """Views of outcomes that are voxels.
+    """Views of outcomes that are voxels, or vertices of a mesh.
 
     Statistics of component maps are none: to mix the maps by them would mean nothing.
     """
     views = plan.parameters.views
-    images = [view.name for view in views if view.is_image and view.maps_file is None]
+    voxels = [view.name for view in views if view.is_image and view.maps_file is None]
+    images = [*voxels, *(view.name for view in views if view.mesh_files is not None)]
     return tuple(name for name in plan.parameters.outcome_views if name in images)
 
 

@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from consortium.algorithms.findings import ImageSet
 from consortium.base.formatting import count, number
 from consortium.report.cells import cell_text
 from consortium.report.finished import Finished
+from consortium.report.pictures import Drawing
 from consortium.report.sections.base import (
     Card,
     Facts,
     Section,
     cards_section,
     map_card,
+    peak_text,
 )
 from consortium.report.shown_maps import ShownMap, ident, set_maps, set_name
+from consortium.report.surface_figures import draw_surface
+from consortium.space.mesh import SIDE_NAMES, Mesh
 
-NOTHING = "No voxel of this map passes the threshold."
+NOTHING = "No {} of this map passes the threshold."
 
 
 def section(run: Finished) -> Section | None:
     """Draw the maps of every set that is to be drawn."""
-    cards = [
-        _card(run, key, images, shown, k)
-        for key, images in run.result.images.items()
-        if images.drawn
-        for k, shown in enumerate(set_maps(run, key, images))
-    ]
+    cards: list[Card] = []
+    for key, images in run.result.images.items():
+        mesh = run.space.mesh_of(images.view)
+        if images.drawn and mesh is not None:
+            cards += [_surface_card(key, images, mesh, k) for k in range(len(images.labels))]
+        elif images.drawn:
+            maps = enumerate(set_maps(run, key, images))
+            cards += [_card(run, key, images, shown, k) for k, shown in maps]
     return cards_section(tuple(cards))
+
+
+def _surface_card(key: str, images: ImageSet, mesh: Mesh, k: int) -> Card:
+    """Show a map on both hemispheres, and where it peaks."""
+    told, name, values = _accuracy(images, k), set_name(images, k), images.coloured()[:, k]
+    coloured = np.abs(values[values != 0])
+    if not (images.is_found(k) and len(coloured)):
+        note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
+        return Card(ident(key, k), name, told, note=note)
+    top, threshold = int(np.abs(values).argmax()), float(coloured.min())
+    side = SIDE_NAMES["L" if top < mesh.left.features else "R"]
+    facts = (
+        *told,
+        ("Peak x, y, z", f"{peak_text(tuple(mesh.coordinates[top]))} ({side} hemisphere)"),
+        (f"Peak {images.units}", number(float(values[top])).replace("-", "−")),
+        (
+            "Coloured",
+            f"{len(coloured):,} of {mesh.features:,} vertices, from {number(threshold)} on",
+        ),
+    )
+    drawing = Drawing((draw_surface(mesh, values, threshold, name),))
+    return Card(ident(key, k), name, facts, (drawing,))
 
 
 def _card(run: Finished, key: str, images: ImageSet, shown: ShownMap | None, k: int) -> Card:
     told = _accuracy(images, k)
     if shown is None:
-        note = NOTHING if images.is_found(k) else images.unfound
+        note = NOTHING.format("voxel") if images.is_found(k) else images.unfound
         return Card(ident(key, k), set_name(images, k), told, note=note)
     top = max(shown.values.min(), shown.values.max(), key=abs)
     facts = (

@@ -53,6 +53,11 @@ SETS = (
     "noise alone: it is in the image file, and is not drawn. The image files hold every voxel, "
     "without a threshold."
 )
+SURFACES = (
+    "Both cortices are drawn from outside and inside, those of fsaverage5 inflated, with their "
+    "folds in grey, and others as the study's surface is. The CIFTI and GIFTI files hold every "
+    "vertex, without a threshold; in GIFTI the medial wall is not a number."
+)
 
 MIXED = (
     "Of a view that measures given component maps, what is drawn is the sum of these maps, each "
@@ -99,5 +104,8 @@ def _of_columns(run: Finished) -> list[str]:
 
 
 def _of_sets(run: Finished) -> list[str]:
-    captions = [images.caption for images in run.result.images.values() if images.drawn]
-    return [*dict.fromkeys(captions), SETS] if captions else []
+    drawn = [images for images in run.result.images.values() if images.drawn]
+    captions = dict.fromkeys(images.caption for images in drawn)
+    on_meshes = {run.space.mesh_of(images.view) is not None for images in drawn}
+    ways = ((False, SETS), (True, SURFACES))
+    return [*captions, *(text for on_mesh, text in ways if on_mesh in on_meshes)]

@@ -11,7 +11,7 @@ import numpy as np
 from consortium.algorithms.base import Array
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.views import eeg, fmri, table
+from consortium.report.views import eeg, fmri, surface, table
 from consortium.space.study_space import AnyViewSpace, Space
 
 
@@ -46,7 +46,12 @@ class ViewReport(Protocol):
         """
 
 
-REPORTS: Mapping[str, ViewReport] = {"table": table, "fmri": fmri, "eeg": eeg}
+REPORTS: Mapping[str, ViewReport] = {
+    "table": table,
+    "fmri": fmri,
+    "surface": surface,
+    "eeg": eeg,
+}
 """By the view's ``source``."""
 
 

@@ -65,5 +65,5 @@ def test_what_is_no_voxel_has_no_place(tmp_path):
 def test_every_voxel_of_a_whole_view_is_where_its_image_has_it():
     grid = box_grid()
     rows = tuple(("faces", str(voxel + 1), 0.0) for voxel in range(grid.features))
-    placed = with_places(Table("", ("view", "entry", "t"), rows, voxels_of=("faces",)), grid)
+    placed = with_places(Table("", ("view", "entry", "t"), rows, voxels_of=("faces",)), Space(grid))
     assert np.array([row[2:5] for row in placed.rows]) == pytest.approx(grid.coordinates)

@@ -7,9 +7,10 @@ wrong R costs precision only.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,8 +154,63 @@ class EqualCorrelation:
         return outcomes
 
 
+class BasisCorrelation(OutcomeCorrelation, ABC):
+    """Outcomes are places of images that are smooth: their coefficients in a basis are released."""
+
+    smoothness: float
+    cutoff: float
+    places: ClassVar[str]
+    """What the outcomes are, in the plural."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """V."""
+
+    @property
+    @abstractmethod
+    def spectrum(self) -> Array:
+        """Eigenvalues of R, length d."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """What the basis is, for a methods section."""
+
+    @property
+    def released(self) -> int:
+        """d, maps of the basis."""
+        return len(self.spectrum)
+
+    @property
+    def root(self) -> float:
+        """Trace of R^½ over V: what is left of the noise in a usual place."""
+        return float(np.sqrt(self.spectrum).sum() / self.entries)
+
+    @property
+    def freedom(self) -> float:
+        """Of as many waves as are about equally strong."""
+        return float(np.sqrt(self.spectrum).sum() ** 2 / self.spectrum.sum())
+
+    @property
+    def shared(self) -> float:
+        """Part of the longest wave."""
+        roots = np.sqrt(self.spectrum)
+        return float(roots.max() / roots.sum())
+
+    @property
+    def resolved(self) -> float:
+        """Part of the variance of images of this smoothness that is in waves above the cut-off."""
+        return float(min(self.spectrum.sum() / self.entries, 1.0))
+
+    @property
+    def stretch(self) -> float:
+        """Of the shortest wave."""
+        return float(self.spectrum.min() ** -0.25)
+
+
 @dataclass(frozen=True, eq=False)
-class SmoothCorrelation:
+class SmoothCorrelation(BasisCorrelation):
     """Outcomes are voxels of images that a Gaussian kernel made smooth.
 
     Only waves longer than a cut-off are released: the coefficients of an image in a public
@@ -182,14 +238,25 @@ class SmoothCorrelation:
     True
     """
 
+    places: ClassVar[str] = "voxels"
     coordinates: Array
     smoothness: float
     cutoff: float
 
     @property
-    def released(self) -> int:
-        """d, maps of the basis."""
-        return len(self._spectrum[0])
+    def entries(self) -> int:
+        """V, voxels."""
+        return len(self.coordinates)
+
+    @property
+    def spectrum(self) -> Array:
+        """Eigenvalues of R_Φ."""
+        return self._spectrum[0]
+
+    @property
+    def described(self) -> str:
+        """Blobs."""
+        return "Gaussian blobs on a lattice"
 
     @cached_property
     def basis(self) -> Array:
@@ -222,11 +289,6 @@ class SmoothCorrelation:
     def _decoder(self) -> Array:
         return np.asarray(self.basis @ self._power(0.25))
 
-    @property
-    def root(self) -> float:
-        """Trace of R^½ over V: what is left of the noise in a usual voxel."""
-        return float(np.sqrt(self._spectrum[0]).sum() / len(self.coordinates))
-
     @cached_property
     def roots(self) -> Array:
         """Diagonal of R^½, length V."""
@@ -236,23 +298,6 @@ class SmoothCorrelation:
     def common(self) -> float:
         """Mean of all entries of R^½."""
         return float(np.square(self._decoder.mean(axis=0)).sum())
-
-    @property
-    def freedom(self) -> float:
-        """Of as many waves as are about equally strong."""
-        values = self._spectrum[0]
-        return float(np.sqrt(values).sum() ** 2 / values.sum())
-
-    @property
-    def shared(self) -> float:
-        """Part of the longest wave."""
-        roots = np.sqrt(self._spectrum[0])
-        return float(roots.max() / roots.sum())
-
-    @property
-    def resolved(self) -> float:
-        """Part of the variance of images of this smoothness that is in waves above the cut-off."""
-        return float(min(self._spectrum[0].sum() / len(self.coordinates), 1.0))
 
     @cached_property
     def kept(self) -> float:
@@ -266,11 +311,6 @@ class SmoothCorrelation:
         away = np.square(self.coordinates - self.coordinates[middle]).sum(axis=1)
         narrow = np.exp(-0.5 * away / (np.sqrt(2.0) * self.smoothness / FWHM_PER_SIGMA) ** 2)
         return float(self.project(narrow[:, None])[middle, 0])
-
-    @property
-    def stretch(self) -> float:
-        """Of the shortest wave."""
-        return float(self._spectrum[0].min() ** -0.25)
 
     def encode(self, outcomes: Array) -> Array:
         """R_Φ^-¼ Φᵀu: d x n."""

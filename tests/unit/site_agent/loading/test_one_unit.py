@@ -29,6 +29,7 @@ from tests.support.data_fields import (
     GAPPY,
     GAPPY_PLAN,
     MATRIX,
+    PARCELS,
     POWER,
     RUNS,
     SPACE,
@@ -39,6 +40,7 @@ from tests.support.data_fields import (
     write_pair,
 )
 from tests.support.recordings import write_tape
+from tests.support.surfaces import write_parcels, write_values
 from tests.support.tiny_images import SHAPE, save, tiny_series
 from tests.support.tiny_recordings import CHANNELS, tiny_tape
 
@@ -56,7 +58,7 @@ STUDIES = [
     *(([FMRI], each) for pair in DATA.values() for each in pair if "mask" not in each),
     ([FMRI | {"measure": "connectivity"}], DATA["atlas"][1]),
     ([FMRI | EDGES], DATA["confounds"][1]),
-    *(([TABLE | each], {}) for each in (MATRIX, COURSES)),
+    *(([TABLE | each], {}) for each in (MATRIX, COURSES, PARCELS)),
     *(([EEG], DATA[name][1]) for name in ("session", "run", "acquisition", "direction", "runs")),
     *(
         ([view | each], {})
@@ -161,6 +163,11 @@ def replace_person(bids: Path, change: str) -> None:
             table.write_text("\n".join(["motion", *map(str, motion)]) + "\n")
         elif path.name.endswith("_statmap.nii.gz"):
             save(path, generator.standard_normal(SHAPE).astype(np.float32))
+        elif path.name.endswith(".pscalar.nii"):
+            write_parcels(path, generator.uniform(0, 5, 2))
+        elif path.suffix == ".gii":
+            values = generator.standard_normal(len(nib.load(path).darrays[0].data))
+            write_values(path, values)
         elif path.name.endswith("_relmat.tsv"):
             write_pair(path.parent, "sub-02", seed=50)
         elif path.suffix == ".json":

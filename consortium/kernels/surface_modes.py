@@ -1,0 +1,143 @@
+"""A public basis of smooth maps on a surface: the lowest eigenfunctions of its Laplacian.
+
+They are what waves are in a plane: λ is the square of 2π over the wavelength, and heat that spreads
+for σ²/2 weighs each by exp(-λσ²/2). Every party computes them from the study's mesh. Which
+eigenvectors of nearly equal λ a computer finds, and with which signs, is chance: what is released
+are coefficients in an orthonormal basis that depends on the space of all of them alone, that of the
+maps nearest to single anchors.
+
+Source: linear finite elements on triangles, cotangent stiffness and lumped mass (Reuter et al.
+2006); for the number of modes below a wavelength, area π/wavelength² (Weyl 1911).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import eigsh
+
+Array = NDArray[Any]
+
+MOST = 500
+"""Modes of a hemisphere: waves of 21 mm and longer on the white surface of fsaverage5."""
+_PART = 4
+"""A surface has as many vertices for each mode."""
+_SHIFT = -0.1
+"""Of the largest λ by Weyl's law: where the operator is inverted, near the smallest."""
+_LANCZOS = 1.4
+_MICROMETRE = 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceModes:
+    """Eigenfunctions of one hemisphere, the longest waves first.
+
+    Parameters
+    ----------
+    values : array, shape (k,)
+        λ in mm⁻².
+    vectors : array, shape (V, k)
+        At the vertices of the cortex; of unit norm over the area.
+    anchors : array of int, shape (k,)
+        Vertices far apart from each other, of which the first of any number are, too.
+    area : float
+        In mm².
+    """
+
+    values: Array
+    vectors: Array
+    anchors: Array
+    area: float
+
+    @property
+    def finest(self) -> float:
+        """Shortest wavelength in mm."""
+        return float(2 * np.pi / np.sqrt(self.values[-1]))
+
+    def below(self, cutoff: float) -> int:
+        """How many modes have a wavelength of ``cutoff`` in mm or longer."""
+        return int(np.searchsorted(self.values, (2 * np.pi / cutoff) ** 2, side="right"))
+
+    def heat(self, variance: float) -> tuple[Array, float]:
+        """exp(-λ variance) of each mode, and the sum over all modes that there are.
+
+        Beyond those that were computed their number is as Weyl's law has it.
+        """
+        weights = np.exp(-self.values * variance)
+        rest = self.area / (4 * np.pi * variance) * float(weights[-1])
+        return weights, float(weights.sum()) + rest
+
+
+def surface_modes(
+    coordinates: Array, triangles: Array, cortex: Array, most: int = MOST
+) -> SurfaceModes:
+    """Work out the lowest modes of the triangles that touch the cortex; nothing holds their edge.
+
+    Parameters
+    ----------
+    coordinates : array, shape (N, 3)
+        In mm.
+    triangles : array of int, shape (F, 3)
+    cortex : array of bool, shape (N,)
+    most : int
+    """
+    inside = triangles[cortex[triangles].any(axis=1)]
+    used = np.unique(inside)
+    renumbered = np.searchsorted(used, inside)
+    points, own = coordinates[used], cortex[used]
+    stiffness, mass = _elements(points, renumbered)
+    k = max(2, min(most, len(used) // _PART))
+    area, roots = float(mass.sum()), 1 / np.sqrt(mass)
+    scaled = csc_array(diags_array(roots) @ stiffness @ diags_array(roots))
+    start = np.linspace(1.0, 2.0, len(used))  # the same at every party
+    found, vectors = eigsh(
+        scaled,
+        k,
+        sigma=_SHIFT * 4 * np.pi * k / area,
+        v0=start,
+        ncv=min(len(used), int(_LANCZOS * k) + 20),
+    )
+    order = np.argsort(found)
+    values = np.maximum(found[order], 0.0)
+    chosen = (roots[:, None] * vectors[:, order])[own]
+    return SurfaceModes(values, chosen, _anchors(points, renumbered, own, k), area)
+
+
+def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:
+    """Stiffness, and each vertex's third of its triangles' area."""
+    corners, many = points[triangles], len(points)
+    one, other = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    doubled = np.linalg.norm(np.cross(one, other), axis=1)
+    stiffness = csc_array((many, many))
+    for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        facing = (corners[:, b] - corners[:, a]) * (corners[:, c] - corners[:, a])
+        half = facing.sum(axis=1) / doubled / 2  # of the cotangent at a, of the edge from b to c
+        edge = coo_array((half, (triangles[:, b], triangles[:, c])), shape=(many, many))
+        stiffness = stiffness - csc_array(edge + edge.T)
+    whole = csc_array(stiffness - diags_array(stiffness.sum(axis=0)))
+    mass = np.bincount(triangles.ravel(), np.repeat(doubled / 6, 3), many)
+    return whole, mass
+
+
+def _anchors(points: Array, triangles: Array, own: Array, count: int) -> Array:
+    """Vertices of the cortex, each as far as can be from those before it, along edges.
+
+    Lengths are whole micrometres, so that sums are exact and every party finds the same.
+    """
+    edges = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    ends = np.unique(edges, axis=0)
+    lengths = np.rint(_MICROMETRE * np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1))
+    shape = len(points), len(points)
+    graph = csr_array((np.maximum(lengths, 1.0), (ends[:, 0], ends[:, 1])), shape=shape)
+    places = np.flatnonzero(own)
+    nearest, chosen = np.full(len(places), np.inf), [0]
+    for _ in range(min(count, len(places)) - 1):
+        away = dijkstra(graph, directed=False, indices=places[chosen[-1]])[places]
+        nearest = np.minimum(nearest, away)
+        chosen.append(int(nearest.argmax()))
+    return np.array(chosen)

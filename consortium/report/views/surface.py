@@ -1,0 +1,54 @@
+"""Loadings on a mesh of the cortex: views of both hemispheres, and files of GIFTI and CIFTI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.report.brain_figures import THRESHOLD
+from consortium.report.components import robust_z
+from consortium.report.finished import Finished
+from consortium.report.pictures import Drawing
+from consortium.report.surface_figures import draw_surface
+from consortium.report.surface_files import surface_name, write_surface
+from consortium.report.tables import about_loadings
+from consortium.space.study_space import Space, ViewSpace
+from consortium.views.surface import SurfaceView
+
+Array = NDArray[Any]
+
+READING = (
+    "Maps on the cortex are drawn as robust z-scores: distance from the map's median in units of "
+    f"1.4826 times the median absolute deviation. Vertices with |z| below {THRESHOLD:g} are not "
+    "drawn. These are not test statistics over persons. The files hold the values as they are."
+)
+
+
+def draw(space: Space, view: ViewSpace[SurfaceView], values: Array, name: str) -> Drawing:
+    """Draw a map as robust z-scores on both hemispheres."""
+    del space
+    assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
+    scores, _ = robust_z(values.astype(np.float64))
+    beyond = np.count_nonzero(np.abs(scores) >= THRESHOLD)
+    note = "" if beyond else f"No vertex of this map passes |z| = {THRESHOLD:g}."
+    return Drawing((draw_surface(view.mesh, scores, THRESHOLD, name),), note)
+
+
+def person(view: ViewSpace[SurfaceView], values: Array) -> Sequence[tuple[str, str]]:
+    """Nothing: it is drawn."""
+    del view, values
+    return ()
+
+
+def write(folder: Path, run: Finished, view: ViewSpace[SurfaceView], values: Array) -> Path:
+    """Write files with a map for each column, and return the CIFTI file."""
+    assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
+    column = run.result.captions.column
+    labels = [f"{column} {k + 1}" for k in range(values.shape[1])]
+    about = {**about_loadings(run, view), "Maps": labels}
+    name = surface_name(run.study, view.mesh, view.name)
+    return write_surface(folder, name, "loadings", view.mesh, values, labels, about)[0]

@@ -1,0 +1,243 @@
+"""The study's mesh: which vertices of both cortices, in which order, make up a person's vector.
+
+Centre and sites read it from the study and the files beside it alone, so it is public. A vector
+holds the vertices of the left hemisphere that are no medial wall, in their order, and then those of
+the right: the order of CIFTI.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+from xml.parsers.expat import ExpatError
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.base.atomic import beside
+from consortium.errors import DataError
+from consortium.space.nifti import UNREADABLE
+from consortium.views.meshes import BUILT_IN, MESHES, MeshFiles, MeshKind, Pair
+
+Array = NDArray[Any]
+Side = Literal["L", "R"]
+SIDES: tuple[Side, Side] = ("L", "R")
+SIDE_NAMES = {"L": "left", "R": "right"}
+DAMAGED = (*UNREADABLE, ExpatError, KeyError, AttributeError, TypeError)
+"""What nibabel raises on files of surfaces that are missing, foreign, cut short or damaged."""
+_MOST_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Hemisphere:
+    """One side of a mesh.
+
+    Parameters
+    ----------
+    side : {'L', 'R'}
+    coordinates : array, shape (N, 3)
+        Vertices in mm.
+    triangles : array of int, shape (F, 3)
+        Vertices of each.
+    cortex : array of bool, shape (N,)
+        False on the medial wall.
+    """
+
+    side: Side
+    coordinates: NDArray[np.float64]
+    triangles: NDArray[np.intp]
+    cortex: NDArray[np.bool_]
+
+    @cached_property
+    def features(self) -> int:
+        """Vertices of the cortex."""
+        return int(np.count_nonzero(self.cortex))
+
+    def spread(self, values: Array, wall: float = 0.0) -> NDArray[np.float32]:
+        """Put values of the cortex's vertices in their places; ``wall`` elsewhere: shape (N,)."""
+        whole = np.full(len(self.cortex), wall, dtype=np.float32)
+        whole[self.cortex] = values
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Both sides of a study's mesh.
+
+    Parameters
+    ----------
+    name : str
+        As a study names it, such as ``fsaverage5``.
+    left, right : Hemisphere
+    """
+
+    name: str
+    left: Hemisphere
+    right: Hemisphere
+
+    @property
+    def kind(self) -> MeshKind:
+        """What files on it are called."""
+        return MESHES[self.name]
+
+    @property
+    def sides(self) -> tuple[Hemisphere, Hemisphere]:
+        """Left, and right."""
+        return self.left, self.right
+
+    @property
+    def features(self) -> int:
+        """D, vertices of both cortices."""
+        return self.left.features + self.right.features
+
+    @cached_property
+    def coordinates(self) -> NDArray[np.float64]:
+        """Vertices of both cortices in mm, shape (D, 3)."""
+        return np.concatenate([side.coordinates[side.cortex] for side in self.sides])
+
+    def split(self, values: Array) -> Iterator[tuple[Hemisphere, Array]]:
+        """Each side with its rows of values of all D vertices."""
+        yield self.left, values[: self.left.features]
+        yield self.right, values[self.left.features :]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of name, vertices, triangles and wall: who agree on it mean the same mesh."""
+        content = hashlib.sha256(self.name.encode())
+        for side in self.sides:
+            content.update((np.round(side.coordinates, 4) + 0.0).astype("<f8").tobytes())
+            content.update(side.triangles.astype("<i8").tobytes())
+            content.update(np.packbits(side.cortex).tobytes())
+        return content.hexdigest()
+
+
+def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
+    """Read the mesh that a view names.
+
+    Parameters
+    ----------
+    files : MeshFiles
+    folder : Path
+        Folder of the study file, which all files that it names lie beside.
+
+    Raises
+    ------
+    DataError
+        If a file is outside ``folder``, is missing, or is no surface or wall of this mesh.
+    """
+    surfaces = _built_in() if files.surfaces is None else _surfaces(files.surfaces, folder)
+    sides = []
+    for number, (side, (coordinates, triangles)) in enumerate(zip(SIDES, surfaces, strict=True)):
+        wanted = MESHES[files.mesh].vertices
+        cortex = np.ones(wanted, dtype=np.bool_)
+        if files.surfaces is not None:
+            name = files.surfaces[number]
+            _check_surface(name, files.mesh, coordinates, triangles)
+        if files.cortex is not None:
+            cortex = _cortex(files.cortex[number], folder, files.mesh)
+        sides.append(Hemisphere(side, coordinates, triangles, cortex))
+    return Mesh(files.mesh, sides[0], sides[1])
+
+
+def load_gifti(path: Path) -> Any:
+    """Open a GIFTI file.
+
+    Raises
+    ------
+    DataError
+        If it can't be read, or is none.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("no file of one hemisphere is as large")
+        image = nib.load(path)
+    except DAMAGED as error:
+        raise DataError(f"{path} can't be read; give a whole GIFTI file.") from error
+    if not isinstance(image, nib.GiftiImage):
+        raise DataError(f"{path} is no GIFTI file; give one of a hemisphere.")
+    return image
+
+
+def values_of(path: Path, image: Any) -> NDArray[np.float64]:
+    """The one number that a GIFTI file has for every vertex, shape (N,).
+
+    Raises
+    ------
+    DataError
+        If it has none, or several.
+    """
+    arrays = [np.asarray(each.data) for each in image.darrays]
+    if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype.kind not in "biuf":
+        raise DataError(f"{path} holds no single number for each vertex; give a file of one map.")
+    return arrays[0].astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> tuple[tuple[Array, Array], ...]:
+    """White surfaces of fsaverage5, which nilearn carries."""
+    from nilearn.datasets import load_fsaverage  # costs seconds, which few should pay
+
+    parts = load_fsaverage(BUILT_IN)["white_matter"].parts
+    return tuple(
+        (np.asarray(each.coordinates, dtype=np.float64), np.asarray(each.faces, dtype=np.intp))
+        for each in (parts["left"], parts["right"])
+    )
+
+
+def _surfaces(names: Pair, folder: Path) -> tuple[tuple[Array, Array], ...]:
+    found = []
+    for name in names:
+        path = _beside(folder, name)
+        image = load_gifti(path)
+        points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
+        faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
+        if len(points) != 1 or len(faces) != 1:
+            raise DataError(f"{path} holds no surface; give a .surf.gii file of one.")
+        coordinates = np.asarray(points[0].data, dtype=np.float64)
+        found.append((coordinates, np.asarray(faces[0].data).astype(np.intp)))
+    return tuple(found)
+
+
+def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -> None:
+    wanted = MESHES[mesh].vertices
+    if coordinates.shape != (wanted, 3):
+        raise DataError(
+            f"The surface {name} has {len(coordinates):,} vertices, where {mesh} has {wanted:,}; "
+            "name one of that mesh."
+        )
+    each = np.arange(wanted)
+    whole = triangles.shape[1:] == (3,) and np.array_equal(np.unique(triangles), each)
+    if not whole or not np.isfinite(coordinates).all():
+        raise DataError(f"The surface {name} has not each vertex in a triangle; give a whole one.")
+    corners = coordinates[triangles]
+    sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    if not np.linalg.norm(sides, axis=1).min() > 0:
+        raise DataError(f"The surface {name} has a triangle without area; give one in mm.")
+
+
+def _cortex(name: str, folder: Path, mesh: str) -> NDArray[np.bool_]:
+    path, wanted = _beside(folder, name), MESHES[mesh].vertices
+    values = values_of(path, load_gifti(path))
+    if len(values) != wanted:
+        raise DataError(
+            f"The medial wall {name} has {len(values):,} vertices, where {mesh} has {wanted:,}; "
+            "name one of that mesh."
+        )
+    cortex: NDArray[np.bool_] = (values != 0) & np.isfinite(values)
+    if not cortex.any():
+        raise DataError(f"{name} is 0 everywhere, and leaves no cortex; give one with 1 there.")
+    return cortex
+
+
+def _beside(folder: Path, name: str) -> Path:
+    try:
+        return beside(folder, name)
+    except ValueError as error:
+        raise DataError(
+            f"The study's file {name} is not beside the study file; give a relative path."
+        ) from error

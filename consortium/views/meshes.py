@@ -1,0 +1,71 @@
+"""Public meshes of the cortex that values are stored on, the same anywhere.
+
+Source: the numbers of vertices are FreeSurfer's (Fischl et al. 1999) and those of HCP's fs_LR mesh
+(Van Essen et al. 2012); names of spaces and densities are BIDS's and TemplateFlow's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+MeshName = Literal["fsLR-32k", "fsaverage5", "fsaverage6"]
+Pair = tuple[str, str]
+"""Files of the left and of the right hemisphere."""
+
+
+class MeshKind(NamedTuple):
+    """What files on a mesh are called, and how many vertices it has.
+
+    Parameters
+    ----------
+    vertices : int
+        Of each hemisphere.
+    space, density : str
+        As the entities ``space`` and ``den`` of files that are written.
+    spaces, densities : frozenset of str
+        What either may be in the name of a file that is read.
+    """
+
+    vertices: int
+    space: str
+    density: str
+    spaces: frozenset[str]
+    densities: frozenset[str]
+
+
+MESHES: Mapping[str, MeshKind] = {
+    "fsLR-32k": MeshKind(
+        32_492, "fsLR", "32k", frozenset({"fsLR"}), frozenset({"32k", "59k", "91k"})
+    ),
+    "fsaverage5": MeshKind(
+        10_242,
+        "fsaverage",
+        "10k",
+        frozenset({"fsaverage", "fsaverage5"}),
+        frozenset({"10k"}),
+    ),
+    "fsaverage6": MeshKind(
+        40_962,
+        "fsaverage",
+        "41k",
+        frozenset({"fsaverage", "fsaverage6"}),
+        frozenset({"41k"}),
+    ),
+}
+"""By the name that a study gives; CIFTI files of fsLR-32k count both hemispheres or more."""
+BUILT_IN = "fsaverage5"
+"""Whose surfaces nilearn carries."""
+
+
+class MeshFiles(NamedTuple):
+    """A mesh as a study names it: public, and known without any data."""
+
+    mesh: MeshName
+    surfaces: Pair | None
+    cortex: Pair | None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Files beside the study file."""
+        return (*(self.surfaces or ()), *(self.cortex or ()))

@@ -1,0 +1,96 @@
+"""Views of a value for each vertex of the cortex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from consortium.views.base import BaseView, BesideName, Label
+from consortium.views.meshes import BUILT_IN, MeshFiles, MeshName
+
+
+class SurfaceView(BaseView):
+    """One number per vertex of both cortices, such as thickness, on a public mesh."""
+
+    source: Literal["surface"] = Field(
+        description="Values on the cortex's surface, as FreeSurfer, fMRIPrep and HCP's pipelines "
+        "write them."
+    )
+    mesh: MeshName = Field(
+        description="The mesh that every site's files are on: 'fsLR-32k', 'fsaverage5' or "
+        "'fsaverage6'. Files with another number of vertices are refused."
+    )
+    values: Label = Field(
+        description="End of the files' names before the ending, as 'thickness' for "
+        "sub-01_space-fsLR_den-91k_thickness.dscalar.nii (CIFTI), for the pair "
+        "sub-01_hemi-L_space-fsaverage5_thickness.shape.gii and hemi-R (GIFTI; .func.gii as well), "
+        "or for the pair lh.thickness.fsaverage5.mgh and rh. (FreeSurfer; .mgz as well). Of a "
+        "person who has several kinds the first of these counts."
+    )
+    surfaces: tuple[BesideName, BesideName] | None = Field(
+        default=None,
+        description="GIFTI files of the left and the right surface beside the study file, such as "
+        "the white or midthickness surface that TemplateFlow has; nilearn carries the white one of "
+        "fsaverage5, which needs none.",
+    )
+    cortex: tuple[BesideName, BesideName] | None = Field(
+        default=None,
+        description="GIFTI files of the left and the right hemisphere beside the study file with a "
+        "number for every vertex, 0 on the medial wall; by default every vertex counts. CIFTI "
+        "files must have values at exactly the vertices that are not 0.",
+    )
+    center: bool = Field(
+        default=False, description="Take a person's own mean over all vertices away."
+    )
+    normalize: bool = Field(
+        default=False, description="Scale every person's vector to Euclidean norm 1."
+    )
+
+    @model_validator(mode="after")
+    def _has_surfaces(self) -> SurfaceView:
+        if self.surfaces is None and self.mesh != BUILT_IN:
+            raise ValueError(
+                f"surfaces: those of {self.mesh} are in no package; name a GIFTI file of each "
+                "hemisphere beside the study file"
+            )
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return none: entries are vertices, which have numbers."""
+        return ()
+
+    def known_sums(self, size: int) -> Iterator[tuple[range, float]]:
+        """All entries, if a person's own mean is taken away."""
+        if self.center:
+            yield range(size), 0.0
+
+    def size(self, image_features: int, maps: int) -> int:
+        """As many as there are vertices, which are given as ``maps``."""
+        del image_features
+        return maps
+
+    @property
+    def mesh_files(self) -> MeshFiles:
+        """Its mesh, with the files that describe it."""
+        return MeshFiles(self.mesh, self.surfaces, self.cortex)
+
+    @property
+    def heading(self) -> str:
+        """Name, and what is on which mesh."""
+        return f"{self.name} ({self.values} on the mesh {self.mesh})"
+
+    def methods_sentence(self, size: int) -> str:
+        """Say what was read, and how it was scaled."""
+        scaled = ", scaled to norm 1" if self.normalize else ""
+        wall = " outside the medial wall" if self.cortex else ""
+        where = f"{size:,} vertices of the mesh {self.mesh}{wall}"
+        return f"{self.name} ({where}), {self.values}{scaled}"
+
+    def usual(self, size: int) -> tuple[float, float]:
+        """Of vectors of norm 1; of any others nothing is known."""
+        if self.normalize:
+            return 0.0 if self.center else size**-0.5, size**-0.5
+        return super().usual(size)

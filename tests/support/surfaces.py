@@ -1,0 +1,111 @@
+"""Surfaces, walls and values on a mesh, written by nibabel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+from nibabel.gifti import GiftiDataArray, GiftiImage
+from scipy.spatial import ConvexHull
+
+from consortium.views.meshes import MESHES
+
+RADIUS = 60.0
+"""Of a sphere in mm; its area is about that of a hemisphere."""
+
+
+@lru_cache(maxsize=4)
+def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points that are spread evenly over a sphere, and the triangles between them."""
+    place = np.arange(vertices) + 0.5
+    height, angle = 1 - 2 * place / vertices, np.pi * (1 + 5**0.5) * place
+    flat = np.sqrt(1 - height**2)
+    points = np.stack([flat * np.cos(angle), flat * np.sin(angle), height], axis=1)
+    hull = ConvexHull(points)
+    corners = points[hull.simplices]
+    out = np.einsum("fi,fi->f", np.cross(*np.diff(corners, axis=1).swapaxes(0, 1)), corners[:, 0])
+    triangles = np.where((out > 0)[:, None], hull.simplices, hull.simplices[:, ::-1])
+    return RADIUS * points, triangles.astype(np.int32)
+
+
+def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:
+    """Write a surface of a mesh; ``scale`` makes it larger than a hemisphere."""
+    points, triangles = sphere(MESHES[mesh].vertices)
+    arrays = [
+        GiftiDataArray((scale * points).astype(np.float32), intent="NIFTI_INTENT_POINTSET"),
+        GiftiDataArray(triangles, intent="NIFTI_INTENT_TRIANGLE"),
+    ]
+    return _write(path, arrays)
+
+
+def wall_of(mesh: str) -> np.ndarray:
+    """Which vertices are cortex: all but some four in a hundred."""
+    cortex = np.ones(MESHES[mesh].vertices, dtype=bool)
+    cortex[: len(cortex) // 24] = False
+    return cortex
+
+
+def write_wall(path: Path, mesh: str) -> Path:
+    """Write 1 on the cortex and 0 on the medial wall."""
+    return write_values(path, wall_of(mesh).astype(np.float32))
+
+
+def write_values(path: Path, *maps: np.ndarray) -> Path:
+    """Write maps of a hemisphere as GIFTI, or one as FreeSurfer's overlay."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gii":
+        return _write(path, [GiftiDataArray(each.astype(np.float32)) for each in maps])
+    nib.save(nib.MGHImage(maps[0].astype(np.float32)[:, None, None], np.eye(4)), path)
+    return path
+
+
+def write_pair(folder: Path, stem: str, space: str, what: str, seed: int = 0) -> None:
+    """Write a person's values of both hemispheres of fsaverage5 or fsaverage6."""
+    generator = np.random.default_rng(seed)
+    for side in "LR":
+        values = 2.5 + generator.standard_normal(MESHES[space].vertices)
+        write_values(folder / f"{stem}_hemi-{side}_space-{space}_{what}.shape.gii", values)
+
+
+def write_cifti(
+    path: Path, left: np.ndarray, right: np.ndarray, mesh: str, *more: object, maps: int = 1
+) -> Path:
+    """Write values at the vertices that are cortex, 1 everywhere in ``more`` of brain models."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    vertices = MESHES[mesh].vertices
+    models = [
+        nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(np.isfinite(values)), vertices, name)
+        for values, name in ((left, "CortexLeft"), (right, "CortexRight"))
+    ]
+    axis = sum((*models[1:], *more), start=models[0])
+    found = [values[np.isfinite(values)] for values in (left, right)]
+    rest = np.ones(len(axis) - sum(map(len, found)))
+    rows = np.tile(np.concatenate([*found, rest]).astype(np.float32), (maps, 1))
+    names = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)])
+    nib.save(nib.Cifti2Image(rows, (names, axis)), path)
+    return path
+
+
+def halves_of(mesh: str) -> list[np.ndarray]:
+    """A number at every vertex of both hemispheres."""
+    return [np.full(MESHES[mesh].vertices, value, dtype=np.float32) for value in (2, 3)]
+
+
+def write_parcels(
+    path: Path, values: object, names: tuple[str, ...] = ("L_V1", "R_V1"), maps: int = 1
+) -> Path:
+    """Write a value per parcel, each of some vertices."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
+    made = nib.cifti2.ParcelsAxis.from_brain_models([(name, cortex) for name in names])
+    rows = np.tile(np.asarray(values, dtype=np.float32), (maps, 1))
+    axes = nib.cifti2.ScalarAxis([f"map {k + 1}" for k in range(maps)]), made
+    nib.save(nib.Cifti2Image(rows, axes), path)
+    return path
+
+
+def _write(path: Path, arrays: list[GiftiDataArray]) -> Path:
+    nib.save(GiftiImage(darrays=arrays), path)
+    return path

@@ -1,0 +1,130 @@
+"""Maps on the cortex in a smooth basis: what is released, and what maps are made of."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.glm_data import make_people
+from benchmarks.glm_runs import least_squares, make_trial, run_trial
+from consortium.algorithms.base import SurfacePlaces
+from consortium.algorithms.glm.centre import Glm
+from consortium.algorithms.glm.kernels.surface_correlation import SurfaceCorrelation
+from consortium.algorithms.glm.smooth import cutoffs_of, smoothly_alike
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.surface_modes import SurfaceModes, surface_modes
+from consortium.simulation.array_data import ArrayData
+from tests.support.surfaces import sphere
+from tests.unit.algorithms import test_glm_sensitivity as search
+
+FEW = {"basis": "smooth", "smoothness": 40.0, "cutoff": 90.0}
+
+
+def places(vertices=150):
+    points, triangles = sphere(vertices)
+    own = points[:, 2] < 50
+    sides = [surface_modes(points, triangles, wall, most=40) for wall in (own, ~own | own)]
+    return SurfacePlaces(np.concatenate([points[own], points]), lambda: tuple(sides))
+
+
+PLACES = places()
+VERTICES = len(PLACES.coordinates)
+
+
+def few_trial(people, **analysis):
+    trial = make_trial(people, **{**FEW, **analysis})
+    for site in trial.sites:
+        site.extent = replace(site.extent, surface_places={"brain": PLACES})
+    return replace(trial, shape=replace(trial.shape, surface_places={"brain": PLACES}))
+
+
+def few_people(persons=120):
+    people = make_people(persons, VERTICES, 4, np.random.default_rng(0))
+    return replace(
+        people,
+        outcomes=np.clip(people.outcomes, -3, 3) / 3,
+        covariates=np.clip(people.covariates, -1, 1),
+        deviation=np.ones(VERTICES),
+        location=np.zeros(VERTICES),
+    )
+
+
+def test_without_noise_maps_are_those_of_least_squares_in_the_long_modes():
+    people = few_people()
+    result = run_trial(few_trial(people, gap=2), 0.0, np.random.default_rng(0))
+    effects, _, _ = least_squares(people.design(), people.outcomes)
+    smooth = SurfaceCorrelation(PLACES.modes, 40.0, 90.0)
+    expected = smooth.project(effects[:, None])[:, 0]
+    assert result.arrays["effect"] == pytest.approx(expected, abs=1e-8)
+    assert result.numbers["smooth_maps"] == smooth.released < VERTICES / 2
+    assert result.numbers["finest_detail_mm"] == 45.0
+    assert "details finer than about 45 mm are smoothed away" in result.captions.meaning
+    assert "lowest modes of the cortex's Laplace-Beltrami operator" in result.captions.methods
+
+
+def test_only_the_coefficients_of_the_modes_are_released():
+    trial = few_trial(few_people())
+    plan = Glm(trial.parameters, replace(trial.shape, noise=0.2))
+    (effects,) = (b for b in plan.releases[-1].bound.blocks if b.name == "effects")
+    assert effects.entries == sum(side.below(90.0) for side in PLACES.modes)
+
+
+def test_a_site_takes_the_modes_of_the_view_that_is_asked_for():
+    """And not those of another of the same size."""
+    people, other = few_people(), places()
+    wrong = SurfacePlaces(other.coordinates, lambda: tuple(reversed(other.modes)))
+    trial = few_trial(people)
+    for site in trial.sites:
+        site.extent = replace(site.extent, surface_places={"brain": PLACES, "dx": wrong})
+    first = run_trial(few_trial(people), 0.0, np.random.default_rng(0))
+    again = run_trial(trial, 0.0, np.random.default_rng(0))
+    np.testing.assert_array_equal(first.arrays["effect"], again.arrays["effect"])
+
+
+def test_waves_that_a_mesh_has_not_are_refused():
+    finest = max(side.finest for side in PLACES.modes)
+    parameters = few_trial(few_people()).parameters
+    asked = parameters.model_copy(update={"smoothness": 20.0, "cutoff": None})
+    assert finest <= cutoffs_of(asked, PLACES)[0] <= finest + 0.01
+    assert smoothly_alike(PLACES, 20.0, cutoffs_of(asked, PLACES)[0]).released > 0
+    with pytest.raises(StudyError, match="are shorter than the mesh's 1,000 maps have; take"):
+        smoothly_alike(PLACES, 20.0, 0.9 * finest)
+    with pytest.raises(StudyError, match="are longer than a hemisphere"):
+        smoothly_alike(PLACES, 20.0, 1000.0)
+
+
+def tiny_side(seed):
+    """Three modes of three vertices, of which two are longer than 60 mm."""
+    vectors = np.random.default_rng(seed).standard_normal((3, 3))
+    return SurfaceModes(np.array([0.0, 0.01, 0.02]), vectors, np.array([0, 2, 1]), 3e3)
+
+
+TINY = {"brain": SurfacePlaces(np.zeros((6, 3)), lambda: (tiny_side(0), tiny_side(1)))}
+
+
+def test_no_replacement_moves_a_block_further_than_planned(monkeypatch):
+    def site_of(table):
+        people = [person[:, None] for person in table.T]
+        return ArrayData(people, views=search.SHAPE.views, surface_places=TINY)
+
+    monkeypatch.setattr(search, "site_of", site_of)
+    shape = replace(search.SHAPE, image_places=None, surface_places=TINY)
+    given = {"basis": "smooth", "smoothness": 30.0, "cutoff": 60.0}
+    plan, largest, refused = Glm(make_trial(search.PEOPLE, **given).parameters, shape), 0.0, 0
+    for seed in range(400):
+        generator = np.random.default_rng(seed)
+        release = plan.releases[seed % len(plan.releases)]
+        query = search.honest(release.statistic, int(generator.integers(3)), plan)
+        if seed % 3:
+            query = search.hostile(query, generator)
+        table = np.stack([search.person(generator) for _ in range(search.PERSONS)], axis=1)
+        other = table.copy()
+        other[:, generator.integers(search.PERSONS)] = search.person(generator)
+        try:
+            moved = search.ratios(query, table, other, release.bound)
+        except ProtocolError:
+            refused += 1
+        else:
+            largest = max(largest, *moved.values())
+    assert 0.3 < largest <= 1 + 1e-9
+    assert refused < 200
