@@ -251,6 +251,9 @@ def deploy_command(
     ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
+    from flows import need_prefect
+
+    need_prefect()
     from consortium.coordinator.deploy import DueRuns, deploy
     from consortium.coordinator.run import RunFiles
     from consortium.coordinator.schedule import home, new_schedule, not_covered
