@@ -54,7 +54,8 @@ release: $(READY)
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
 	cp deploy/requirements.lock dist/requirements.txt
-	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
+	cp deploy/requirements-all.lock dist/requirements-all.txt
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements dist/requirements-all.txt --pyproject pyproject.toml --output-format JSON --output-file dist/sbom.cdx.json
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cape-consortium needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
@@ -64,9 +65,13 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 
+# A site installs the first of the two short lists; the second is for the coordinator, and for sites
+# with a bucket, an SFTP server, EEG or a Prefect of their own.
+FOR_DEPLOY := --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 lock:
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra s3 --extra sftp --extra fast --extra eeg --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet -o deploy/requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra prefect --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra fast $(FOR_DEPLOY) -o deploy/requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra prefect --extra s3 --extra sftp --extra fast --extra eeg $(FOR_DEPLOY) -o deploy/requirements-all.lock
 
 clean:
 	rm -rf .venv build docs/gallery

@@ -6,6 +6,9 @@ that is switched off here, before any of its modules can.
 
 import os
 import sys
+from importlib.util import find_spec
+
+from consortium.errors import ConfigurationError
 
 UNTOLD = {
     "DO_NOT_TRACK": "1",
@@ -17,3 +20,20 @@ UNTOLD = {
 os.environ.update(UNTOLD)
 # Despite these, Prefect makes an id of the machine at the first flow; it does without this module.
 sys.modules["prefect._internal.analytics"] = None  # type: ignore[assignment]
+
+
+def need_prefect() -> None:
+    """Do nothing if Prefect can be imported, which a site's installation mostly lacks.
+
+    Raises
+    ------
+    ConfigurationError
+        If it, or what it needs, is not installed.
+    """
+    lacking = [name for name in ("prefect", "fastapi", "sqlalchemy") if find_spec(name) is None]
+    if lacking:
+        raise ConfigurationError(
+            f"This command goes through Prefect, and {' and '.join(lacking)} can't be found; "
+            "install a release's requirements-all.txt, or run 'pip install "
+            '"cape-consortium[prefect]"\'.'
+        )

@@ -93,7 +93,7 @@ def _roster(office: Office) -> Check:
 
 def _prefect(environment: Mapping[str, str]) -> Check:
     if find_spec("prefect") is None:
-        return Check("Prefect", "fail", "It is not installed.", "Install cape-consortium again.")
+        return Check("Prefect", "fail", "It is not installed.", "Install cape-consortium[prefect].")
     if not environment.get("PREFECT_API_URL"):
         return Check("Prefect", "ok", "No server is named: each run starts one of its own.")
     return prefect_server(environment, _NO_PREFECT)

@@ -31,6 +31,7 @@ from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan
+from flows import need_prefect
 from flows.outputs import Outputs, Shown
 
 
@@ -72,6 +73,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     ConsortiumError
         What ended the study; the sites have been told.
     """
+    need_prefect()
     signed = read_signed(files.study, read_roster(files.roster))
     study, keys = signed.study, signed.keys
     if study.privacy.scheme == "none":

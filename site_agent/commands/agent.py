@@ -32,6 +32,9 @@ def start(
     agent = Agent(folder, Clock(), now, _log, page=page)
     work = partial(agent.work, once=once, idle=idle if once else float("inf"))
     if agent.config.prefect:
+        from flows import need_prefect
+
+        need_prefect()
         from flows.site import attend  # the owner runs a Prefect of their own
 
         attend(agent.config.name, work)

@@ -40,10 +40,12 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     from functools import partial
 
     from consortium.base.work import work_folder
+    from flows import need_prefect
     from flows.prepare import prepare_all
     from site_agent.config import SiteConfig
     from site_agent.prepare import count_persons, prepare_person
 
+    need_prefect()
     config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
     persons = count_persons(*files)
     work, options = partial(prepare_person, *files), dict(config.task_runner_options)

@@ -30,7 +30,7 @@ def _pinned(name: str) -> dict[str, list[str]]:
 
 
 def test_what_is_installed_is_what_was_tested_without_the_tools_of_tests() -> None:
-    installed, tested = _pinned("deploy/requirements.lock"), _pinned("requirements.lock")
+    installed, tested = _pinned("deploy/requirements-all.lock"), _pinned("requirements.lock")
     assert len(installed) > 100
     assert {name: tested.get(name) for name in installed} == installed
     names = {package.split("==")[0] for package in installed}
@@ -38,8 +38,16 @@ def test_what_is_installed_is_what_was_tested_without_the_tools_of_tests() -> No
     extras = project["optional-dependencies"]
     tools = {re.split(r"[\[>=]", each)[0] for name in ("dev", "bench") for each in extras[name]}
     assert names.isdisjoint(tools)
-    needed = [*project["dependencies"], *extras["s3"], *extras["sftp"], *extras["eeg"]]
+    shipped = ("prefect", "s3", "sftp", "eeg", "fast")
+    needed = [*project["dependencies"], *(each for name in shipped for each in extras[name])]
     assert {re.split(r"[\[>=]", each)[0] for each in needed} <= names
+    lean = _pinned("deploy/requirements.lock")
+    assert {name: installed.get(name) for name in lean} == lean
+    bare = {package.split("==")[0] for package in lean}
+    needed = [*project["dependencies"], *extras["fast"]]
+    assert {re.split(r"[\[>=]", each)[0] for each in needed} <= bare
+    assert len(bare | {"cape-consortium"}) <= 60  # two of them for other systems than Linux
+    assert bare.isdisjoint({"prefect", "fastapi", "sqlalchemy", "paramiko", "mne"})
 
 
 @pytest.mark.parametrize("who", COMPOSED)

@@ -59,5 +59,20 @@ def test_a_stranger_finds_licence_changes_and_how_to_report() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == PROJECT["version"] == __version__
     assert citation["license"] == PROJECT["license"]
-    for name in ("CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", ".github/workflows/test.yaml"):
+    for name in ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"):
         assert (ROOT / name).is_file(), name
+    assert (ROOT / ".github/workflows/test.yaml").is_file()
+    security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"| {__version__.rpartition('.')[0]}, the newest release | yes |" in security
+
+
+def test_the_paper_has_the_citations_authors_and_every_reference() -> None:
+    text = (ROOT / "paper.md").read_text(encoding="utf-8")
+    head = yaml.safe_load(text.split("---")[1])
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    authors = [each["name"] for each in citation["authors"]]
+    assert [each["name"] for each in head["authors"]] == authors
+    named = set(re.findall(r"@(\w+)", text))
+    listed = re.findall(r"^@\w+\{(\w+),$", (ROOT / head["bibliography"]).read_text("utf-8"), re.M)
+    assert named == set(listed)
+    assert len(listed) == len(set(listed)) > 0

@@ -22,7 +22,8 @@ def release(folder: Path) -> None:
     """Put there what a release hands out: the wheel, and what it needs with its hashes."""
     words = ["-m", "uv", "build", "--quiet", "--out-dir", str(folder), str(ROOT)]
     subprocess.run([sys.executable, *words], check=True)
-    shutil.copyfile(ROOT / "deploy" / "requirements.lock", folder / "requirements.txt")
+    for name in ("requirements", "requirements-all"):
+        shutil.copyfile(ROOT / "deploy" / f"{name}.lock", folder / f"{name}.txt")
 
 
 def commands(place: Path) -> list[list[str]]:

@@ -197,6 +197,22 @@ def design_command(
     out.print(f"The page is {page}, and its numbers are in {page.with_suffix('.json').name}.")
 
 
+@app.command(name="dpia", rich_help_panel=STUDIES)
+def dpia_command(
+    study: StudyFile,
+    subjects: Annotated[
+        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
+    ],
+    folder: OutFolder,
+    volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
+) -> None:
+    """Fill a data protection impact assessment from a study; what people decide is left open."""
+    from consortium.coordinator.dpia import write_dpia
+
+    page, text = write_dpia(folder, _plan(study, subjects, volumes), volumes)
+    out.print(f"The assessment is {page}, and to be edited {text.name}; answer what it asks.")
+
+
 @app.command(rich_help_panel=STUDIES)
 def run(
     study: StudyFile,
@@ -235,6 +251,9 @@ def deploy_command(
     ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
+    from flows import need_prefect
+
+    need_prefect()
     from consortium.coordinator.deploy import DueRuns, deploy
     from consortium.coordinator.run import RunFiles
     from consortium.coordinator.schedule import home, new_schedule, not_covered

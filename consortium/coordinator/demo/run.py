@@ -9,6 +9,7 @@ from rich.console import Console
 
 from consortium.coordinator.demo.one_study import prepare_full_brain, prepare_real, run_one
 from consortium.coordinator.demo.story import tell_story
+from flows import need_prefect
 
 
 def run_demo(
@@ -41,6 +42,7 @@ def run_demo(
     ConsortiumError
         If any part fails.
     """
+    need_prefect()
     if real:
         run_one(prepare_real(root, real), console)
     elif full_brain:
