@@ -272,7 +272,7 @@ OTHERS: list[tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]], d
     ),
 ]
 """Views and ``data`` of two studies: person 03 of the site takes part in the first only."""
-LACKING = (0, 1, 17, 18, 20, 21, 22, 26, 27)
+LACKING = (0, 1, 17, 18, 19, 21, 22, 23, 27, 28)
 """Of these where 03 has not what the second wants; elsewhere 03 has, and a rule decides."""
 
 
