@@ -141,7 +141,7 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     signed = sign_study(study, members, key)
     sites = ", ".join(signed.study.sites)
     out.print(
-        f"{signature_path(study)} is made; send it with the study, its mask if it names a file, "
+        f"{signature_path(study)} is made; send it with the study, the files that it names, "
         f"and the roster to {sites}."
     )
 
