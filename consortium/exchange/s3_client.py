@@ -115,6 +115,7 @@ def _close(stack: contextlib.AsyncExitStack, loop: asyncio.AbstractEventLoop) ->
 def _event_loop() -> asyncio.AbstractEventLoop:
     """One for all clients of this process."""
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_told)
     threading.Thread(target=loop.run_forever, name="s3", daemon=True).start()
     return loop
 
@@ -148,3 +149,9 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, HTTPClientError | ConnectionError | aiohttp.ClientError):
         return "it can't be reached"
     return type(error).__name__
+
+
+def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say what goes wrong in the loop; that a connection ends with its process does not."""
+    if not str(context.get("message")).startswith("Unclosed"):
+        loop.default_exception_handler(context)
