@@ -25,6 +25,7 @@ DETECTABLE = 3.34
 false discovery rate of .05."""
 RESIDUAL = 1 / 1.15
 """Standard deviation within groups and sites over the whole one."""
+_GROUPS = 10
 _CLOSE = 0.75
 _GUESSED = 0.3  # of ln s²: how much of it lies within sites, and how outcomes go together
 _PLANNED = 0.97  # part of the divisor that is planned with
@@ -264,7 +265,8 @@ def foretell(plan: GlmPlan) -> Table:
         plans["with a cutoff half as long again"] = near(longer, shape)
     else:
         plans["a quarter of the outcomes"] = near(parameters, shape, max(count // 4, 1))
-        plans["means of ten groups of outcomes"] = near(parameters, shape, min(count, 10))
+        if count > _GROUPS:
+            plans["means of ten groups of outcomes"] = near(parameters, shape, _GROUPS)
     found = {name: forecast(each) for name, each in plans.items()}
     rows = [
         (

@@ -219,6 +219,13 @@ def test_a_large_site_that_would_do_better_alone_is_told_so():
         GLM(parameters, shape).planned()
 
 
+def test_few_outcomes_are_no_ten_groups():
+    parameters, shape = plan_for(1000, 5, 4)
+    offered = [row[0] for row in GLM(parameters, shape).foretell().rows]
+    assert "a quarter of the outcomes" in offered
+    assert "means of ten groups of outcomes" not in offered
+
+
 def test_the_plan_tells_what_half_the_epsilon_and_fewer_outcomes_would_see():
     parameters, shape = plan_for(1000, 152, 4)
     table = GLM(parameters, shape).foretell()
