@@ -73,9 +73,10 @@ def _place(entry: Cell, coordinates: Array | None) -> tuple[Cell, ...]:
 
 def _is_placed(run: Finished, table: Table) -> bool:
     """Whether rows are voxels or vertices; of images over an atlas they are its regions."""
+    if not table.voxels_of or _ENTRY not in table.columns:
+        return False
     on_meshes = all(run.space.mesh_of(view) is not None for view in table.voxels_of)
-    placed = run.space.regions is None or on_meshes
-    return bool(table.voxels_of) and _ENTRY in table.columns and placed
+    return run.space.regions is None or on_meshes
 
 
 def _about(run: Finished, table: Table, *, placed: bool) -> dict[str, Any]:
