@@ -10,12 +10,11 @@ from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, messages
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.hub_setup import HubSetup
-from consortium.secagg.member import Member
+from consortium.secagg.key_directory import Member
 from consortium.secagg.packing import MOST_BITS
 from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.states import HUB, HUB_ROUND, HubRound, advance
-from consortium.secagg.unmask_request import read_request
-from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors
+from consortium.secagg.unmasking import Opener, RoundSum, opened_vectors, read_request
 
 
 class Hub:

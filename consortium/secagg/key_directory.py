@@ -1,4 +1,7 @@
-"""The sites' advertisements: how one is made, and what hub and sites must both find sound in it."""
+"""The sites' advertisements: how one is made, and what hub and sites must both find sound in it.
+
+`Member` is a site or the centre in a run: its name, its keys, and what it signs.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,60 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages
-from consortium.secagg.envelope import Opened, unseal
+from consortium.secagg.envelope import Opened, seal, unseal
 from consortium.secagg.graph import Graph, check_holders, draw_holders
 from consortium.secagg.key_schedule import OwnKeys, PairKeys, commitment, mask_private, public_bytes
 from consortium.secagg.participants import CENTRE, Participants
+
+
+@dataclass(frozen=True)
+class Member:
+    """Whoever takes part in a run, to itself.
+
+    Parameters
+    ----------
+    name : str
+    session : Session
+        What all members have in common.
+    identity : Ed25519PrivateKey
+    own : OwnKeys
+        Keys of every round, from the member's secret.
+    """
+
+    name: str
+    session: Session
+    identity: Ed25519PrivateKey
+    own: OwnKeys
+
+    @classmethod
+    def enter(
+        cls,
+        run: str,
+        name: str,
+        roster: Participants,
+        rounds: int,
+        identity: Ed25519PrivateKey,
+        secret: bytes,
+    ) -> Member:
+        """Check a member against the roster.
+
+        Raises
+        ------
+        ProtocolError
+            If the identity isn't the roster's, or the secret has another length.
+        """
+        roster.check_identity(name, identity, secret)
+        session = Session(run, roster, rounds)
+        return cls(name, session, identity, OwnKeys(session.digest, name, secret))
+
+    def seal(self, kind: str, number: int, body: bytes) -> bytes:
+        """Sign a message of a round; 0 stands for the set-up."""
+        return seal(self.identity, self.session.run, self.name, kind, number, body)
+
 
 RUN_BYTES = 128
 

@@ -15,15 +15,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.errors import ProtocolError
 from consortium.secagg import contribution, crypto, keystream, messages, seed_shares
-from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.key_directory import Directory, Member, Session
 from consortium.secagg.key_schedule import mask_private
 from consortium.secagg.keystream import Ring
-from consortium.secagg.member import Member
 from consortium.secagg.pair_masks import pair_masks
 from consortium.secagg.participants import CENTRE, Participants
 from consortium.secagg.party_setup import PartySetup
 from consortium.secagg.states import PARTY, PARTY_ROUND, PartyRound, advance
-from consortium.secagg.unmask_request import check_request
+from consortium.secagg.unmasking import check_request
 
 
 @dataclass(frozen=True)

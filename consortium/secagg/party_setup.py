@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from consortium.errors import ProtocolError
 from consortium.secagg import crypto, messages, seed_shares
-from consortium.secagg.key_directory import Directory, own_advertisement, read_keys
-from consortium.secagg.member import Member
+from consortium.secagg.key_directory import Directory, Member, own_advertisement, read_keys
 from consortium.secagg.merkle_tree import root_of
 from consortium.secagg.participants import CENTRE
 from consortium.secagg.states import PARTY, PartyState, advance

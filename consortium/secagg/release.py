@@ -3,20 +3,35 @@
 Where a sum is released as it is, the seeds of the masks that were taken off are shown with it.
 They belong to this round alone, and of each site one of its two is shown, never both, so that
 what can be learnt by them is the sum, which is public.
+
+Anybody adds a released round again. A sum is a function of what lies on the exchange: of the
+contributions, whose digests everybody signed before a mask was opened, of the keys that everybody
+signed before round 1, and of the seeds that the hub shows. Each seed has one value that fits the
+keys, and the streams between two survivors cancel whatever they are, so that the sum has one
+value, too.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import cast
+
 import numpy as np
 
-from consortium.errors import ProtocolError
-from consortium.secagg import contribution, messages
-from consortium.secagg.correction import is_key_seed, is_self_seed
+from consortium.errors import AlteredError, ProtocolError, legible
+from consortium.secagg import contribution, keystream, messages
 from consortium.secagg.key_directory import Directory, Session
 from consortium.secagg.keystream import Ring
-from consortium.secagg.packing import MOST_BITS
+from consortium.secagg.packing import MOST_BITS, packed_bytes, reduced, ring_type, unpack
 from consortium.secagg.participants import CENTRE
-from consortium.secagg.unmasking import RoundSum
+from consortium.secagg.unmasking import (
+    RoundSum,
+    is_key_seed,
+    is_self_seed,
+    mask_streams,
+    read_manifest,
+)
 
 
 def release_of(
@@ -115,3 +130,155 @@ def check_seeds(
                 f"The release of round {number} shows a seed of {site} that is not the one which "
                 "the site committed to; the sum is not what the sites sent."
             )
+
+
+def check_answered(
+    session: Session, number: int, release: messages.Release, request: bytes
+) -> messages.Request:
+    """Hold a release against the request that the hub posted before any mask was opened.
+
+    Returns
+    -------
+    Request
+        Whose manifests are checked, each against its own site's signature.
+
+    Raises
+    ------
+    ProtocolError
+        If another request was answered, or another list of survivors or manifest stands in it.
+    """
+    if hashlib.sha256(request).digest() != release.request:
+        raise ProtocolError(
+            f"The release of round {number} names another unmask request than the one posted; "
+            "what was summed was not fixed before it was opened."
+        )
+    opened = session.unseal(messages.UNMASK, request, len(request), CENTRE, number)
+    body = messages.decode(messages.Request, opened.body, CENTRE)
+    told = (body.context, body.survivors, body.lost, len(body.manifests))
+    due = (release.context, release.survivors, release.lost, len(release.survivors))
+    if told != due:
+        raise ProtocolError(
+            f"The release of round {number} has other survivors, or another question, than its "
+            "unmask request; don't use its numbers."
+        )
+    return body
+
+
+def manifests_of(
+    session: Session,
+    number: int,
+    request: messages.Request,
+    entries: int,
+    bits: int,
+    *,
+    clear: bool = False,
+) -> dict[str, messages.Manifest]:
+    """What each survivor signed for, checked as anybody can.
+
+    Raises
+    ------
+    ProtocolError
+        If one is not the site's own for this round and question, or of another size; ``clear`` as
+        for `added`.
+    """
+    if len(request.manifests) != len(request.survivors):
+        raise ProtocolError(
+            f"Round {number} has {len(request.manifests)} manifests of {len(request.survivors)} "
+            "survivors; don't use its numbers."
+        )
+    told: dict[str, messages.Manifest] = {}
+    for site, data in zip(request.survivors, request.manifests, strict=True):
+        body = read_manifest(session, number, request.context, site, data)
+        size = packed_bytes(entries, bits)
+        chunks = -(-body.size // messages.CHUNK_BYTES)
+        least = 2 * size if clear else size
+        if (body.bits, body.masked) != (bits, size) or body.size < least:
+            raise ProtocolError(
+                f"The manifest of {site} for round {number} tells of another vector than "
+                f"{entries} entries of {bits} bits; don't use the round's numbers."
+            )
+        if len(body.chunks) != chunks:
+            raise ProtocolError(
+                f"The manifest of {site} for round {number} has {len(body.chunks)} digests for "
+                f"{body.size} bytes; don't use the round's numbers."
+            )
+        told[site] = body
+    return told
+
+
+def added(
+    site: str,
+    number: int,
+    manifest: messages.Manifest,
+    found: bytes,
+    entries: int,
+    *,
+    clear: bool = False,
+) -> Ring:
+    """What a contribution adds to the sum under masks, if it is what its site signed for.
+
+    That is the masked vector; where an open one lies readable behind it (``clear``), the masked
+    vector less the open one, since what is released is then the open vectors' sum less the other.
+
+    Raises
+    ------
+    AlteredError
+        If it is not: who runs the exchange can have done that, or the site.
+    ProtocolError
+        If the site has signed for free bits that are not zero.
+    """
+    data = memoryview(found)[: manifest.size]
+    if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
+        raise AlteredError(
+            f"What lies on the exchange as the contribution of {legible(site)} to round {number} "
+            "is not what the site signed for; have the exchange's owner put the first one back."
+        )
+    what, size = f"The contribution of {legible(site)} to round {number}", manifest.masked
+    masked = unpack(data[:size], manifest.bits, entries, what)
+    if not clear:
+        return masked
+    return cast("Ring", masked - unpack(data[size : 2 * size], manifest.bits, entries, what))
+
+
+def add_again(
+    session: Session,
+    directory: Directory,
+    number: int,
+    release: messages.Release,
+    vectors: Iterable[Ring],
+    entries: int,
+    *,
+    clear: bool = False,
+) -> Ring:
+    """Add what the survivors sent, and take off the masks whose seeds are shown.
+
+    Parameters
+    ----------
+    session, directory
+        The run's set-up.
+    number : int
+        Round.
+    release : Release
+        One that `check_seeds` found sound.
+    vectors : iterable of array of a type of `RINGS`, shape (entries,)
+        What each survivor's contribution adds, from `added`; one is held at a time.
+    entries : int
+    clear : bool
+        Whether open vectors were taken off: the release is then the sum with its sign changed.
+
+    Returns
+    -------
+    array of the same type, shape (entries,)
+    """
+    total: Ring = np.zeros(entries, ring_type(release.bits))
+    for vector in vectors:
+        total += vector
+    seeds: Mapping[str, bytes] = dict(zip(session.roster.sites, release.seeds, strict=True))
+    streams = mask_streams(session, directory, number, release.context, release.survivors, seeds)
+    keystream.add_streams(total, *streams)
+    return reduced(cast("Ring", np.negative(total)) if clear else total, release.bits)
+
+
+def agrees(total: Ring, release: messages.Release) -> bool:
+    """Whether a sum is, entry by entry, the one that was released."""
+    return total.dtype == ring_type(release.bits) and ring_digests(total) == release.chunks

@@ -1,19 +1,187 @@
-"""Opening a round's sum: the seeds are put together and their masks taken off."""
+"""Opening a round's sum: the seeds are put together and their masks taken off.
+
+Also the hub's unmask request, and when a site may answer it. The same lines find the masks that
+are left on a sum for the hub and for whoever checks its work later.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from consortium.errors import ThresholdError
-from consortium.secagg import field, keystream, shamir
-from consortium.secagg.correction import is_key_seed, is_self_seed, mask_streams
+from consortium.errors import ProtocolError, ThresholdError
+from consortium.secagg import field, keystream, messages, shamir
 from consortium.secagg.hub_round import Tally
 from consortium.secagg.key_directory import Directory, Session
+from consortium.secagg.key_schedule import commitment, mask_private, public_bytes
 from consortium.secagg.keystream import Ring
 from consortium.secagg.packing import reduced
+from consortium.secagg.pair_masks import pair_masks
+from consortium.secagg.participants import CENTRE
+
+
+def is_self_seed(
+    session: Session, directory: Directory, number: int, site: str, seed: bytes
+) -> bool:
+    """Whether a site has committed to this seed of its self-mask."""
+    return commitment(session.digest, site, number, seed) == directory.commitment(site, number)
+
+
+def is_key_seed(
+    session: Session, directory: Directory, number: int, site: str, seed: bytes
+) -> bool:
+    """Whether a site's public key of a round comes from this seed."""
+    private = mask_private(session.digest, site, number, seed)
+    return public_bytes(private) == directory.mask_key(site, number)
+
+
+def mask_streams(
+    session: Session,
+    directory: Directory,
+    number: int,
+    context: bytes,
+    survivors: Collection[str],
+    seeds: Mapping[str, bytes],
+) -> tuple[list[bytes], list[bytes]]:
+    """Stream keys to add to the survivors' masked sum, and to subtract, to be left with the sum.
+
+    Parameters
+    ----------
+    session, directory
+        The run's set-up.
+    number : int
+        Round.
+    context : bytes
+        Digest of the round's question.
+    survivors : collection of str
+        Sites whose vectors are in the sum.
+    seeds : mapping of str to bytes
+        Of every site: a survivor's self-mask seed, a lost site's key seed.
+    """
+    added: list[bytes] = []
+    subtracted: list[bytes] = []
+    alive = set(survivors)
+    for site in session.roster.sites:
+        if site in alive:
+            subtracted.append(directory.keys.self_mask(seeds[site], number, context, site))
+            continue
+        private = mask_private(session.digest, site, number, seeds[site])
+        # What the lost site would have put on its vector is what its partners' masks lack.
+        near = [peer for peer in directory.graph.neighbours(site) if peer in alive]
+        roster = session.roster
+        plus, minus = pair_masks(directory, roster, private, site, near, number, context)
+        added += plus
+        subtracted += minus
+    return added, subtracted
+
+
+def read_request(session: Session, number: int, context: bytes, data: bytes) -> messages.Request:
+    """Check a request as anybody can.
+
+    Parameters
+    ----------
+    session : Session
+    number : int
+        Round.
+    context : bytes
+        Digest of the round's question.
+    data : bytes
+
+    Raises
+    ------
+    ProtocolError
+        If it is not the hub's for this round and question, or the two lists are not, in roster
+        order, every site on one of them.
+    ThresholdError
+        If it names fewer survivors than the roster's minimum.
+    """
+    opened = session.unseal(messages.UNMASK, data, len(data), CENTRE, number)
+    body = messages.decode(messages.Request, opened.body, CENTRE)
+    if body.context != context:
+        raise ProtocolError(
+            f"The unmask request of round {number} belongs to another question; give up the round."
+        )
+    _check_lists(session, number, body)
+    return body
+
+
+def read_manifest(
+    session: Session, number: int, context: bytes, site: str, data: bytes
+) -> messages.Manifest:
+    """Check a manifest as anybody can: it is the site's own, for this round and question.
+
+    Raises
+    ------
+    ProtocolError
+        If it is not.
+    """
+    opened = session.unseal(messages.MANIFEST, data, len(data), site, number)
+    body = messages.decode(messages.Manifest, opened.body, site)
+    if body.context != context:
+        raise ProtocolError(
+            f"The manifest of {site} for round {number} belongs to another question; discard it."
+        )
+    return body
+
+
+def _check_lists(session: Session, number: int, body: messages.Request) -> None:
+    roster = session.roster
+    survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
+    complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
+    told = (body.survivors, body.lost)
+    if not complete or (survivors, lost) != told or len(body.manifests) != len(survivors):
+        raise ProtocolError(
+            f"The unmask request of round {number} doesn't list every site once, in roster order; "
+            "give up the round."
+        )
+    if len(survivors) < roster.minimum:
+        raise ThresholdError(
+            f"The unmask request of round {number} names {len(survivors)} survivors where "
+            f"{roster.minimum} are the minimum, without {', '.join(lost)}; give up the round."
+        )
+
+
+def check_request(
+    session: Session,
+    number: int,
+    context: bytes,
+    name: str,
+    data: bytes,
+    neighbours: Collection[str],
+) -> messages.Request:
+    """Check a request as the site ``name``, which has contributed, must before it answers.
+
+    It must show what its ``neighbours`` in the graph of masks have contributed, under their own
+    signatures: a centre that opened a sum before a colluding site had sent its vector could let
+    that site choose it so that the total is any number it likes. Each site is watched by all of
+    its neighbours; in a complete graph these are all others.
+
+    Raises
+    ------
+    ProtocolError
+        As `read_request`, or if the site itself is not among the survivors, or a neighbour is
+        without having said what it sent.
+    """
+    if not session.roster.masked:
+        raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
+    body = read_request(session, number, context, data)
+    if name not in body.survivors:
+        raise ProtocolError(
+            f"The unmask request of round {number} lists {name} as lost, though it has "
+            "contributed; give up the round, its vector came too late or was held back."
+        )
+    _check_manifests(session, number, body, {name, *neighbours})
+    return body
+
+
+def _check_manifests(
+    session: Session, number: int, body: messages.Request, watched: Collection[str]
+) -> None:
+    for site, manifest in zip(body.survivors, body.manifests, strict=True):
+        if site in watched:
+            read_manifest(session, number, body.context, site, manifest)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,13 @@ from consortium.errors import ConsortiumError, ContradictionError
 from consortium.secagg import messages
 from consortium.secagg.contribution import opened_digest
 from consortium.secagg.packing import pack
-from consortium.secagg.recomputation import check_answered, manifests_of
-from consortium.secagg.release import check_seeds, read_release, ring_digests
+from consortium.secagg.release import (
+    check_answered,
+    check_seeds,
+    manifests_of,
+    read_release,
+    ring_digests,
+)
 from consortium.study.plan import Stage
 from consortium.verification.agreement import Agreement
 from consortium.verification.record import Record, place, round_file

@@ -13,7 +13,7 @@ from consortium.errors import (
 from consortium.exchange.base import Exchange
 from consortium.secagg import messages
 from consortium.secagg.keystream import Ring
-from consortium.secagg.recomputation import add_again, added, agrees
+from consortium.secagg.release import add_again, added, agrees
 from consortium.verification.agreement import Agreement
 from consortium.verification.rounds import Released
 from consortium.verification.verdict import Verdict

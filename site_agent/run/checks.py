@@ -26,14 +26,15 @@ from consortium.errors import (
 )
 from consortium.secagg import CENTRE, messages, seal
 from consortium.secagg.keystream import Ring
-from consortium.secagg.recomputation import (
+from consortium.secagg.release import (
     add_again,
     added,
     agrees,
     check_answered,
+    check_seeds,
     manifests_of,
+    read_release,
 )
-from consortium.secagg.release import check_seeds, read_release
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Stage
 from site_agent.run.outbox import Outbox

@@ -16,7 +16,7 @@ from consortium.secagg.key_directory import read_keys
 from consortium.secagg.keystream import Ring
 from consortium.secagg.seed_shares import open_share, read_shared, read_shares
 from consortium.secagg.states import HubRound, PartyRound
-from consortium.secagg.unmask_request import read_request
+from consortium.secagg.unmasking import read_request
 from tests.attacks.attack_kinds import Stage, always, attack, nothing
 from tests.attacks.hostile_hub import (
     BITS,
@@ -42,7 +42,7 @@ from tests.support.secagg_wire import (
     with_payload,
 )
 
-_LISTS = "consortium.secagg.unmask_request:_check_lists"
+_LISTS = "consortium.secagg.unmasking:_check_lists"
 _ONE_SITE = "the difference of two sums is one site's vector"
 
 
@@ -275,7 +275,7 @@ def share_of_another_holder(stage: Stage) -> bool:
 
 @attack(
     "hub",
-    guard="consortium.secagg.unmask_request:_check_manifests",
+    guard="consortium.secagg.unmasking:_check_manifests",
     without="a site that works for the centre chooses its vector once the others' sum is known, so "
     "that the total is any number they like",
     stops="manifest message is cut short",

@@ -42,7 +42,7 @@ from consortium.secagg.key_directory import read_advertisement, read_keys
 from consortium.secagg.release import check_seeds, read_release
 from consortium.secagg.seed_shares import open_share, read_share, read_shared, read_shares
 from consortium.secagg.states import HubRound
-from consortium.secagg.unmask_request import check_request
+from consortium.secagg.unmasking import check_request
 from consortium.verification.equivocation import doubts
 from tests.long.fuzz_mutations import JSON, MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, ENTRIES, RUN, SITES, Run, key_of

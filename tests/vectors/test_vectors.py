@@ -16,14 +16,16 @@ from consortium.secagg import Participants, contribution, unseal
 from consortium.secagg.key_directory import Session, read_keys
 from consortium.secagg.messages import Request
 from consortium.secagg.packing import ring_type
-from consortium.secagg.recomputation import (
+from consortium.secagg.release import (
     add_again,
     added,
     agrees,
     check_answered,
+    check_seeds,
     manifests_of,
+    read_release,
+    ring_digests,
 )
-from consortium.secagg.release import check_seeds, read_release, ring_digests
 from consortium.verification.attestations import same_result, shown_by
 from consortium.verification.equivocation import doubts
 from tests.vectors import make, verifier

@@ -7,14 +7,16 @@ import pytest
 from consortium.errors import AlteredError, ProtocolError
 from consortium.secagg import CENTRE, messages
 from consortium.secagg.contribution import opened_digest
-from consortium.secagg.recomputation import (
+from consortium.secagg.release import (
     add_again,
     added,
     agrees,
     check_answered,
+    check_seeds,
     manifests_of,
+    read_release,
+    release_of,
 )
-from consortium.secagg.release import check_seeds, read_release, release_of
 from tests.support.secagg_wire import Consortium, Wire, as_centre, context, plain_sum, vectors
 
 DRAWN = Consortium(count=12, dropouts=1, holders=9, needed=8)
