@@ -19,12 +19,11 @@ from consortium.algorithms.coordinate.plan import plan_bound, plan_release
 from consortium.algorithms.coordinate.result import (
     Pooled,
     entry_weights,
-    linear,
+    question_of,
     squares_moment,
     widest_variance,
 )
-from consortium.algorithms.regression.forecast import TARGET
-from consortium.algorithms.regression.result import tell
+from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.privacy.view_bounds import PartsBound
@@ -55,7 +54,7 @@ def _coefficients(parameters: CoordinateParameters, shape: Shape) -> tuple[Expec
     """By draws of noise and chance through the analysis's own code."""
     bound, level = plan_bound(parameters, shape), _pooled_level(parameters, shape)
     units, sites = sum(shape.units), tuple(range(len(shape.units)))
-    asked, errors, open_ends = linear(parameters, bound), [], 0
+    asked, errors, open_ends = question_of(parameters, shape, bound), [], 0
     for seed in range(_DRAWS):
         generator = np.random.default_rng(seed)
         values = pack_symmetric(_moment(parameters, shape, bound, generator))
@@ -88,7 +87,7 @@ def _moment(
         place = shape.view_slice(view, "analysis.radii")
         spread[place] = min(usual_spread(size), part.radius / math.sqrt(size))
     target = shape.view_slice(str(parameters.target), "analysis.target").start
-    spread[target] = min(TARGET, spread[target])
+    spread[target] = min(ASSUMED_DEVIATION, spread[target])
     places = units / units.sum() if bound.places > 1 else np.ones(1)
     weights = np.append(entry_weights(bound), np.full(bound.places, bound.constant))
     scale = weights * np.sqrt(np.append(np.square(spread), places))

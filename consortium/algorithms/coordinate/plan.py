@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import MOST_SOLVED_FEATURES, PlannedRelease, Released, Shape
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
-from consortium.algorithms.regression.plan import check_identified
+from consortium.algorithms.linear import check_identified
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound

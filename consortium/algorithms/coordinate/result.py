@@ -11,8 +11,7 @@ from scipy.special import ndtri
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.coordinate.parameters import CoordinateParameters
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.result import regression_result
+from consortium.algorithms.linear import Question, linear_result
 from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_least_squares import least_squares
@@ -127,9 +126,8 @@ def squares_result(
     parameters: CoordinateParameters, shape: Shape, bound: PartsBound, found: Pooled
 ) -> Result:
     """Coefficients of least squares with intervals, as `regression` has them."""
-    target = shape.view_slice(str(parameters.target), "analysis.target").start
     fit = least_squares(squares_moment(parameters, shape, bound, found))
-    result = regression_result(linear(parameters, bound), shape, target, fit)
+    result = linear_result(question_of(parameters, shape, bound), shape, fit)
     levels = level_table(parameters, shape, bound, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 
@@ -154,14 +152,11 @@ def squares_moment(
     return noisy_moment(matrix, own, parts[parts > 0], found.deviation, found.units, still)
 
 
-def linear(parameters: CoordinateParameters, bound: PartsBound) -> RegressionParameters:
-    """What `regression` would be asked for."""
-    return RegressionParameters(
-        target=str(parameters.target),
-        bound=1.0,
-        confidence=parameters.confidence,
-        site_constants=bound.places > 1,
-    )
+def question_of(parameters: CoordinateParameters, shape: Shape, bound: PartsBound) -> Question:
+    """What the study asks of least squares."""
+    target = str(parameters.target)
+    place = shape.view_slice(target, "analysis.target").start
+    return Question(target, place, parameters.confidence, by_site=bound.places > 1)
 
 
 def level_table(

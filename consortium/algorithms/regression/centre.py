@@ -23,6 +23,7 @@ from consortium.algorithms.base import (
     Query,
     Run,
 )
+from consortium.algorithms.linear import linear_result
 from consortium.algorithms.query_arguments import SITE_MEANS
 from consortium.algorithms.regression.forecast import expect, hopeless
 from consortium.algorithms.regression.influence import (
@@ -34,9 +35,8 @@ from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
     plan_releases,
-    target_entry,
 )
-from consortium.algorithms.regression.result import present_sites, read_moment, regression_result
+from consortium.algorithms.regression.result import present_sites, question_of, read_moment
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.kernels.noisy_least_squares import least_squares
 
@@ -88,7 +88,6 @@ class Regression(AnalysisPlan[RegressionParameters]):
 
     def run(self) -> Run:
         """Ask for the moment, solve, and ask what chance there is in what can be told."""
-        target = target_entry(self.parameters, self.shape)
         release = yield Query("regression", "regression_moment")
         fit, sites = (
             least_squares(read_moment(release, self.parameters, self.shape)),
@@ -98,4 +97,4 @@ class Regression(AnalysisPlan[RegressionParameters]):
             asked = influence_arguments(self.parameters, self.shape, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
             fit = measured(self.parameters, self.shape, fit, sites, release)
-        return regression_result(self.parameters, self.shape, target, fit)
+        return linear_result(question_of(self.parameters, self.shape), self.shape, fit)

@@ -13,7 +13,7 @@ import numpy as np
 
 from consortium.algorithms.assumed import deviation_of, drawn, robust_deviation
 from consortium.algorithms.base import Array, Expectation, Shape
-from consortium.algorithms.regression.models import model_of
+from consortium.algorithms.linear import ASSUMED_DEVIATION, tell
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.algorithms.regression.plan import (
     constants,
@@ -21,12 +21,10 @@ from consortium.algorithms.regression.plan import (
     plan_releases,
     release_weights,
 )
-from consortium.algorithms.regression.result import read_moment, tell
+from consortium.algorithms.regression.result import question_of, read_moment
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noisy_least_squares import Fit, least_squares
 
-TARGET = 0.3
-"""Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
 FILLED = 0.5
 """Assumed part of the bound's square that a person's entries fill."""
 _DRAWS, _FEW = 48, 8
@@ -49,10 +47,11 @@ def expect(parameters: RegressionParameters, shape: Shape) -> tuple[Expectation,
     The range is that of half of the draws.
     """
     planned, errors, open_ends = plan_releases(parameters, shape)[0], [], 0
+    asked = question_of(parameters, shape)
     for fit in _fits(parameters, shape, _DRAWS):
-        factor = model_of(parameters, fit, fit.explained(parameters.confidence)).factor
+        factor = asked.model(fit, fit.explained(asked.confidence)).factor
         errors.append(factor * fit.coefficients[: shape.features - 1])
-        open_ends += not tell(parameters, fit).coefficients[0].told
+        open_ends += not tell(asked, fit).coefficients[0].told
     value = robust_deviation(np.concatenate(errors))
     low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
     low, high = min(low, value), max(high, value)
@@ -96,8 +95,8 @@ def _moment(
     weights, explaining = release_weights(parameters, shape), shape.features - 1
     parts = parts_of(parameters, shape, range(len(shape.units)))
     parts = parts[: len(weights) - 1 - explaining]
-    variance = min(FILLED * parameters.bound**2 / explaining, TARGET**2)
-    target = 1.0 if parameters.model == "logistic" else TARGET**2
+    variance = min(FILLED * parameters.bound**2 / explaining, ASSUMED_DEVIATION**2)
+    target = 1.0 if parameters.model == "logistic" else ASSUMED_DEVIATION**2
     diagonal = np.concatenate([np.full(explaining, variance), parts, [target]])
     moment = np.diag(np.square(weights) * diagonal)
     chance = np.sqrt(diagonal[:-1] * target / sum(shape.units)) * weights[:-1] * weights[-1]

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from consortium.algorithms.findings import Finding
+from consortium.algorithms.linear import Model
 from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR, logistic_factor
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.kernels.noisy_least_squares import Fit, Share
 from consortium.kernels.noisy_moment import NoisyMoment
 
 _MOST_VARIANCE = 0.999  # of what explains labels of -1 and +1
-
-
-@dataclass(frozen=True)
-class Model:
-    """Coefficients are those of least squares times a factor, which may be known to a range only.
-
-    Parameters
-    ----------
-    factor, least, most : float
-    shift : float
-        What is added to the constants.
-    least_squares : bool
-        Whether constants and explained share are those of least squares, too.
-    """
-
-    factor: float = 1.0
-    least: float = 1.0
-    most: float = 1.0
-    shift: float = 0.0
-    least_squares: bool = True
-
-    def coefficient(self, value: float, low: float, high: float, *, found: bool) -> Finding:
-        """Say a coefficient; its interval is the widest that the factor's range makes of it."""
-        ends = [f * end for f in (self.least, self.most) for end in (low, high)]
-        return Finding(self.factor * value, min(ends), max(ends), "found" if found else "not found")
 
 
 def model_of(parameters: RegressionParameters, fit: Fit, share: Share | None) -> Model:

@@ -15,6 +15,7 @@ from consortium.algorithms.base import (
     PlannedRelease,
     Shape,
 )
+from consortium.algorithms.linear import check_identified
 from consortium.algorithms.regression.parameters import RegressionParameters
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
@@ -66,22 +67,6 @@ def influence_bound(shape: Shape) -> Bound:
     still falls with n.
     """
     return Bound(3.0 * math.sqrt(shape.features) + 2.0 * math.sqrt(sum(shape.units)), cone=True)
-
-
-def check_identified(shape: Shape, target: int, constant: bool) -> None:
-    """Refuse a model of which no persons could tell anything.
-
-    Raises
-    ------
-    StudyError
-        If nobody differs in what is there to explain the target.
-    """
-    still = shape.still_directions(target, constant).shape[1]
-    if shape.features - 1 == still:
-        raise StudyError(
-            "field 'features': all persons are alike in what is left to explain the target, as it "
-            "adds up to the same for everybody; add a view, or don't centre one of a single number."
-        )
 
 
 def constants(parameters: RegressionParameters, shape: Shape) -> int:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from consortium.algorithms.regression.kernels.stabilized_squares import stabilized_squares
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.kernels.noisy_moment import noisy_moment
+from consortium.kernels.stabilized_squares import stabilized_squares
 
 SIZE, UNITS, PARTS = 5, 3000, np.array([0.5, 0.3, 0.2])
 WEIGHTS = np.array([*[1.0] * SIZE, *[0.6] * len(PARTS), 0.8])

@@ -1,0 +1,253 @@
+"""From least squares to coefficients with intervals, headline and tables, for every analysis.
+
+An analysis says what was asked in a `Question`; what it made of the release is a `Fit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from consortium.algorithms.base import MOST_ROWS, Captions, Result, Shape, Table
+from consortium.algorithms.findings import Finding
+from consortium.base.formatting import number
+from consortium.errors import StudyError
+from consortium.kernels.noisy_least_squares import Fit, Share
+from consortium.kernels.stabilized_squares import stabilized_squares
+
+ASSUMED_DEVIATION = 0.3
+"""Assumed deviation of a target, or of another entry, that lies within -1 and 1."""
+_MEANING = (
+    "Change of the model's value with one unit of an entry, all others equal; 0 for the target, "
+    "and for what is not told."
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Coefficients are those of least squares times a factor, which may be known to a range only.
+
+    Parameters
+    ----------
+    factor, least, most : float
+    shift : float
+        What is added to the constants.
+    least_squares : bool
+        Whether constants and explained share are those of least squares, too.
+    """
+
+    factor: float = 1.0
+    least: float = 1.0
+    most: float = 1.0
+    shift: float = 0.0
+    least_squares: bool = True
+
+    def coefficient(self, value: float, low: float, high: float, *, found: bool) -> Finding:
+        """Say a coefficient; its interval is the widest that the factor's range makes of it."""
+        ends = [f * end for f in (self.least, self.most) for end in (low, high)]
+        return Finding(self.factor * value, min(ends), max(ends), "found" if found else "not found")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What least squares were asked.
+
+    Parameters
+    ----------
+    target : str
+        View of one entry that is explained by all other entries.
+    place : int
+        Of the target among all views' entries.
+    confidence : float
+        Level of the intervals.
+    intercept, by_site : bool
+        Whether there is a constant, and one for each site.
+    model : callable
+        What it makes of a fit and of the share that is explained.
+    remark : str
+        What the caption of the coefficients says besides.
+    """
+
+    target: str
+    place: int
+    confidence: float
+    intercept: bool = True
+    by_site: bool = False
+    model: Callable[[Fit, Share | None], Model] = lambda _fit, _share: Model()
+    remark: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is said of every coefficient and constant.
+
+    Parameters
+    ----------
+    coefficients : tuple of Finding, length P
+    constants : tuple of Finding
+        Of each site that answered, or of all together; none without a constant.
+    explained : Finding
+    """
+
+    coefficients: tuple[Finding, ...]
+    constants: tuple[Finding, ...]
+    explained: Finding
+
+
+def check_identified(shape: Shape, target: int, constant: bool) -> None:
+    """Refuse a model of which no persons could tell anything.
+
+    Raises
+    ------
+    StudyError
+        If nobody differs in what is there to explain the target.
+    """
+    still = shape.still_directions(target, constant).shape[1]
+    if shape.features - 1 == still:
+        raise StudyError(
+            "field 'features': all persons are alike in what is left to explain the target, as it "
+            "adds up to the same for everybody; add a view, or don't centre one of a single number."
+        )
+
+
+def linear_result(question: Question, shape: Shape, fit: Fit) -> Result:
+    """Coefficients over all views' entries, 0 for the target, with tables of intervals.
+
+    ``predictor`` is for prediction alone: stabilized coefficients, drawn to zero by noise, of which
+    page and tables say nothing.
+    """
+    told, target = tell(question, fit), question.place
+    values, low, high = (
+        np.insert([getattr(f, end) if f.told else 0.0 for f in told.coefficients], target, 0.0)
+        for end in ("value", "low", "high")
+    )
+    found = np.insert([f.state == "found" for f in told.coefficients], target, False)
+    model = question.model(fit, fit.explained(question.confidence))
+    predictor = np.insert(model.factor * stabilized_squares(fit.moment), target, 0.0)
+    arrays = {
+        "coefficients": values[:, None],
+        "low": np.nan_to_num(low)[:, None],
+        "high": np.nan_to_num(high)[:, None],
+        "found": found[:, None],
+        "predictor": predictor[:, None],
+        "intercept": np.array([f.value if f.told else 0.0 for f in told.constants]),
+    }
+    return Result(
+        arrays,
+        {"persons": fit.moment.units, "noise_deviation": fit.moment.deviation},
+        loadings="coefficients",
+        told="found",
+        tables=_tables(question, shape, told),
+        captions=Captions(
+            "coefficient",
+            headline(question.target, told, fit, question.confidence),
+            _MEANING,
+            found=bool(found.any()),
+        ),
+    )
+
+
+def tell(question: Question, fit: Fit) -> Told:
+    """Say of every number how sure it is; where an end of an interval is open, nothing."""
+    many, confidence = fit.moment.entries, question.confidence
+    ends = fit.intervals(confidence)
+    if ends is None:
+        nothing = Finding(state="not told")
+        return Told((nothing,) * many, (nothing,) * len(fit.moment.parts), nothing)
+    share = fit.explained(confidence)
+    model = question.model(fit, share)
+    apart = fit.apart(1.0 - (1.0 - confidence) / many)
+    unknown = np.zeros(many, dtype=bool) if fit.moment.unknown is None else fit.moment.unknown
+    found = tuple(
+        Finding(state="not told")
+        if unknown[k]
+        else model.coefficient(fit.coefficients[k], ends[0][k], ends[1][k], found=bool(apart[k]))
+        for k in range(many)
+    )
+    levels = tuple(
+        _constant(model, fit.coefficients[k], ends[0][k], ends[1][k])
+        for k in range(many, len(ends[0]))
+    )
+    anything = any(each.state == "found" for each in found)
+    if share is None or not model.least_squares:
+        return Told(found, levels, Finding(state="not told"))
+    explained = Finding(share.value, share.low, share.high, "found" if anything else "not found")
+    return Told(found, levels, explained)
+
+
+def _constant(model: Model, value: float, low: float, high: float) -> Finding:
+    if not model.least_squares:
+        return Finding(state="not told")
+    first, second = sorted(model.shift + model.most * end for end in (low, high))
+    apart = first > 0 or second < 0
+    return Finding(
+        model.shift + model.most * value, first, second, "found" if apart else "not found"
+    )
+
+
+def headline(target: str, told: Told, fit: Fit, confidence: float) -> str:
+    """Say how many coefficients were found, or what would have been seen."""
+    many = len(told.coefficients)
+    if not any(each.told for each in told.coefficients):
+        why = "noise leaves" if fit.moment.deviation else "persons leave"
+        return f"Nothing can be told of what explains {target}: the {why} every coefficient open."
+    found = sum(each.state == "found" for each in told.coefficients)
+    if found:
+        verb = "explains" if found == 1 else "explain"
+        return f"{found} of {many} {'entry' if many == 1 else 'entries'} {verb} {target}."
+    wider = fit.intervals(1.0 - (1.0 - confidence) / many)
+    if wider is None:
+        return f"No entry was found to explain {target}; even large effects would not be seen."
+    halves = (wider[1] - wider[0])[:many] / 2.0
+    return (
+        f"No entry was found to explain {target}; at this ε and these numbers of persons a "
+        f"coefficient of least squares below {number(float(np.median(halves)))} would not be seen."
+    )
+
+
+def _tables(question: Question, shape: Shape, told: Told) -> dict[str, Table]:
+    percent = f"{100 * question.confidence:g}"
+    error = f"{100 * (1 - question.confidence):.3g}"
+    alike = (
+        " Coefficients of entries that add up to the same for everybody, as those of a column's "
+        "levels do, are told against their own mean: they add up to 0."
+        if shape.still_directions(question.place, question.intercept).size
+        else ""
+    )
+    entries = (pair for pair in shape.entry_names if pair[0] != question.target)
+    rows = [(*pair, each) for pair, each in zip(entries, told.coefficients, strict=True)]
+    tables = {
+        "coefficients": Table(
+            f"Coefficients of {question.target} with {percent} % intervals, which account for "
+            "the noise of privacy and for chance among the persons. Found is what is apart from 0 "
+            f"with an error of {error} % over all coefficients together.{question.remark}{alike}",
+            ("view", "entry", "coefficient"),
+            tuple(rows[:MOST_ROWS]),
+        ),
+        "fit": Table(
+            f"Share of the variance of {question.target}"
+            f"{' within sites' if question.by_site else ''} that a linear model of "
+            f"all entries explains, with a {percent} % interval.",
+            ("of", "share"),
+            ((question.target, told.explained),),
+        ),
+    }
+    if told.constants:
+        names = _constant_names(shape, len(told.constants))
+        tables["constants"] = Table(
+            f"Constants of the model, with {percent} % intervals, each of which is by itself apart "
+            "from 0, or not.",
+            ("of", "constant"),
+            tuple(zip(names, told.constants, strict=True)),
+        )
+    return tables
+
+
+def _constant_names(shape: Shape, many: int) -> list[str]:
+    if many == 1:
+        return ["all"]
+    if many == len(shape.sites):
+        return list(shape.sites)
+    return [f"site {number}" for number in range(1, many + 1)]
