@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from consortium.algorithms.base import MOST_MOMENT_FEATURES, AnalysisParameters
-from consortium.algorithms.pca.parameters import Solver
 
 Sizes = dict[str, float]
 
@@ -62,7 +63,7 @@ class CcaParameters(AnalysisParameters):
         "views with too many entries for a number for every pair of them. The budget is split "
         "so that the summed squares of the stages' noise are least.",
     )
-    solver: Solver | None = Field(
+    solver: Literal["moment", "power"] | None = Field(
         default=None,
         description="Of the PCA in `reduce`: 'moment' releases a view's second moment, 'power' its "
         f"products with few columns. By default moment up to {MOST_MOMENT_FEATURES} entries.",

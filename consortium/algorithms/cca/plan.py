@@ -25,9 +25,9 @@ from consortium.algorithms.base import (
 from consortium.algorithms.cca.kernels.canonical import symmetric_edge
 from consortium.algorithms.cca.parameters import CcaParameters
 from consortium.algorithms.cca.site import LOCATION_BOUND, geometry_forms
-from consortium.algorithms.pca.plan import ITERATIONS
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
+from consortium.kernels.power import ITERATIONS
 from consortium.privacy.bounds import Bound
 
 T = TypeVar("T")
