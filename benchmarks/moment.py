@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 from benchmarks.peers import installed
 from benchmarks.table import Row, alternate
 from consortium.algorithms.base import Query
-from consortium.algorithms.group_ica.site import mean_projector
 from consortium.algorithms.pca.site import second_moment as local
 from consortium.algorithms.query import Argument
+from consortium.algorithms.subspace import mean_projector
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.network_people import EDGE, People, places
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Extent, Release, Result
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.projectors import leading_directions, reduce_series
 from consortium.study.plan import Plan, make_plan

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 from benchmarks.network_pool import FALSE, HARD, answer, cosines, extent
 from benchmarks.timing import show
 from consortium.algorithms.base import Array, Extent, Result
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study
 

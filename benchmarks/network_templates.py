@@ -17,7 +17,7 @@ from benchmarks.network_pool import FOUND, HARD, PLAIN, Pool, answer, extent, ke
 from benchmarks.timing import show
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Release, Result, Templates
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.site import in_basis
 from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import reduce_series

@@ -12,9 +12,8 @@ import numpy as np
 from benchmarks.table import Row, alternate
 from benchmarks.timing import show
 from consortium.algorithms.base import Query
-from consortium.algorithms.pca.plan import ITERATIONS
 from consortium.algorithms.pca.site import power_product
-from consortium.kernels.power import eigenpairs, orthonormal, start_basis
+from consortium.kernels.power import ITERATIONS, eigenpairs, orthonormal, start_basis
 from consortium.privacy.bounds import Bound
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.mechanism import plan_mechanism

@@ -16,7 +16,7 @@ from consortium import __version__
 from consortium.algorithms.base import Result
 from consortium.algorithms.group_ica.at_home import results_at_home
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.site import basis_at, directions_of
+from consortium.algorithms.subspace import basis_at, directions_of
 from consortium.base.atomic import write_bytes, write_json, write_text
 from consortium.base.formatting import count
 from consortium.errors import DataError, StudyError

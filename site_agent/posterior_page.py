@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.base import Array, Result
-from consortium.algorithms.findings import Finding
-from consortium.algorithms.group_ica.result import DRAWN
+from consortium.algorithms.findings import DRAWN, Finding
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count, percent
 from consortium.kernels.home_posterior import Posterior

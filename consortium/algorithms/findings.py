@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 State = Literal["found", "not found", "not told"]
 NOT_TOLD = "not told"
+DRAWN = 2.0
+"""Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
+SURE = 3.0
+"""Standard errors from which on a voxel is told from noise."""
 NOT_TOLD_APART = "Not told apart from the noise, and not drawn."
 
 

@@ -1,31 +1,96 @@
-"""What group ICA releases, and at which resolution."""
+"""Directions that persons share: the basis, the one release, and the site's mean of projectors.
+
+What `group_ica` takes apart, solver subspace of `pca` begins with; `template_networks` has the
+basis alone.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Literal, Protocol, cast
 
 import numpy as np
 
-from consortium.algorithms.base import Argument, PlannedRelease, Shape
-from consortium.algorithms.group_ica.parameters import BasisKind, GroupIcaParameters
-from consortium.algorithms.group_ica.site import smooth_basis
-from consortium.errors import StudyError
-from consortium.kernels.moments import packed_size
+from consortium.algorithms.base import (
+    Argument,
+    Array,
+    Places,
+    PlannedRelease,
+    Query,
+    Shape,
+    SiteData,
+)
+from consortium.algorithms.over_persons import sum_over_persons
+from consortium.algorithms.query_arguments import index_argument, number_argument
+from consortium.errors import ProtocolError, StudyError
+from consortium.kernels.moments import add_second_moment, pack_symmetric, packed_size
 from consortium.kernels.projector_forecast import best_cutoff, cutoff_of
+from consortium.kernels.projectors import GlobalSignal, leading_directions, reduce_series
+from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.privacy.bounds import Bound
 
+BasisKind = Literal["smooth", "atlas", "voxels"]
 _MOST_ROWS = 1500  # a million numbers, and seconds for a replay
 _ROOM = 5  # dimensions for each of K directions: with fewer, anybody's directions are alike
 _FINEST = 2.5  # voxel edges: with a shorter cut-off the blobs are as many as the voxels
 _STEP = 0.5  # mm, so that no rounding makes two parties plan differently
 
 
-def bound_of(parameters: GroupIcaParameters) -> Bound:
+class Wanted(Protocol):
+    """What a study says of the directions; parameters of group ICA are such."""
+
+    @property
+    def kept(self) -> int:
+        """K, leading spatial directions of each person that count."""
+        ...
+
+    @property
+    def basis(self) -> BasisKind | None:
+        """What maps are made of; by default what the data have."""
+        ...
+
+    @property
+    def cutoff(self) -> float | None:
+        """Shortest wavelength in mm, or as the noise allows."""
+        ...
+
+    @property
+    def global_signal(self) -> GlobalSignal:
+        """Whether the mean time series of all voxels is kept."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """Expected correlation with the truth from which on a network counts as found."""
+        ...
+
+    @property
+    def anyway(self) -> bool:
+        """Whether to run a study that is expected to find nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Directions:
+    """So many directions, all else as it is by default."""
+
+    kept: int
+    basis: BasisKind | None = None
+    cutoff: float | None = None
+    global_signal: GlobalSignal = "keep"
+    least: float = 0.7
+    anyway: bool = False
+
+
+def bound_of(parameters: Wanted) -> Bound:
     """√K, of positive semidefinite matrices."""
     return Bound(math.sqrt(parameters.kept), cone=True)
 
 
-def basis_of(parameters: GroupIcaParameters, shape: Shape) -> BasisKind:
+def basis_of(parameters: Wanted, shape: Shape) -> BasisKind:
     """Which basis a study has.
 
     Raises
@@ -43,7 +108,7 @@ def basis_of(parameters: GroupIcaParameters, shape: Shape) -> BasisKind:
     return parameters.basis or ("smooth" if shape.places is not None else "atlas")
 
 
-def plan_release(parameters: GroupIcaParameters, shape: Shape) -> PlannedRelease:
+def plan_release(parameters: Wanted, shape: Shape) -> PlannedRelease:
     """The one release, with the whole budget.
 
     Raises
@@ -83,7 +148,7 @@ def plan_release(parameters: GroupIcaParameters, shape: Shape) -> PlannedRelease
     )
 
 
-def arguments_of(parameters: GroupIcaParameters, shape: Shape) -> dict[str, Argument]:
+def arguments_of(parameters: Wanted, shape: Shape) -> dict[str, Argument]:
     """What sites are to compute with, all of it decided by study and sizes."""
     return {
         "directions": parameters.kept,
@@ -92,7 +157,7 @@ def arguments_of(parameters: GroupIcaParameters, shape: Shape) -> dict[str, Argu
     }
 
 
-def basis_size(parameters: GroupIcaParameters, shape: Shape) -> int:
+def basis_size(parameters: Wanted, shape: Shape) -> int:
     """d, dimensions of the basis."""
     cutoff = cutoff_planned(parameters, shape)
     if not cutoff or shape.places is None:
@@ -100,7 +165,7 @@ def basis_size(parameters: GroupIcaParameters, shape: Shape) -> int:
     return smooth_basis(shape.places, cutoff).size
 
 
-def cutoff_planned(parameters: GroupIcaParameters, shape: Shape) -> float:
+def cutoff_planned(parameters: Wanted, shape: Shape) -> float:
     """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions and voxels.
 
     Raises
@@ -125,6 +190,75 @@ def cutoff_planned(parameters: GroupIcaParameters, shape: Shape) -> float:
     return best_cutoff(_STEP * steps, volume, parameters.kept, deviation_of(parameters, shape))
 
 
-def deviation_of(parameters: GroupIcaParameters, shape: Shape) -> float:
+def deviation_of(parameters: Wanted, shape: Shape) -> float:
     """τ, standard deviation of the noise in each released number."""
     return shape.noise * bound_of(parameters).spread / sum(shape.units)
+
+
+MOST_DIRECTIONS = 101
+
+
+def mean_projector(data: SiteData, query: Query, bound: Bound) -> Array:
+    """Mean over persons of U Uᵀ, packed: d(d+1)/2 entries.
+
+    A person's K directions are those of Φᵀ X; their projector has norm √K or less, and nothing
+    that a query holds makes it larger than the bound.
+    """
+    count = index_argument(query, "directions", MOST_DIRECTIONS)
+    cutoff, word = number_argument(query, "cutoff"), query.arguments.get("global_signal")
+    if count < 1 or word not in ("keep", "remove"):
+        raise ProtocolError(
+            "The query's 'directions' or 'global_signal' is nothing that is asked; discard it."
+        )
+    basis = basis_at(data.extent.places, cutoff)
+    size = data.features if basis is None else basis.shape[1]
+    scale = min(1.0, bound.norm / math.sqrt(count))
+    part = partial(_sum_projectors, size, basis, cast("GlobalSignal", word), count, scale)
+    return pack_symmetric(sum_over_persons(data, part, (size, size))) / len(data.lengths)
+
+
+def _sum_projectors(
+    size: int,
+    basis: Array | None,
+    global_signal: GlobalSignal,
+    count: int,
+    scale: float,
+    blocks: Iterable[Array],
+) -> Array:
+    total = np.zeros((size, size), order="F")
+    for directions in directions_of(blocks, basis, global_signal, count):
+        if directions.shape[1]:
+            total = add_second_moment(total, directions, scale)
+    return total
+
+
+def directions_of(
+    blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal, count: int
+) -> Iterator[Array]:
+    """Each person's leading directions in the basis, d x K or fewer."""
+    narrow = basis
+    for block in blocks:
+        if narrow is not None and narrow.dtype != block.dtype:
+            narrow = narrow.astype(block.dtype)
+        yield leading_directions(reduce_series(block, narrow, global_signal), count)
+
+
+def basis_at(places: Places | None, cutoff: float) -> Array | None:
+    """Φ, or nothing for the identity.
+
+    Raises
+    ------
+    ProtocolError
+        If there are waves of something that has no places.
+    """
+    if not cutoff:
+        return None
+    if places is None:
+        raise ProtocolError("The query's 'cutoff' is for voxels in mm; discard it.")
+    return smooth_basis(places, cutoff).matrix
+
+
+@lru_cache(maxsize=4)  # public, and asked for by plan, site and centre
+def smooth_basis(places: Places, cutoff: float) -> SmoothBasis:
+    """The basis of a study; places are one object for each space."""
+    return SmoothBasis(places.coordinates, cutoff)

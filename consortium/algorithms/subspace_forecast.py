@@ -1,4 +1,4 @@
-"""How well a study of group ICA is expected to see, from public numbers alone."""
+"""How well the directions that persons share are expected to see, from public numbers alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array, Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
+from consortium.algorithms.subspace import Wanted, basis_size, cutoff_planned, deviation_of
 from consortium.algorithms.worth import POOLED, worth_sentence
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
@@ -58,7 +57,7 @@ class Forecast:
         return int(np.count_nonzero(self.cosines >= least)) < min(LEAST_SEEN, len(self.cosines))
 
 
-def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
+def foretell(parameters: Wanted, shape: Shape) -> Forecast:
     """Forecast for the usual strengths of networks."""
     many, size = parameters.kept, basis_size(parameters, shape)
     deviation, cutoff = deviation_of(parameters, shape), cutoff_planned(parameters, shape)
@@ -68,14 +67,14 @@ def foretell(parameters: GroupIcaParameters, shape: Shape) -> Forecast:
     )
 
 
-def worth(parameters: GroupIcaParameters, shape: Shape) -> Worth:
+def worth(parameters: Wanted, shape: Shape) -> Worth:
     """What the release is worth, for the usual strengths of networks."""
     size, strengths = basis_size(parameters, shape), np.linspace(*STRENGTHS, parameters.kept)
     noise = deviation_of(parameters, shape) ** 2 / 2.0
     return worth_of(variance_of_projectors(strengths, size), noise, sum(shape.units))
 
 
-def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, ...]:
+def expect(parameters: Wanted, shape: Shape) -> tuple[Expectation, ...]:
     """The forecast in numbers; the range is that of the directions that are seen."""
     found = foretell(parameters, shape)
     seen = found.cosines[found.cosines > 0]
@@ -94,7 +93,7 @@ def expect(parameters: GroupIcaParameters, shape: Shape) -> tuple[Expectation, .
     )
 
 
-def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
+def sentences(parameters: Wanted, shape: Shape) -> tuple[str, ...]:
     """The forecast in words."""
     found = foretell(parameters, shape)
     where = f"waves longer than {found.cutoff:g} mm" if found.cutoff else "the study's features"
@@ -122,7 +121,7 @@ def sentences(parameters: GroupIcaParameters, shape: Shape) -> tuple[str, ...]:
     return (*lines, *filter(None, [worth_sentence(worth(parameters, shape))]))
 
 
-def refuse_hopeless(parameters: GroupIcaParameters, shape: Shape) -> None:
+def refuse_hopeless(parameters: Wanted, shape: Shape) -> None:
     """Refuse a study that is expected to find nothing, unless it is to run anyway.
 
     Raises
@@ -136,7 +135,7 @@ def refuse_hopeless(parameters: GroupIcaParameters, shape: Shape) -> None:
         raise StudyError(f"field 'privacy.epsilon': {_too_little(parameters, shape)}")
 
 
-def _too_little(parameters: GroupIcaParameters, shape: Shape) -> str:
+def _too_little(parameters: Wanted, shape: Shape) -> str:
     persons = sum(shape.units)
     remedy = would_be_enough(
         shape, lambda less: not foretell(parameters, less).hopeless(parameters.least)

@@ -15,6 +15,9 @@ from consortium.privacy.clipping import add_clipped_mean, sum_clipped_products
 
 Array = NDArray[Any]
 
+ITERATIONS = 5
+"""Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20
+components even where the spectrum has no gap and falls by a twentieth from each to the next."""
 _CHUNK = 256  # volumes that are widened to float64 at a time
 
 

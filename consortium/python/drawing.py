@@ -12,7 +12,7 @@ from nibabel import Nifti1Image
 from nibabel.affines import apply_affine
 from numpy.typing import NDArray
 
-from consortium.algorithms.group_ica.result import DRAWN, SURE
+from consortium.algorithms.findings import DRAWN, SURE
 from consortium.base.formatting import number
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.pictures import PALETTE

@@ -119,6 +119,17 @@ def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
     assert (FOLDER / folder / "parameters.py").exists()
 
 
+@pytest.mark.parametrize("folder", sorted(p.parent.name for p in FOLDER.glob("*/__init__.py")))
+def test_an_analysis_imports_no_other_but_the_one_that_it_begins_with(folder):
+    others = {path.parent.name for path in FOLDER.glob("*/__init__.py")} - {folder}
+    found = set()
+    for path in (FOLDER / folder).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+        found |= {part for module in modules for part in module.split(".")[2:3]}
+    assert found & others == ({"pca"} if folder == "ica" else set())
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*/kernels/*.py")), ids=lambda p: p.stem)
 def test_an_analysis_own_numerics_know_nothing_of_analyses(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from consortium.algorithms.base import Array, Release, Result, Shape
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.result import make_result
+from consortium.algorithms.subspace import cutoff_planned
 from consortium.kernels.home_posterior import Posterior
 from consortium.kernels.moments import pack_symmetric
 

@@ -23,11 +23,10 @@ from consortium.algorithms.base import (
     Run,
     Table,
 )
-from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import plan_release
 from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.group_ica.site import mean_projector
+from consortium.algorithms.subspace import mean_projector, plan_release
+from consortium.algorithms.subspace_forecast import expect, refuse_hopeless, sentences
 
 
 class GroupIca(AnalysisPlan[GroupIcaParameters]):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.algorithms.subspace import BasisKind
 from consortium.kernels.projectors import GlobalSignal
 
-BasisKind = Literal["smooth", "atlas", "voxels"]
 DIRECTIONS = 20
 """Directions of a person where the study names no number: group ICA's most common order."""
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.findings import Finding, ImageSet
+from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.group_ica.kernels.agreement import around, of_replays
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import cutoff_planned
 from consortium.algorithms.group_ica.separation import Released, separate_release
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import cutoff_planned, smooth_basis
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Directions, Networks
@@ -23,10 +22,6 @@ from consortium.kernels.projector_forecast import resolved
 from consortium.kernels.release_worth import variance_of_projectors, worth_of
 from consortium.kernels.separations import Paint
 
-DRAWN = 2.0
-"""Standard deviations of a map from which on a voxel is coloured, if noise alone is no reason."""
-SURE = 3.0
-"""Standard errors from which on a voxel is told from noise."""
 _LOW, _HIGH = 0.05, 0.95
 _STANDS_OUT = "out of the noise"
 _SMOOTH = "that participants with a smooth covariance and no network might make"

@@ -15,8 +15,7 @@ from consortium.algorithms.group_ica.kernels.network_nulls import (
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import cutoff_planned
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import cutoff_planned, smooth_basis
 from consortium.kernels.component_bootstrap import (
     Directions,
     Networks,

@@ -29,16 +29,14 @@ from consortium.algorithms.base import (
     Shape,
     Table,
 )
-from consortium.algorithms.group_ica.plan import cutoff_planned
-from consortium.algorithms.group_ica.site import mean_projector, smooth_basis
 from consortium.algorithms.pca.forecast import expect, sentences
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
-    as_group,
     chosen_solver,
     left_for_directions,
     plan_releases,
     planned_iterations,
+    wanted_directions,
 )
 from consortium.algorithms.pca.result import (
     axes_within,
@@ -47,6 +45,7 @@ from consortium.algorithms.pca.result import (
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
+from consortium.algorithms.subspace import cutoff_planned, mean_projector, smooth_basis
 from consortium.kernels.power import eigenpairs, orthonormal, start_basis
 
 
@@ -124,11 +123,10 @@ def run_power(shape: Shape, components: int, iterations: int, seed: int) -> Run:
 
 def run_subspace(parameters: PcaParameters, shape: Shape) -> Run:
     """Ask for the directions, and for the variances along the leading ones."""
-    group, left, size = as_group(parameters), left_for_directions(shape), parameters.components
+    size, places = parameters.components, shape.places
     release = yield Query("pca", "projectors")
     weights, seen, limit = leading_directions(release, size, sum(shape.units))
-    cutoff = cutoff_planned(group, left)
-    places = shape.places
+    cutoff = cutoff_planned(wanted_directions(parameters), left_for_directions(shape))
     basis = smooth_basis(places, cutoff).matrix @ weights if cutoff and places else weights
     told = yield Query("variances", "variances", {"basis": basis})
     return axes_within(basis, told, seen, limit)

@@ -9,17 +9,17 @@ import numpy as np
 from consortium.algorithms.assumed import deviation_of
 from consortium.algorithms.base import Expectation, Shape
 from consortium.algorithms.enough import would_be_enough
-from consortium.algorithms.group_ica.forecast import expect as expect_directions
-from consortium.algorithms.group_ica.forecast import sentences as group_sentences
 from consortium.algorithms.pca.kernels.power_plan import expected_energies, expected_strengths
 from consortium.algorithms.pca.parameters import PcaParameters
 from consortium.algorithms.pca.plan import (
-    as_group,
     chosen_solver,
     left_for_directions,
     plan_releases,
     planned_iterations,
+    wanted_directions,
 )
+from consortium.algorithms.subspace_forecast import expect as expect_directions
+from consortium.algorithms.subspace_forecast import sentences as group_sentences
 from consortium.base.formatting import count
 from consortium.kernels.noise_law import SymmetricNoise
 
@@ -36,7 +36,7 @@ def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
     """
     solver, size = chosen_solver(parameters, shape), parameters.components
     if solver == "subspace":
-        return expect_directions(as_group(parameters), left_for_directions(shape))
+        return expect_directions(wanted_directions(parameters), left_for_directions(shape))
     planned = plan_releases(parameters, shape)[0]
     noise = Expectation("noise in a released number", deviation_of(planned, shape), rises=False)
     if solver == "power":
@@ -53,7 +53,7 @@ def expect(parameters: PcaParameters, shape: Shape) -> tuple[Expectation, ...]:
 def sentences(parameters: PcaParameters, shape: Shape) -> tuple[str, ...]:
     """The forecast in words."""
     if chosen_solver(parameters, shape) == "subspace":
-        return group_sentences(as_group(parameters), left_for_directions(shape))
+        return group_sentences(wanted_directions(parameters), left_for_directions(shape))
     energy, shown = expect(parameters, shape)[0].value, []
     shown.append(
         f"If variances fall as in usual resting data (as 1 over their number), the "

@@ -11,17 +11,14 @@ import math
 from dataclasses import replace
 
 from consortium.algorithms.base import MOST_ENTRIES, MOST_MOMENT_FEATURES, PlannedRelease, Shape
-from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import plan_release as plan_projectors
 from consortium.algorithms.pca.kernels.power_plan import expected_energies
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
+from consortium.algorithms.subspace import Directions
+from consortium.algorithms.subspace import plan_release as plan_projectors
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.bounds import Bound, Unit
 
-ITERATIONS = 5
-"""Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20
-components even where the spectrum has no gap and falls by a twentieth from each to the next."""
 MOST_ITERATIONS = 8
 NEAR = 0.005
 """More products are not asked for if they are expected to add less than this part of the energy."""
@@ -130,7 +127,7 @@ def plan_subspace(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelea
             f"{_MOST_DIRECTIONS} directions of a person that solver subspace "
             "takes; ask for fewer, or choose moment."
         )
-    directions = plan_projectors(as_group(parameters), left_for_directions(shape))
+    directions = plan_projectors(wanted_directions(parameters), left_for_directions(shape))
     return (
         replace(directions, stage="pca", share=DIRECTIONS_SHARE),
         PlannedRelease(
@@ -145,9 +142,9 @@ def plan_subspace(parameters: PcaParameters, shape: Shape) -> tuple[PlannedRelea
     )
 
 
-def as_group(parameters: PcaParameters) -> GroupIcaParameters:
-    """The group ICA whose release solver subspace begins with."""
-    return GroupIcaParameters(directions=parameters.components)
+def wanted_directions(parameters: PcaParameters) -> Directions:
+    """Those that solver subspace begins with."""
+    return Directions(parameters.components)
 
 
 def left_for_directions(shape: Shape) -> Shape:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from consortium.algorithms.base import Argument, Array, PlannedRelease, Shape, Templates
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.site import in_basis

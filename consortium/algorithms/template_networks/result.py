@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import Finding, ImageSet
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
 from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.plan import (

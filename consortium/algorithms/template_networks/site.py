@@ -20,9 +20,9 @@ from typing import cast
 import numpy as np
 
 from consortium.algorithms.base import Array, Places, Query, SiteData, Templates
-from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.query_arguments import number_argument, word_argument
+from consortium.algorithms.subspace import smooth_basis
 from consortium.errors import ProtocolError
 from consortium.kernels.dual_regression import fisher_connectivity, person_maps
 from consortium.kernels.projectors import GlobalSignal, reduce_series

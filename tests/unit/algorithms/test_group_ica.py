@@ -10,9 +10,11 @@ from rich.console import Console
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release
 from consortium.algorithms.group_ica.at_home import results_at_home
-from consortium.algorithms.group_ica.plan import basis_size, cutoff_planned, deviation_of
-from consortium.algorithms.group_ica.site import (
+from consortium.algorithms.subspace import (
     basis_at,
+    basis_size,
+    cutoff_planned,
+    deviation_of,
     directions_of,
     mean_projector,
     smooth_basis,

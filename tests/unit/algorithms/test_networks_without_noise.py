@@ -9,8 +9,8 @@ import pytest
 from scipy import linalg
 
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.group_ica.site import smooth_basis
 from consortium.algorithms.network.site import who_trains
+from consortium.algorithms.subspace import smooth_basis
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import make_study, sites_of
 from tests.support.gain_index import gain_index

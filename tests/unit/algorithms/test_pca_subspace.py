@@ -8,7 +8,7 @@ from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Shape
-from consortium.algorithms.group_ica.site import smooth_basis
+from consortium.algorithms.subspace import smooth_basis
 from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation

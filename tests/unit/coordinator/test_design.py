@@ -13,7 +13,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.power import forecast
-from consortium.algorithms.group_ica.forecast import foretell
+from consortium.algorithms.subspace_forecast import foretell
 from consortium.coordinator.design import Assumed, accounts, design, expect
 from consortium.coordinator.design_page import design_studies
 from consortium.errors import StudyError
