@@ -38,6 +38,7 @@ PARTS = (
     *(
         "graph",
         "stats_model",
+        "formula",
         "norms",
         "parameters",
         "smooth",

@@ -48,10 +48,10 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Say which columns are all the same."""
     table = data.table()
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
-    rows = {entry.label: entry.row for entry in explaining}
-    places = columns.outcomes.tolist()
-    rows |= {label: place for (_, label), place in zip(columns.labels, places, strict=True)}
-    values = {name: table[int(row)] for name, row in rows.items()}
+    taken = columns.products.take(table, np.array([e.row for e in explaining], dtype=np.int64))
+    values = {entry.label: own for entry, own in zip(explaining, taken, strict=True)}
+    places = zip(columns.labels, columns.outcomes.tolist(), strict=True)
+    values |= {label: table[int(place)] for (_, label), place in places}
     same = [name for name, v in values.items() if len(v) > 1 and np.ptp(v) == 0]
     if not same:
         return ()

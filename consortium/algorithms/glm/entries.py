@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.glm.formula import factors
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
 from consortium.views.column import Column
@@ -19,6 +20,8 @@ _OF_LIMITS, _OF_LEVELS = (0.0, 0.25), (0.5, 0.25)
 
 MOST_MISSING = 0.2
 """Part of their outcomes that persons in memory may lack, where no view says another."""
+_SQUARE_SPREAD = 2.1
+"""What squares of standardized values are divided by, so that none up to the limit is cut."""
 COVARIATE_LIMIT, OUTCOME_LIMIT, ROOMY_LIMIT = 2.5, 8.0, 16.0
 """Standard deviations that covariates and outcomes are cut to; the last, outcomes without noise."""
 
@@ -41,6 +44,8 @@ class Entry:
         Whether values are cut to public limits, which are -1 and 1.
     start : tuple of (float, float)
         Location and deviation that are started from where none are stated, in the vector's unit.
+    product : bool
+        Whether it is no part of the vector, but a product of two, or a square.
     """
 
     row: int
@@ -52,6 +57,39 @@ class Entry:
     compared: tuple[str, str] = ("", "")
     limited: bool = False
     start: tuple[float, float] = (0.0, 1.0)
+    product: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Entries that no person's vector has: products of two that it has, and squares.
+
+    Parameters
+    ----------
+    rows : array, k x 2
+        Of the two factors.
+    means, deviations : array, k x 2
+        Public ones, which factors are centred on and divided by.
+    """
+
+    rows: Array
+    means: Array
+    deviations: Array
+
+    def take(self, table: Array, rows: Array) -> Array:
+        """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
+        taken, product = (
+            table[np.minimum(rows, len(table) - 1)].astype(np.float64),
+            rows - len(table),
+        )
+        for place in np.flatnonzero(product >= 0):
+            own = product[place]
+            found = table[self.rows[own]] - self.means[own][:, None]
+            found = np.clip(
+                found / self.deviations[own][:, None], -COVARIATE_LIMIT, COVARIATE_LIMIT
+            )
+            taken[place] = found.prod(axis=0)
+        return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +118,7 @@ class Columns:
         Weights of the outcomes in the groups of `averages`.
     limited : array of bool, length V
         Which outcomes have limits.
+    products : Products
     """
 
     outcomes: Array
@@ -96,6 +135,7 @@ class Columns:
     group_norm: tuple[float, float]
     averages: Array
     limited: Array
+    products: Products
 
     @property
     def slope(self) -> bool:
@@ -127,7 +167,16 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     others = [
         e for v, entries in known.items() if v not in parameters.outcome_views for e in entries
     ]
-    found = [_named(term, others) for term in parameters.terms]
+    found, factored = list[list[Entry]](), list[tuple[Entry, Entry]]()
+    for term in parameters.terms:
+        parts = [_named(name, others) for name in factors(term)]
+        if len(parts) == 1:
+            found += parts
+            continue
+        pairs = _pairs(term, *parts)
+        first = shape.features + len(factored)
+        found.append([_product(first + n, term, pair) for n, pair in enumerate(pairs)])
+        factored += pairs
     group = _group(parameters, found)
     covariates = [e for entries in found for e in entries if e.row != group.row]
     scales = [_covariate_norm(parameters, entry) for entry in covariates]
@@ -154,7 +203,42 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         _covariate_norm(parameters, group),
         _averages(parameters, [entry.label for _, entry in outcomes]),
         np.array([entry.limited for _, entry in outcomes]),
+        _products(parameters, factored),
     )
+
+
+def _pairs(term: str, one: list[Entry], other: list[Entry]) -> list[tuple[Entry, Entry]]:
+    """Factors of every column that a product stands for.
+
+    Raises
+    ------
+    StudyError
+        If it is the square of a column of levels.
+    """
+    if one == other:
+        if one[0].levels:
+            raise StudyError(
+                f"field 'analysis.formula': {term} is the square of a column of levels, which "
+                "tells nothing new; leave it out."
+            )
+        return [(one[0], one[0])]
+    return [(first, second) for first in one for second in other]
+
+
+def _product(row: int, term: str, pair: tuple[Entry, Entry]) -> Entry:
+    """The entry of a product; a square's own usual mean is 1."""
+    one, other = pair
+    if one == other:
+        return Entry(row, term, start=(1.0, _SQUARE_SPREAD), product=True)
+    spread = 1.0 if one.levels or other.levels else COVARIATE_LIMIT
+    return Entry(row, f"{one.label}:{other.label}", start=(0.0, spread), product=True)
+
+
+def _products(parameters: GlmParameters, pairs: list[tuple[Entry, Entry]]) -> Products:
+    norms = np.array([[_covariate_norm(parameters, e) for e in pair] for pair in pairs])
+    rows = np.array([[entry.row for entry in pair] for pair in pairs], dtype=np.int64)
+    norms = norms.reshape(-1, 2, 2)
+    return Products(rows.reshape(-1, 2), norms[:, :, 0], norms[:, :, 1])
 
 
 def _averages(parameters: GlmParameters, labels: list[str]) -> Array:
@@ -275,6 +359,8 @@ def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, flo
         return 0.5, 0.5
     if entry.levels == 2:
         return 0.0, 1.0
+    if entry.product:
+        return entry.start
     norm = parameters.covariates.get(entry.label)
     if norm is None:
         return 0.0, 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -16,20 +15,22 @@ from pydantic import (
 )
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.algorithms.glm.formula import CONTRASTED, TERM, without_levels, written_out
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.base import Label, ViewName
 
-_TERM = re.compile(r"^[A-Za-z0-9_.=-]{1,129}$")
 _MOST_TERMS = 50
 MANY_OFF = 0.02
 """Part of the stated persons by which sites' numbers may be off before that is more than a few who
 are left out."""
 _IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
 
-Term = Annotated[str, StringConstraints(pattern=_TERM.pattern)]
+Term = Annotated[str, StringConstraints(pattern=TERM)]
+Contrasted = Annotated[str, StringConstraints(pattern=CONTRASTED)]
+Contrasts = Annotated[dict[Label, Contrasted], Field(min_length=1, max_length=1)]
 OutcomeName = Annotated[str, StringConstraints(min_length=1, max_length=129)]
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Part = Annotated[float, Field(gt=0, lt=1)]
@@ -43,19 +44,18 @@ class GlmParameters(AnalysisParameters):
     )
     formula: Annotated[str, StringConstraints(max_length=2000)] = Field(
         default="",
-        description="Columns that explain, with + between them, as in `diagnosis + age + sex`. A "
-        "column of several levels stands for all of them but the first. Every site has a constant "
-        "of its own.",
+        description="Columns that explain, with + between them, as in `diagnosis + age + sex`; "
+        "`diagnosis * age` is both with their product, `diagnosis:age` that alone, and "
+        "`I(age**2)` a square. A column of several levels stands for all of them but the first. "
+        "Every site has a constant of its own.",
     )
-    contrasts: Annotated[dict[Label, Term], Field(min_length=1, max_length=1)] | Literal["all"] = (
-        Field(
-            default_factory=dict,
-            description="Name of the effect that is asked for, and the column that it is of: a "
-            "column of two levels (the second against the first), `column=level` of one with more, "
-            "or a column with limits, whose slope is asked for. Or 'all': every coefficient, of "
-            "which `consortium contrast` makes others at no further price; the formula's first "
-            "column is then the one that comes out best.",
-        )
+    contrasts: Contrasts | Literal["all"] = Field(
+        default_factory=dict,
+        description="Name of the effect that is asked for, and the column that it is of: a "
+        "column of two levels (the second against the first), `column=level` of one with more, "
+        "or a column with limits, a product or a square, whose slope is asked for. Or 'all': "
+        "every coefficient, of which `consortium contrast` makes others at no further price; "
+        "the formula's first column is then the one that comes out best.",
     )
     model: StatsModel | None = Field(
         default=None,
@@ -203,14 +203,9 @@ class GlmParameters(AnalysisParameters):
         if not self.formula or not self.contrasts:
             raise ValueError("formula: give 'formula' and 'contrasts', or a 'model'")
         terms = self.terms
-        if len(terms) > _MOST_TERMS or not all(_TERM.match(term) for term in terms):
-            raise ValueError(
-                "formula: write columns with + between them, as in diagnosis + age; products of "
-                "columns are not known here"
-            )
-        if len(set(terms)) < len(terms):
-            raise ValueError("formula: a column is named twice; name each once")
-        if self.contrasted.partition("=")[0] not in terms:
+        if len(terms) > _MOST_TERMS:
+            raise ValueError(f"formula: name {_MOST_TERMS} columns and products at most")
+        if without_levels(self.contrasted) not in terms:
             raise ValueError(
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"
             )
@@ -252,8 +247,8 @@ class GlmParameters(AnalysisParameters):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Columns of the formula."""
-        return tuple(term.strip() for term in self.formula.split("+"))
+        """Columns of the formula, products and squares."""
+        return written_out(self.formula)
 
     @property
     def contrast(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.glm.entries import COVARIATE_LIMIT
+from consortium.algorithms.glm.entries import COVARIATE_LIMIT, Products
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.query_arguments import array_argument, index_argument, number_argument
 from consortium.errors import PrivacyError, ProtocolError
@@ -73,7 +73,7 @@ def persons_of(data: SiteData, query: Query) -> Persons:
     own, weight = float(proportions[query.site]), float(weights[query.site])
     kept, x = np.isfinite(group), np.zeros((0, len(group)))
     if any(name in query.arguments for name in _OF_COVARIATES):
-        x, known = _covariates(data, query, table)
+        x, known = _covariates(query, table)
         kept &= known
         x = clip_columns(x, number_argument(query, "covariate-reach")) * kept
     contrast = np.where(kept, (group > threshold) - own, 0.0)
@@ -88,7 +88,7 @@ def sloped_persons_of(data: SiteData, query: Query) -> Persons:
     ProtocolError
         If the arguments don't fit each other or the study.
     """
-    columns, kept = _covariates(data, query, data.table())
+    columns, kept = _covariates(query, data.table())
     if not len(columns):
         raise ProtocolError("The query's 'covariates' are empty; discard it.")
     if query.site >= len(array_argument(query, "weights", 1)):
@@ -157,7 +157,7 @@ def released_columns(query: Query, columns: int) -> Array:
 
 def outcomes_of(data: SiteData, query: Query, limit: float) -> tuple[Array, Array]:
     """Outcomes in standard deviations, cut to a limit, 0 where missing; and which are there."""
-    rows = _rows(data, query, "outcomes")
+    rows = _whole(query, "outcomes", data.features)
     location, scales = (array_argument(query, name, 1) for name in ("location", "scales"))
     if not len(location) == len(scales) == len(rows):
         raise ProtocolError("The query's 'outcomes' don't fit their norms; discard it.")
@@ -181,14 +181,27 @@ def slopes_and_centres(query: Query, covariates: int, columns: int) -> tuple[Arr
     return slopes, np.asarray(centres[query.site])
 
 
-def _covariates(data: SiteData, query: Query, table: Array) -> tuple[Array, Array]:
-    rows = _rows(data, query, "covariates")
+def _covariates(query: Query, table: Array) -> tuple[Array, Array]:
+    products = _products(query, len(table))
+    rows = _whole(query, "covariates", len(table) + len(products.rows))
     means, scales = (array_argument(query, n, 1) for n in ("means", "deviations"))
     if not len(means) == len(scales) == len(rows):
         raise ProtocolError("The query's 'covariates' don't fit their means; discard it.")
     means = means + scales * _declared(query, len(rows))
-    x, known = _standardized(table[rows], means, scales, COVARIATE_LIMIT)
+    taken = products.take(table, rows)
+    x, known = _standardized(taken, means, scales, COVARIATE_LIMIT)
     return x, np.asarray(known.all(axis=0))
+
+
+def _products(query: Query, features: int) -> Products:
+    if "factors" not in query.arguments:
+        return Products(*np.zeros((3, 0, 2)))
+    rows, means, scales = (
+        array_argument(query, name, 2) for name in ("factors", "factor-means", "factor-deviations")
+    )
+    if not rows.shape == means.shape == scales.shape or rows.shape[1] != 2:
+        raise ProtocolError("The query's 'factors' don't fit their means; discard it.")
+    return Products(_whole_numbers(rows, "factors", features), means, scales)
 
 
 def _declared(query: Query, columns: int) -> Array:
@@ -199,14 +212,12 @@ def _declared(query: Query, columns: int) -> Array:
     return np.asarray(declared[query.site])
 
 
-def _rows(data: SiteData, query: Query, name: str) -> Array:
-    """Row numbers that a query names."""
-    return _whole(query, name, data.features)
-
-
 def _whole(query: Query, name: str, limit: int) -> Array:
     """Whole numbers from 0 to below a limit."""
-    rows = array_argument(query, name, 1)
+    return _whole_numbers(array_argument(query, name, 1), name, limit)
+
+
+def _whole_numbers(rows: Array, name: str, limit: int) -> Array:
     whole = rows.astype(np.int64) if np.isfinite(rows).all() else np.full(1, -1)
     if not np.array_equal(whole, rows) or whole.min(initial=0) < 0:
         raise ProtocolError(f"The query's '{name}' are no row numbers; discard it.")

@@ -313,6 +313,13 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             found["weights"] = self.choice.weights
             if not columns.slope:
                 found["proportions"] = self.groups.proportions
+        if len(columns.products.rows):
+            products = columns.products
+            found |= {
+                "factors": products.rows.astype(np.float64),
+                "factor-means": products.means,
+                "factor-deviations": products.deviations,
+            }
         if self.design.clipped_columns:
             entries, means, scales = clipped_columns(columns)
             found |= {

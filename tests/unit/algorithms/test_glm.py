@@ -516,7 +516,7 @@ def test_the_loss_of_both_rounds_is_the_promised_one():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"formula": "diagnosis * age"}, "columns with \\+ between them"),
+        ({"formula": "diagnosis - age"}, "products of two and squares"),
         ({"formula": "diagnosis + age + age"}, "named twice"),
         ({"formula": "age"}, "not in the formula"),
         ({"groups": {"north": [20, 30]}}, "every site of the study"),

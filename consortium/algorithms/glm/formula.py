@@ -1,0 +1,66 @@
+"""The words of a formula: columns, products of two of them, and squares."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"[A-Za-z0-9_.=-]{1,129}"
+TERM = rf"^{_NAME}$"
+CONTRASTED = rf"^({_NAME}(:{_NAME})?|I\({_NAME}\*\*2\))$"
+_SQUARE = re.compile(rf"I\(\s*({_NAME})\s*\*\*\s*2\s*\)")
+_PRODUCT = re.compile(rf"({_NAME})\s*([*:])\s*({_NAME})")
+_REFUSED = (
+    "formula: write columns, products of two and squares with + between them, as in diagnosis * "
+    "age + I(age**2) + sex"
+)
+
+
+def written_out(formula: str) -> tuple[str, ...]:
+    """Terms of a formula; ``a * b`` stands for ``a + b + a:b``, each once.
+
+    Raises
+    ------
+    ValueError
+        If it is no such sum, or has a product or a square without its columns.
+
+    Examples
+    --------
+    >>> written_out("diagnosis * age + I(age ** 2) + sex")
+    ('diagnosis', 'age', 'diagnosis:age', 'I(age**2)', 'sex')
+    """
+    found: list[str] = []
+    for part in formula.split("+"):
+        terms = _terms(part.strip())
+        if len(terms) == 1 and terms[0] in found:
+            raise ValueError(f"formula: {terms[0]} is named twice; name each once")
+        found += [term for term in terms if term not in found]
+    for term in found:
+        for column in factors(term):
+            if column not in found:
+                raise ValueError(f"formula: {term} is there without {column}; add it")
+    return tuple(found)
+
+
+def factors(term: str) -> tuple[str, ...]:
+    """Columns of which a term is the product: one, or two."""
+    square = _SQUARE.fullmatch(term)
+    return (square[1], square[1]) if square else tuple(term.split(":"))
+
+
+def without_levels(term: str) -> str:
+    """The term of the formula that ``column=level``, or a product of such, is of."""
+    return ":".join(part.partition("=")[0] for part in term.split(":"))
+
+
+def _terms(part: str) -> list[str]:
+    if re.fullmatch(_NAME, part):
+        return [part]
+    if square := _SQUARE.fullmatch(part):
+        return [f"I({square[1]}**2)"]
+    product = _PRODUCT.fullmatch(part)
+    if product is None:
+        raise ValueError(_REFUSED)
+    one, sign, other = product.groups()
+    if one == other:
+        raise ValueError(f"formula: write the square of {one} as I({one}**2)")
+    return [f"{one}:{other}"] if sign == ":" else [one, other, f"{one}:{other}"]
