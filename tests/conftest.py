@@ -31,7 +31,8 @@ GROUPS = {
 }
 """Tests that share a server which takes long to start: one worker has them all."""
 WHOLE = re.compile(
-    r"(tests/(end_to_end/test_(atlas|feature|fusion)_study|unit/report/test_(page|features)"
+    r"(tests/(end_to_end/test_(atlas|feature|fusion|surface)_study"
+    r"|unit/report/test_(claims|features|outputs|page)"
     r"|contract/test_sensitivity_search|unit/algorithms/test_group_ica|protocol/test_verify_rounding"
     r"|unit/site_agent/loading/test_one_unit)\.py)"
 )

@@ -91,6 +91,11 @@ class Glm(GlmPlan):
             views=_VIEWS,
         ),
         Case({**_SLOPE, "formula": "z1 + z2", "site_means": _MEANS}, views=_VIEWS),
+        Case({**_EXAMPLE, "formula": "group1 * z1 + I(z1**2)"}, views=_VIEWS),
+        Case(
+            {**_SLOPE, "formula": "z2 + group1 * z1", "contrasts": {"both": "group1:z1"}},
+            views=_VIEWS,
+        ),
     )
 
     def refuse_hopeless(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
@@ -20,6 +21,7 @@ _HALF = 0.5  # of an effect's stated error
 _LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
 _TOGETHER = 0.65  # correlation of sites' means and levels that is taken for possible
 _MOST_CLIPPED = 0.6
+_FAR_FACTOR = 0.75  # public deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         "groups may be off by as much as sites' numbers of persons are": _groups(
             plan, found, there
         ),
+        _told_of_factors(plan): _factors(plan, learned, there),
         "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
         "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
         "they may have long tails to one side, of which clipping took more where persons vary more "
@@ -110,6 +113,26 @@ def _groups(plan: GlmPlan, found: Effects, there: Centring) -> float:
     off = np.abs(plan.groups.persons - np.array(plan.shape.subjects))
     sums = np.square(there.weights * off)[there.groups.persons > 0].sum()
     return float(np.sqrt(found.between * sums) / found.divisor)
+
+
+def _told_of_factors(plan: GlmPlan) -> str:
+    return (
+        f"a column of '{plan.columns.group.label}' has another mean than is stated, and where a "
+        "product is centred decides what clipping takes of it (correct analysis.covariates)"
+    )
+
+
+def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
+    """Whether a factor of the contrast's own product lies far from its stated mean."""
+    row, features = plan.columns.group.row, plan.shape.features
+    if row < features:
+        return 0.0
+    entries, factors = clipped_columns(plan.columns)[0], plan.columns.products.rows[row - features]
+    own = [entry.row in factors and not entry.levels for entry in entries]
+    centres = learned.adjustment.centres + np.nan_to_num(plan.declared)
+    persons = there.groups.persons
+    means = persons @ centres[:, own] / persons.sum()
+    return np.inf if np.abs(means).max(initial=0.0) > _FAR_FACTOR else 0.0
 
 
 def _confounding(plan: GlmPlan, found: Effects, learned: Learned) -> float:

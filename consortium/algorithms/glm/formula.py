@@ -1,4 +1,8 @@
-"""The words of a formula: columns, products of two of them, and squares."""
+"""The words of a formula: columns, products of two of them, and squares.
+
+A square explains, and its own effect is not told: who has much of it is cut and shortened, and
+effects of the column itself that this leaves over look like one of its square.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 
 _NAME = r"[A-Za-z0-9_.=-]{1,129}"
 TERM = rf"^{_NAME}$"
-CONTRASTED = rf"^({_NAME}(:{_NAME})?|I\({_NAME}\*\*2\))$"
+CONTRASTED = rf"^{_NAME}(:{_NAME})?$"
 _SQUARE = re.compile(rf"I\(\s*({_NAME})\s*\*\*\s*2\s*\)")
 _PRODUCT = re.compile(rf"({_NAME})\s*([*:])\s*({_NAME})")
 _REFUSED = (

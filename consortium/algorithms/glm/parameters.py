@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from consortium.algorithms.base import AnalysisParameters
-from consortium.algorithms.glm.formula import CONTRASTED, TERM, without_levels, written_out
+from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
 from consortium.algorithms.glm.norms import CovariateNorm, Norms
 from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.errors import StudyError
@@ -53,7 +53,7 @@ class GlmParameters(AnalysisParameters):
         default_factory=dict,
         description="Name of the effect that is asked for, and the column that it is of: a "
         "column of two levels (the second against the first), `column=level` of one with more, "
-        "or a column with limits, a product or a square, whose slope is asked for. Or 'all': "
+        "or a column with limits or a product, whose slope is asked for. Or 'all': "
         "every coefficient, of which `consortium contrast` makes others at no further price; "
         "the formula's first column is then the one that comes out best.",
     )
@@ -205,6 +205,10 @@ class GlmParameters(AnalysisParameters):
         terms = self.terms
         if len(terms) > _MOST_TERMS:
             raise ValueError(f"formula: name {_MOST_TERMS} columns and products at most")
+        if self.importance and any(len(factors(term)) > 1 for term in terms):
+            raise ValueError(
+                "contrasts: 'all' is for a formula without products and squares; name one contrast"
+            )
         if without_levels(self.contrasted) not in terms:
             raise ValueError(
                 f"contrasts: {self.contrasted} is not in the formula; add the column to it"

@@ -61,12 +61,20 @@ def units_of(plan: GlmPlan) -> str:
 
 def meaning(plan: GlmPlan) -> str:
     """What an effect is."""
-    unit = deviation_of(plan)
+    unit, group = deviation_of(plan), plan.columns.group
+    if group.product:
+        over = f", over {group.start[1]:g}" if group.start[1] > 1 else ""
+        return (
+            f"Change of the outcome, {unit}, with the product of both columns{over}: each in "
+            "public standard deviations from its public mean, or -1 and 1 for levels."
+        )
     if plan.columns.slope:
         return f"Change of the outcome, {unit}, with one public standard deviation of the column."
-    one, other = plan.columns.group.compared
+    one, other = group.compared
     named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
-    return f"Difference {named}, {unit}."
+    own = plan.columns.products.rows
+    where = ", at the public means of what it is multiplied by" if (own == group.row).any() else ""
+    return f"Difference {named}, {unit}{where}."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array]) -> Table:

@@ -37,7 +37,7 @@ def persons(count: int, shift: Floats, generator: np.random.Generator) -> list[F
     networks = np.linspace(3.0, 1.6, KEPT) * np.eye(SIZE, KEPT) + shift
     series = networks @ generator.standard_normal((count, KEPT, 60))
     series += generator.standard_normal((count, SIZE, 60))
-    return [np.linalg.svd(each, full_matrices=False)[0][:, :KEPT] for each in series]
+    return list(np.linalg.eigh(series @ series.transpose(0, 2, 1))[1][:, :, -KEPT:])
 
 
 def shifts(size: float, generator: np.random.Generator) -> Floats:
