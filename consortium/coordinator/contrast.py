@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import fdtrc, stdtrit
 
 from consortium.algorithms.base import Table
 from consortium.base.atomic import DAMAGED
 from consortium.base.tables import read_rows
 from consortium.errors import OutputError, StudyError
-from consortium.kernels.contrast_regression import tested
+from consortium.kernels.contrast_regression import false_discovery, tested
 
 Array = NDArray[Any]
 
@@ -118,6 +119,61 @@ def contrast(released: Released, expression: str) -> Table:
         _HEADINGS,
         tuple((*label, *numbers) for label, numbers in rows),
     )
+
+
+def worked_out(released: Released, expressions: Sequence[str]) -> Table:
+    """One combination as `contrast`, or several as `joint`."""
+    one = len(expressions) == 1 and _levels_of(released, expressions[0]) == list(expressions)
+    return contrast(released, expressions[0]) if one else joint(released, expressions)
+
+
+def joint(released: Released, expressions: Sequence[str]) -> Table:
+    """Test for every outcome whether any of several combinations is apart from 0.
+
+    Parameters
+    ----------
+    released : Released
+    expressions : sequence of str
+        As of `contrast`, or a column's name for all its levels against the first.
+
+    Raises
+    ------
+    StudyError
+        If one is no such sum, or they say the same twice.
+    """
+    wide = [each for text in expressions for each in _levels_of(released, text)]
+    weights = np.array([_weights(released, each) for each in wide])
+    rank = np.linalg.matrix_rank(weights)
+    if rank < len(weights):
+        raise StudyError(
+            f"{', '.join(wide)} are {rank} independent comparisons and not {len(wide)}; leave out "
+            "what follows from the others."
+        )
+    values = released.values @ weights.T
+    chance = weights @ released.chance @ weights.T * released.variances[:, None, None]
+    inverse = np.linalg.inv(chance + weights @ released.noise @ weights.T)
+    statistics = np.einsum("vi,vij,vj->v", values, inverse, values) / rank
+    by_chance = np.einsum("vij,vji->v", inverse, chance) / rank
+    freedom = released.freedom / np.square(by_chance)
+    p = fdtrc(rank, freedom, statistics)
+    numbers = np.column_stack([statistics, np.full(len(p), rank), freedom, p, false_discovery(p)])
+    return Table(
+        f"{', '.join(wide)}: whether any is apart from 0, for every outcome; errors count chance "
+        "and noise.",
+        ("view", "entry", "F", "df1", "df2", "p", "q"),
+        tuple((*label, *row) for label, row in zip(released.labels, numbers.tolist(), strict=True)),
+    )
+
+
+def _levels_of(released: Released, text: str) -> list[str]:
+    """A column's levels but the first, if the text is the name of a column with several."""
+    own = [
+        name
+        for name, place in released.names.items()
+        if place is not None
+        if name.startswith(f"{text.strip()}=")
+    ]
+    return [text] if text.strip() in released.names or not own else own
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, str]]:

@@ -61,17 +61,22 @@ def report(folder: Annotated[Path, typer.Argument(help="Output folder of a run."
 @app.command(rich_help_panel=RESULTS)
 def contrast(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run.")],
-    expression: Annotated[str, typer.Argument(help="Such as 'patients - controls'.")],
+    expression: Annotated[
+        list[str],
+        typer.Argument(
+            help="Such as 'patients - controls'. Several, or a column of several levels, are "
+            "tested together (F)."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Compare levels or columns of a finished glm that has contrasts: all; it costs no privacy."""
     from dataclasses import asdict
 
     from consortium.coordinator.console_tables import show_contrast
-    from consortium.coordinator.contrast import contrast as work_out
-    from consortium.coordinator.contrast import read_released
+    from consortium.coordinator.contrast import read_released, worked_out
 
-    found = work_out(read_released(folder), expression)
+    found = worked_out(read_released(folder), expression)
     if as_json:
         out.print_json(asdict(found))
     else:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import statsmodels.api
 from scipy.stats import t as student
 
 from consortium.base.atomic import write_text
-from consortium.coordinator.contrast import contrast, read_released
+from consortium.coordinator.contrast import contrast, joint, read_released, worked_out
 from consortium.errors import OutputError, StudyError
 from consortium.report.tables import write_tables
 from consortium.simulation.simulation import Simulation
@@ -73,11 +74,51 @@ def test_patients_less_controls_is_the_contrast_itself_with_its_error(folder):
     assert all(row[7] < row[2] < row[8] for row in one.rows)
 
 
+def test_a_joint_test_of_one_combination_is_its_t_test(folder):
+    released = read_released(folder)
+    (one, both) = (contrast(released, "b - c"), joint(released, ["b - c"]))
+    assert [row[2] for row in both.rows] == pytest.approx([row[4] ** 2 for row in one.rows])
+    for row, own in zip(both.rows, one.rows, strict=True):
+        assert row[5:] == pytest.approx(own[5:7])
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_joint_test_does_not_depend_on_how_levels_are_compared(folder, tmp_path, noisy):
+    if noisy:
+        noisy_run(tmp_path)
+    released = read_released(tmp_path if noisy else folder)
+    asked = (["ward"], ["ward=b", "ward=c"], ["c - b", "2 * ward=b"])
+    one, *others = ([row[2:] for row in worked_out(released, each).rows] for each in asked)
+    assert [row[1] for row in one] == [2.0] * 3
+    for each in others:
+        assert np.array(each) == pytest.approx(np.array(one), rel=1e-6)
+
+
+def test_a_joint_test_is_that_of_least_squares_but_for_the_variance_of_the_outcome(folder):
+    sites = (np.repeat(np.arange(4), 50)[None] == np.arange(4)[:, None]).astype(float)
+    design = np.vstack([TABLE[4] > 0, TABLE[0], TABLE[2:4], sites]).T.astype(float)
+    matrix = np.eye(len(design.T))[2:4]
+    fits = [statsmodels.api.OLS(y, design).fit() for y in TABLE[5:]]
+    single = [row[4] for row in contrast(read_released(folder), "ward=c").rows]
+    # Variances are those within sites, covariates' part among them.
+    ratio = np.array(single) / [fit.tvalues[3] for fit in fits]
+    expected = ratio**2 * [fit.f_test(matrix).fvalue for fit in fits]
+    found = [row[2] for row in joint(read_released(folder), ["ward"]).rows]
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_what_says_the_same_twice_is_no_joint_test(folder):
+    with pytest.raises(StudyError, match="1 independent comparisons and not 2"):
+        joint(read_released(folder), ["b - c", "c - b"])
+
+
 def test_the_command_prints_the_table(folder):
     said = enter("consortium", "contrast", folder, "patient - control", "--json")
     assert said.code == 0
     assert "effect on every outcome" in said.out
     assert "region2" in enter("consortium", "contrast", folder, "ward=b - ward=c").out
+    told = enter("consortium", "contrast", folder, "ward", "--json").out
+    assert "ward=b, ward=c: whether any is apart from 0" in told
 
 
 @pytest.mark.parametrize(
