@@ -134,8 +134,8 @@ def test_every_table_of_analyses_is_drawn_from_the_registry():
 def test_every_analysis_has_a_page_of_one_shape(name):
     page = read(ANALYSES / f"{name}.md")
     assert page.startswith(f"# `{name}`: ")
-    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SECTIONS
-    assert 30 <= len(page.splitlines()) <= 60
+    sections = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert sections in (SECTIONS, [*SECTIONS, "Proof"])
 
 
 def test_every_page_of_an_analysis_is_of_one_in_the_registry():
