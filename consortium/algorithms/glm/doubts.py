@@ -49,7 +49,10 @@ def doubts_of(plan: GlmPlan, found: Effects, learned: Learned, there: Centring) 
         "groups may be off by as much as sites' numbers of persons are": _groups(
             plan, found, there
         ),
-        _told_of_factors(plan): _factors(plan, learned, there),
+        "a column of a product or a square has another mean than is stated, and where these are "
+        "centred decides what clipping takes (correct analysis.covariates)": _factors(
+            plan, learned, there
+        ),
         "sites whose persons differ in covariates may differ in outcomes, too, and noise hides "
         "by how much (declare analysis.site_means)": _confounding(plan, found, learned),
         "they may have long tails to one side, of which clipping took more where persons vary more "
@@ -115,20 +118,12 @@ def _groups(plan: GlmPlan, found: Effects, there: Centring) -> float:
     return float(np.sqrt(found.between * sums) / found.divisor)
 
 
-def _told_of_factors(plan: GlmPlan) -> str:
-    return (
-        f"a column of '{plan.columns.group.label}' has another mean than is stated, and where a "
-        "product is centred decides what clipping takes of it (correct analysis.covariates)"
-    )
-
-
 def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a factor of the contrast's own product lies far from its stated mean."""
-    row, features = plan.columns.group.row, plan.shape.features
-    if row < features:
+    """Whether a column of a product or a square lies far from its stated mean."""
+    factors = plan.columns.products.rows
+    if not len(factors):
         return 0.0
-    entries, factors = clipped_columns(plan.columns)[0], plan.columns.products.rows[row - features]
-    own = [entry.row in factors and not entry.levels for entry in entries]
+    own = [e.row in factors and not e.levels for e in clipped_columns(plan.columns)[0]]
     centres = learned.adjustment.centres + np.nan_to_num(plan.declared)
     persons = there.groups.persons
     means = persons @ centres[:, own] / persons.sum()
