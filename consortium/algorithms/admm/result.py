@@ -53,20 +53,10 @@ def admm_result(
         "found": int(found.sum()),
         "model_norm": float(np.linalg.norm(joint)),
     }
-    tables = {"coefficients": _coefficients(plan, arrays["coefficients"], found)}
-    tables["agreement"] = Table(
-        "Root mean square distance of the sites' models from their mean, with their noise, "
-        "iteration by iteration.",
-        ("iteration", "distance"),
-        tuple(enumerate(apart, 1)),
-    )
-    if gains:
-        tables["gains"] = Table(
-            "Released gains, as part of the most that they can be; models were exchanged from "
-            f"{plan.parameters.threshold:g} on.",
-            ("iteration", "gain"),
-            tuple(enumerate(gains, 2)),
-        )
+    tables = {
+        "coefficients": _coefficients(plan, arrays["coefficients"], found),
+        **_course(plan, apart, gains),
+    }
     words = Captions(
         "coefficient",
         _headline(int(found.sum()), floor),
@@ -76,6 +66,26 @@ def admm_result(
     return Result(
         arrays, numbers, loadings="coefficients", told="found", tables=tables, captions=words
     )
+
+
+def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> dict[str, Table]:
+    """How far apart the models were, and the released gains, iteration by iteration."""
+    tables = {
+        "agreement": Table(
+            "Root mean square distance of the sites' models from their mean, with their noise, "
+            "iteration by iteration.",
+            ("iteration", "distance"),
+            tuple(enumerate(apart, 1)),
+        )
+    }
+    if gains:
+        tables["gains"] = Table(
+            "Released gains, as part of the most that they can be; models were exchanged from "
+            f"{plan.parameters.threshold:g} on.",
+            ("iteration", "gain"),
+            tuple(enumerate(gains, 2)),
+        )
+    return tables
 
 
 def gathered_floor(plan: AdmmPlan, rounds: int, noise: float) -> float:

@@ -82,18 +82,12 @@ def effects_result(
         **_arrays(each, parameters.confidence, learned.unit),
         "deviation": learned.scales * plan.columns.units / learned.unit,
     }
-    error = learned.unit * float(np.sqrt(np.mean(each.errors**2)))
-    numbers: dict[str, float | int | str] = {
+    numbers = {
         "outcomes": plan.outcomes,
         **_basis(plan),
         "discoveries": int(significant.sum()),
-        "mean_error": error,
         "withheld": int(withheld.sum()),
-        "forecast_error": learned.unit * foretold(plan, learned, there).error,
-        "detectable": DETECTABLE * error / RESIDUAL,
-        "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
-        "explained_by_covariates": learned.adjustment.explained,
-        "clipped": clipped_of(found, learned),
+        **_errors(plan, found, learned, there),
         "persons_not_as_stated": surplus(plan),
         **_counted(plan, there),
         **_learned(learned),
@@ -117,7 +111,12 @@ def effects_result(
             " ".join(
                 (
                     *told_of_doubts(doubts, plan.outcomes),
-                    _headline(plan, significant, error, told_of_counted(plan, there)),
+                    _headline(
+                        plan,
+                        significant,
+                        float(numbers["mean_error"]),
+                        told_of_counted(plan, there),
+                    ),
                 )
             ),
             " ".join([meaning(plan), *remarks_of(plan)]),
@@ -126,6 +125,21 @@ def effects_result(
         ),
         images=_images(plan, arrays, significant),
     )
+
+
+def _errors(
+    plan: GlmPlan, found: Effects, learned: Learned, there: Centring
+) -> dict[str, float | int | str]:
+    """How sure effects are, and what that is made of."""
+    error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
+    return {
+        "mean_error": error,
+        "forecast_error": learned.unit * foretold(plan, learned, there).error,
+        "detectable": DETECTABLE * error / RESIDUAL,
+        "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
+        "explained_by_covariates": learned.adjustment.explained,
+        "clipped": clipped_of(found, learned),
+    }
 
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:

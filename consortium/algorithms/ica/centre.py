@@ -112,11 +112,29 @@ class Ica(AnalysisPlan[IcaParameters]):
         unmixing, last = yield from improve[self.parameters.optimizer](
             self.parameters, self.shape, whitening
         )
+        result = self._result(subspace, scales, whitening, unmixing, last)
+        if not self.parameters.maps:
+            return result
+        release = yield ask_maps(unmixing, whitening)
+        fine = release.values.reshape(self.shape.map_rows, -1)
+        return replace(
+            result,
+            arrays={**result.arrays, "maps": fine},
+            numbers={**result.numbers, "map_noise": release.deviation},
+            maps="maps",
+            fine=True,
+            noise=release.deviation,
+        )
+
+    def _result(
+        self, subspace: Result, scales: Array, whitening: Array, unmixing: Array, last: float
+    ) -> Result:
+        basis = subspace.arrays["basis"]
         mixing = (basis * scales) @ np.linalg.pinv(unmixing)
         told = is_within(subspace, scales[:, None] * np.linalg.pinv(unmixing))
         if self.shape.places is not None:
             told = tuple(map(bool, np.array(told) & ~nearly_constant(mixing)))
-        result = Result(
+        return Result(
             {"mixing": mixing, "unmixing": unmixing @ whitening.T, **subspace.arrays},
             {
                 **subspace.numbers,
@@ -133,18 +151,6 @@ class Ica(AnalysisPlan[IcaParameters]):
                 found=any(told),
                 columns_found=told,
             ),
-        )
-        if not self.parameters.maps:
-            return result
-        release = yield ask_maps(unmixing, whitening)
-        fine = release.values.reshape(self.shape.map_rows, -1)
-        return replace(
-            result,
-            arrays={**result.arrays, "maps": fine},
-            numbers={**result.numbers, "map_noise": release.deviation},
-            maps="maps",
-            fine=True,
-            noise=release.deviation,
         )
 
 
