@@ -236,6 +236,19 @@ def _least_hiding(noise: SiteNoise) -> float:
     return float(local.min())
 
 
+def _lattice(draft: SiteNoise, entries: int, norm: float, sensitivity: float) -> Lattice:
+    """The grid for noise as it would be without one."""
+    return plan_lattice(
+        entries=entries,
+        bound=norm,
+        sensitivity=sensitivity,
+        aggregate=draft.aggregate(),
+        largest=max((*draft.correlated, *draft.local)),
+        sites=len(draft.local),
+        least=_least_hiding(draft),
+    )
+
+
 def plan_mechanism(
     scheme: Scheme,
     *,
@@ -272,15 +285,7 @@ def plan_mechanism(
     missing = max(dropouts, hidden)
     options = {"colluding": colluding, "dropouts": missing}
     draft = calibrate(scheme, plain, [target] * len(plain), boost=boost, **options)
-    lattice = plan_lattice(
-        entries=entries,
-        bound=bound.norm,
-        sensitivity=min(plain),
-        aggregate=draft.aggregate(),
-        largest=max((*draft.correlated, *draft.local)),
-        sites=len(plain),
-        least=_least_hiding(draft),
-    )
+    lattice = _lattice(draft, entries, bound.norm, min(plain))
     rounded = (plain[0] + lattice.rounding(entries),) * len(plain)
     final = calibrate(scheme, rounded, [target] * len(plain), boost=boost, **options)
     planned = Mechanism(

@@ -8,7 +8,7 @@ The catalogue is an RO-Crate 1.1. Neither has anything of a person in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -68,19 +68,33 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
     if report.scheme == "none" or report.sampler.startswith(SEEDED):
         return None
     told = {clause.heading: clause.text for clause in clauses(report)}
-    person = report.unit == "subject"
     entry = {
-        "basic": {
-            "name": study.title or study.study,
-            "data_curators": [{"data_curator_name": site.name} for site in report.sites],
-            "description": f"{REGISTRY[study.algorithm].title} over the data of "
-            f"{count(len(report.sites), 'site')}, which stay at the sites.",
-            "intended_use": "Research",
-            "data_product_type": "Summary statistics",
-            "data_product_region": "",
-            "data_product_sector": "Healthcare",
-            "publication_date": run.day.isoformat(),
-        },
+        "basic": _basic(run),
+        **_loss(report, told),
+        **_making(run, told),
+        "administrative": {"status": "Draft", "registry_authors": list(study.authors), "tier": 3},
+    }
+    return {"url_slug": study.study, "deployment": entry}
+
+
+def _basic(run: Finished) -> dict[str, Any]:
+    report, study = run.report, run.study
+    return {
+        "name": study.title or study.study,
+        "data_curators": [{"data_curator_name": site.name} for site in report.sites],
+        "description": f"{REGISTRY[study.algorithm].title} over the data of "
+        f"{count(len(report.sites), 'site')}, which stay at the sites.",
+        "intended_use": "Research",
+        "data_product_type": "Summary statistics",
+        "data_product_region": "",
+        "data_product_sector": "Healthcare",
+        "publication_date": run.day.isoformat(),
+    }
+
+
+def _loss(report: PrivacyReport, told: Mapping[str, str]) -> dict[str, Any]:
+    person = report.unit == "subject"
+    return {
         "dp_variant": {
             "variant_name": "Approximate DP",
             "data_domain": f"Data sets of {count(_units(report), 'person' if person else 'volume')}"
@@ -98,6 +112,12 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
             },
             "privacy_parameters_details": told["How strong"],
         },
+    }
+
+
+def _making(run: Finished, told: Mapping[str, str]) -> dict[str, Any]:
+    report = run.report
+    return {
         "deployment_model": {
             "model_name": "Local" if report.scheme == "local" else "Federated",
             "model_name_details": "Noise is added at every site before anything leaves it.",
@@ -119,11 +139,9 @@ def deployment_entry(run: Finished) -> dict[str, Any] | None:
             f"μ = {report.guarantees.coalition.mu:.6g}. {told['Second opinion']}",
             "post_processing": "All maps and tables follow from the releases and public settings.",
             "additional_information": f"{GENERATOR} {__version__}, {code_url(GENERATOR)}; study "
-            f"{study.digest}",
+            f"{run.study.digest}",
         },
-        "administrative": {"status": "Draft", "registry_authors": list(study.authors), "tier": 3},
     }
-    return {"url_slug": study.study, "deployment": entry}
 
 
 def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
@@ -138,21 +156,7 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
     study = run.study
     software, action = f"#{GENERATOR}-{__version__}", f"#run-of-{study.study}"
     names = [_address(path) for path, _ in files]
-    licence, licences = _licence(study.license)
-    root = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": study.title or f"Group results of the study {study.study}",
-        "description": f"{REGISTRY[study.algorithm].title} over "
-        f"{count(len(study.sites), 'site')} under differential privacy; privacy_report.json "
-        "lists every release.",
-        "datePublished": run.day.isoformat(),
-        "license": licence,
-        "identifier": study.digest,
-        "contributor": [{"@id": f"#site-{site}"} for site in study.sites],
-        "hasPart": [{"@id": name} for name in names],
-        **({"creditText": "; ".join(study.authors)} if study.authors else {}),
-    }
+    root, licences = _root(run, names)
     made = {
         "@id": action,
         "@type": "CreateAction",
@@ -187,6 +191,27 @@ def crate(run: Finished, files: Sequence[tuple[Path, int]]) -> dict[str, Any]:
     ]
     graph = [about, root, *licences, made, tool, *sites, *parts]
     return {"@context": f"{_SPECIFICATION}/context", "@graph": json.loads(json.dumps(graph))}
+
+
+def _root(run: Finished, names: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """What the folder is, and what describes its licence."""
+    study = run.study
+    licence, licences = _licence(study.license)
+    root = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": study.title or f"Group results of the study {study.study}",
+        "description": f"{REGISTRY[study.algorithm].title} over "
+        f"{count(len(study.sites), 'site')} under differential privacy; privacy_report.json "
+        "lists every release.",
+        "datePublished": run.day.isoformat(),
+        "license": licence,
+        "identifier": study.digest,
+        "contributor": [{"@id": f"#site-{site}"} for site in study.sites],
+        "hasPart": [{"@id": name} for name in names],
+        **({"creditText": "; ".join(study.authors)} if study.authors else {}),
+    }
+    return root, licences
 
 
 def _licence(name: str) -> tuple[Any, list[dict[str, str]]]:
