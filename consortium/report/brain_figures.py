@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
@@ -41,6 +43,7 @@ def draw_map(
     peak: NDArray[np.floating],
     threshold: float,
     name: str,
+    units: str = "",
 ) -> tuple[Picture, Picture]:
     """Draw one map as a glass brain and as three slices through its peak.
 
@@ -54,12 +57,14 @@ def draw_map(
         Values whose size is below it are not drawn.
     name : str
         What to call the map in the texts for those who don't see the pictures.
+    units : str
+        Of the values, above the colour bar.
     """
     top = _top(values, threshold)
     with _quiet():
         image = _finer(grid.image(values))
         text = f"{name} seen through a glass brain from the side, the back and above"
-        return _glass(image, threshold, top, text), _cut(image, peak, threshold, top, name)
+        return _glass(image, threshold, top, text), _cut(image, peak, threshold, top, name, units)
 
 
 def draw_slices(
@@ -68,6 +73,7 @@ def draw_slices(
     peak: NDArray[np.floating],
     threshold: float,
     name: str,
+    units: str = "",
 ) -> Picture:
     """Draw one map as three slices through a place.
 
@@ -77,7 +83,7 @@ def draw_slices(
     """
     with _quiet():
         image = _finer(grid.image(values))
-        return _cut(image, peak, threshold, _top(values, threshold), name)
+        return _cut(image, peak, threshold, _top(values, threshold), name, units)
 
 
 @contextmanager
@@ -90,11 +96,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _cut(
-    image: Any, peak: NDArray[np.floating], threshold: float, top: float, name: str
+    image: Any, peak: NDArray[np.floating], threshold: float, top: float, name: str, units: str
 ) -> Picture:
     x, y, z = (f"{mm:.0f}" for mm in peak)
     return to_picture(
-        _slices(image, peak, threshold, top),
+        _slices(image, peak, threshold, top, units),
         f"{name} on slices of the MNI152 brain at x = {x}, y = {y}, z = {z} mm",
     )
 
@@ -172,7 +178,9 @@ def _glass_brain() -> Any:
     return plot_glass_brain(None, figure=figure, plot_abs=False, colorbar=False)
 
 
-def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float) -> Figure:
+def _slices(
+    image: Any, peak: NDArray[np.floating], threshold: float, top: float, units: str
+) -> Figure:
     from nilearn.plotting import plot_stat_map
 
     figure = Figure(figsize=SIZE, dpi=DOTS)
@@ -190,7 +198,15 @@ def _slices(image: Any, peak: NDArray[np.floating], threshold: float, top: float
         draw_cross=False,
     )
     display.draw_cross(color="black", linewidth=0.6, alpha=0.7)
+    _tick_evenly(figure.axes[-1], top, units)
     return figure
+
+
+def _tick_evenly(bar: Axes, top: float, units: str) -> None:
+    """Mark a colour bar at even steps from its middle, and say in which unit."""
+    ticks = MaxNLocator(4, symmetric=True).tick_values(-top, top)
+    bar.set_yticks([tick for tick in ticks if abs(tick) <= top])
+    bar.set_title(units, fontsize=8)
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second

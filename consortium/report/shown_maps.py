@@ -17,7 +17,10 @@ from consortium.algorithms.findings import ImageSet
 from consortium.report.brain_figures import THRESHOLD
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.image_sets import grid_of, painted
+from consortium.report.published_regions import nearest_region
 from consortium.space.grid import Grid
+
+NO_REGION = "no region of the atlas"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,17 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
         if images.drawn:
             found += set_maps(run, key, images)
     return (each for each in found if each is not None and each.coloured)
+
+
+def place_of(run: Finished, shown: ShownMap) -> str:
+    """What a map's peak is in, of the study's atlas, or which published region it is near."""
+    if run.legend.anatomy is not None:
+        found = run.legend.anatomy.name_at(shown.peak)
+        return f"in {found or NO_REGION}"
+    if not run.study.data.space.startswith("MNI152"):
+        return ""
+    region = nearest_region(shown.peak)
+    return "" if region is None else f"near {region.name}, {region.network} network"
 
 
 def ident(key: str, number: int) -> str:

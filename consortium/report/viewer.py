@@ -22,7 +22,7 @@ from consortium.base.atomic import write_text
 from consortium.report.brain_figures import template
 from consortium.report.finished import Finished
 from consortium.report.pictures import PALETTE
-from consortium.report.shown_maps import ShownMap, shown_maps
+from consortium.report.shown_maps import ShownMap, place_of, shown_maps
 from consortium.report.templating import plain_environment
 
 NAME = "viewer.html"
@@ -60,7 +60,6 @@ def write_viewer(folder: Path, run: Finished) -> Path | None:
 
 def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
     """One map for the viewer's script: its image, and where and how it begins."""
-    anatomy = run.legend.anatomy
     image = shown.grid.image(np.asarray(shown.values, dtype=np.float64))
     image.set_data_dtype(np.int16)  # 65,536 steps from the least to the largest
     return {
@@ -70,7 +69,7 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
         "threshold": shown.threshold,
         "top": max(shown.top, 1.01 * shown.threshold),
         "peak": [round(float(mm), 1) for mm in shown.peak],
-        "place": anatomy.name_at(shown.peak) if anatomy else "",
+        "place": place_of(run, shown),
         "image": _packed(image),
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from consortium.report.brain_figures import draw_map, draw_mosaic
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.shown_maps import ShownMap
+from consortium.report.shown_maps import NO_REGION, ShownMap, place_of
 from consortium.report.viewer import NAME as VIEWER
 
 Facts = tuple[tuple[str, str], ...]
@@ -77,14 +77,17 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    place = peak_text(tuple(shown.peak))
-    if run.legend.anatomy is not None:
-        place = f"{place} ({run.legend.anatomy.name_at(shown.peak) or 'in no region of the atlas'})"
+    where, name = place_of(run, shown), shown.name
+    place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
+    region = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
+    if region and region != NO_REGION and name == f"Component {name.rpartition(' ')[2]}":
+        name = f"{name}: {region}"
     facts = (*first, ("Peak x, y, z", place), *_alike(run, shown), *last)
-    pictures = draw_map(shown.grid, shown.values, shown.peak, shown.threshold, shown.name)
+    drawn = shown.grid, shown.values, shown.peak, shown.threshold, shown.name, shown.units
+    pictures = draw_map(*drawn)
     more = (draw_mosaic(shown.grid, shown.values, shown.threshold, shown.name),)
     link = f"{VIEWER}#{shown.ident}" if shown.coloured else ""
-    return Card(shown.ident, shown.name, facts, (Drawing(pictures, note, more=more),), viewer=link)
+    return Card(shown.ident, name, facts, (Drawing(pictures, note, more=more),), viewer=link)
 
 
 def _alike(run: Finished, shown: ShownMap) -> Facts:

@@ -82,7 +82,7 @@
     threshold.step = (shown.top - shown.threshold) / 200;
     threshold.value = shown.threshold;
     cut();
-    const place = shown.place ? `, in ${shown.place}` : "";
+    const place = shown.place ? `, ${shown.place}` : "";
     at("brain").setAttribute("aria-label",
       `${shown.name} on the brain; its peak is at ${shown.peak.map(whole).join(", ")} mm${place}`);
     go(shown.peak);

@@ -46,7 +46,7 @@ def test_the_page_tells_region_and_network_of_every_peak_as_text(folder, grid, t
     run = finish(study, run.space, run.result, run.report, DAY, legend)
     page = Page(write_page(tmp_path, run).read_text(encoding="utf-8"))
     for name in CENTRES:
-        assert f"mm ({name})" in page.text
+        assert f"mm (in {name})" in page.text
         assert (
             f"{name} (r\u00a0=\u00a00.9" in page.text or f"{name} (r\u00a0=\u00a01.0" in page.text
         )
