@@ -206,7 +206,9 @@ def _tick_evenly(bar: Axes, top: float, units: str) -> None:
     """Mark a colour bar at even steps from its middle, and say in which unit."""
     ticks = MaxNLocator(4, symmetric=True).tick_values(-top, top)
     bar.set_yticks([tick for tick in ticks if abs(tick) <= top])
-    bar.set_title(units, fontsize=8)
+    left, low, width, height = bar.get_position().bounds
+    bar.set_position((left, low, width, 0.9 * height))
+    bar.set_title(units, fontsize=8, pad=3)
 
 
 @lru_cache(maxsize=1)  # a public constant that takes a tenth of a second

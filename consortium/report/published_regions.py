@@ -14,6 +14,32 @@ from numpy.typing import NDArray
 
 NEAR = 15.0
 """Millimetres beyond which no region is near."""
+_WORDS = {
+    "ACC": "anterior cingulate",
+    "IPL": "inferior parietal lobule",
+    "IPS": "intraparietal sulcus",
+    "SMA": "supplementary motor area",
+    "TPJ": "temporoparietal junction",
+    "aPFC": "anterior prefrontal cortex",
+    "ant": "anterior",
+    "dACC": "dorsal anterior cingulate",
+    "dFC": "dorsal frontal cortex",
+    "dlPFC": "dorsolateral prefrontal cortex",
+    "inf": "inferior",
+    "lat": "lateral",
+    "mFC": "medial frontal cortex",
+    "mPFC": "medial prefrontal cortex",
+    "med": "medial",
+    "mid": "middle",
+    "post": "posterior",
+    "pre-SMA": "pre-supplementary motor area",
+    "sup": "superior",
+    "vFC": "ventral frontal cortex",
+    "vPFC": "ventral prefrontal cortex",
+    "vent": "ventral",
+    "vlPFC": "ventrolateral prefrontal cortex",
+    "vmPFC": "ventromedial prefrontal cortex",
+}
 
 
 class Region(NamedTuple):
@@ -36,7 +62,11 @@ def _published() -> tuple[NDArray[np.float64], list[Region]]:
     from nilearn.datasets import fetch_coords_dosenbach_2010
 
     found = fetch_coords_dosenbach_2010()
-    names = (str(label).rpartition(" ")[0] for label in found.labels)  # without their numbers
+    # A label ends in the region's number.
+    names = (
+        " ".join(_WORDS.get(word, word) for word in str(label).split()[:-1])
+        for label in found.labels
+    )
     regions = [Region(*pair) for pair in zip(names, map(str, found.networks), strict=True)]
     centres = np.column_stack([np.asarray(found.rois[axis]) for axis in "xyz"])
     return centres.astype(np.float64), regions
