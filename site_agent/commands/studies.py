@@ -118,7 +118,7 @@ def approve_command(
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
     from site_agent.commands.agent import start
-    from site_agent.status import older_settings, promise, read_status
+    from site_agent.status import promise, read_status
 
     def ask() -> None:
         if not yes:
@@ -139,8 +139,6 @@ def approve_command(
     out.print(f"Approved: {promise(approval)}.")
     if trouble:
         out.print(f"The coordinator is told when the agent starts ({trouble})")
-    if older := older_settings(folder):
-        out.print(older)
     if take_part and read_status(folder).running:
         out.print("The agent of this folder is at work already and takes part.")
     elif take_part:
