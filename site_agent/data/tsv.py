@@ -133,6 +133,20 @@ def read_rows(
             yield label, {name: wording.cell(name, row[own]) for name, own in wanted.items()}
 
 
+def columns_of(table: Path) -> list[str]:
+    """Names of a table's columns that stand there once, but for that of persons.
+
+    Raises
+    ------
+    DataError
+        If it is not there, or can't be read.
+    """
+    with _opened(table, MOST_BYTES) as file:
+        header = next(_cells(file), [])
+    identifier = _check_header(table, header, {})
+    return [name for name in header if name != identifier and header.count(name) == 1]
+
+
 def _person(identifier: str | None) -> str:
     """Label of the person whom a line is of; two sessions of one are no two persons."""
     name = (identifier or "").strip()
