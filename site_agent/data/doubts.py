@@ -21,7 +21,7 @@ from site_agent.data.people import PARTICIPANTS, participants_of
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
-from site_agent.data.tsv import Row, columns_of, read_rows, rows_of
+from site_agent.data.tsv import Row, gaps_of, read_rows, rows_of
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -183,17 +183,12 @@ def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[st
     table = source / PARTICIPANTS
     if not table.is_file() or not people:
         return
-    columns = [name for name in columns_of(table) if name]
-    had, there = Counter[str](), set(people)
-    for label, row in read_rows(table, columns):
-        if label in there:
-            had.update(name for name in columns if is_given(row[name]))
-    lacking = {name: len(there) - had[name] for name in columns}
-    few = [f"'{name}' ({many})" for name, many in lacking.items() if 0 < many < fewest]
+    gaps = gaps_of(table, people)
+    few = [f"'{name}' ({many})" for name, many in gaps.items() if 0 < many < fewest]
     if few:
         some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
         yield (
-            f"of the {len(there)} persons whose number would be told, a few lack {some} in "
+            f"of the {len(people)} persons whose number would be told, a few lack {some} in "
             f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
             f"refused here for good, since two numbers that differ by fewer than {fewest} persons "
             "tell of these: fill in what is missing, or name these persons in a table that "
