@@ -20,7 +20,7 @@ from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyErr
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy
-from consortium.privacy.gdp import ADDS_UP, epsilon_of
+from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
@@ -188,7 +188,7 @@ class Inspection:
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after. {ADDS_UP}",
+            f"before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )
 
