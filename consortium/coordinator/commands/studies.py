@@ -16,6 +16,7 @@ from consortium.coordinator.commands.program import (
     OutFolder,
     RosterFile,
     StudyFile,
+    Subjects,
     app,
     out,
     site_sizes,
@@ -149,9 +150,7 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
 @app.command(rich_help_panel=STUDIES)
 def plan(
     study: StudyFile,
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
     details: Annotated[
         bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
@@ -171,10 +170,8 @@ def plan(
 @app.command(name="design", rich_help_panel=STUDIES)
 def design_command(
     studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
     folder: OutFolder,
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
@@ -200,10 +197,8 @@ def design_command(
 @app.command(name="dpia", rich_help_panel=STUDIES)
 def dpia_command(
     study: StudyFile,
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
     folder: OutFolder,
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
 ) -> None:
     """Fill a data protection impact assessment from a study; what people decide is left open."""
@@ -287,7 +282,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _plan(study: Path, subjects: str, volumes: int) -> Plan:
+def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
     from consortium.study.reader import load_study
