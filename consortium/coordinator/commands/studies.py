@@ -83,6 +83,14 @@ def new_study_command(
     limits: Annotated[
         str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
     ] = None,
+    detected: Annotated[
+        Path | None,
+        typer.Option(
+            "--detect",
+            help="glm: own table of persons, whose names of columns and levels are suggested; no "
+            "number of it is written.",
+        ),
+    ] = None,
     subjects: Annotated[
         str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
     ] = None,
@@ -113,6 +121,8 @@ def new_study_command(
         "groups": groups,
         "limits": limits,
     }
+    if detected is not None:
+        _suggest(detected, algorithm, given)
     if keys is not None and roster is None:
         raise StudyError("--keys signs for a roster's sites; give --roster, too.")
     members = None if roster is None else read_roster(roster)
@@ -280,6 +290,20 @@ def _today() -> date:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).date()
+
+
+def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
+    """Fill in the names that a table suggests, where nobody said others."""
+    from consortium.coordinator.detect import detect
+
+    if algorithm != "glm":
+        raise StudyError("--detect suggests the columns of a glm; add --algorithm glm.")
+    found = detect(table)
+    for line in found.lines():
+        out.print(line)
+    column = given["column"]
+    suggested = found.suggested() if column is None else found.of(column)
+    given.update({name: said for name, said in suggested.items() if given[name] is None})
 
 
 def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
