@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from consortium.engine.clock import SLOWEST_POLL, Clock
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
 from consortium.engine.wait_file import WaitFile
 from consortium.errors import (
+    ConfigurationError,
     ConsortiumError,
     CopyError,
     EngineError,
@@ -26,6 +27,7 @@ from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals, post_withdrawn
 from site_agent.config import SiteConfig
+from site_agent.engines.base import Engine
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.request import earlier_key
 from site_agent.layout import ENDED, STORE
@@ -33,7 +35,6 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
 from site_agent.page.updater import PageUpdater
-from site_agent.policy.policy import Policy
 from site_agent.run.admission import Admission
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
@@ -42,6 +43,7 @@ from site_agent.run.refusal import public_reason, refuse
 from site_agent.run.site import Site
 from site_agent.run.site_log import SiteLog
 from site_agent.run.waits import Waits
+from site_agent.settings import Settings, SettingsFiles
 
 _LOOK_EVERY = 2.0  # s between two looks for runs, within a run and when nothing happens
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -75,9 +77,9 @@ class Agent:
     failures: list[ConsortiumError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        config = SiteConfig.load(self.folder)
-        self.config = config
-        self.policy = Policy.load(self.folder)
+        self._files = SettingsFiles(self.folder, self.clock)
+        settings = self._files.first
+        config = settings.config
         identity = load_identity(self.folder)
         ledger, exchange = Ledger(config.ledger), config.open_exchange()
         log, store = SiteLog(self.folder, self._time, self.log), MessageStore(self.folder / STORE)
@@ -86,7 +88,7 @@ class Agent:
             config.name,
             identity,
             str(config.dataset.resolve()),
-            self.policy,
+            settings.policy,
             ledger,
             LedgerAnchor(exchange, identity, config.name, ledger, earlier, store),
             store,
@@ -95,21 +97,55 @@ class Agent:
             self.clock.now,
             log,
         )
-        self._admission = Admission(
-            self.folder,
-            config,
-            self.site,
-            open_engine(config),
-            self.drive,
-            lambda: self.now().date(),
-        )
         self._runs: dict[str, Participation | None] = {}
-        data, drive = self._admission.open_data, self.drive
-        self._ahead = Preload(config.dataset, data, drive, self.clock, log.line)
-        self._waits = Waits(WaitFile(self.folder, self.clock.wall), self._ahead, log)
-        self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, drive)
+        self._admitted: dict[str, Admission] = {}
+        self._waits = Waits(WaitFile(self.folder, self.clock.wall), log)
+        self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, self.drive)
+        self._engine: tuple[tuple[object, ...], Engine] | None = None
+        self._take_up(settings)
         self._begun = False
         self._looked = 0.0
+
+    def _take_up(self, settings: Settings) -> None:
+        """Go by these settings in every run that begins from now on."""
+        config, drive = settings.config, self.drive
+        engine, today = self._engine_of(config), lambda: self.now().date()
+        self.config = config
+        self._settings: Settings | ConfigurationError = settings
+        dataset = str(config.dataset.resolve())
+        self.site = replace(self.site, dataset=dataset, policy=settings.policy)
+        self._admission = Admission(self.folder, config, self.site, engine, drive, today)
+        log, data = self.site.log.line, self._admission.open_data
+        self._ahead = Preload(config.dataset, data, drive, self.clock, log)
+
+    def _engine_of(self, config: SiteConfig) -> Engine:
+        """The engine at work, or another if ``site.yaml`` names another."""
+        wanted = (config.engine, config.engine_address, config.workers, config.memory)
+        if self._engine is None or self._engine[0] != wanted:
+            self._engine = wanted, open_engine(config)
+        return self._engine[1]
+
+    def _renew(self) -> bool:
+        """Take up what site.yaml and policy.yaml say now; False while one is being written.
+
+        A run that is under way keeps what it began with. While a file can't be gone by, runs that
+        begin are refused for it: what it said before does not count any more.
+        """
+        now = self._files.look()
+        if now is None or now is self._settings:
+            return now is not None
+        if isinstance(now, ConfigurationError):
+            self._settings, self._admission = now, self._admission.refusing(now)
+            self.site.log.line(f"no run begins here until this is mended: {now}")
+            return True
+        try:
+            self._take_up(now)
+        except ConfigurationError as error:  # of an engine that is not installed
+            self._settings, self._admission = now, self._admission.refusing(error)
+            self.site.log.line(f"no run begins here until this is mended: {error}")
+        else:
+            self.site.log.tell("site.yaml and policy.yaml changed; runs that begin now go by them")
+        return True
 
     def work(self, *, once: bool, idle: float = float("inf")) -> None:
         """Take part in runs until told to stop.
@@ -150,7 +186,7 @@ class Agent:
                 self._waits.clear()
                 self._keep_page()
                 return
-            self._waits.show(self._under_way(), self.clock.now() - start)
+            self._waits.show(self._ahead, self._under_way(), self.clock.now() - start)
             self._keep_page()
         raise SiteError(
             f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
@@ -216,7 +252,10 @@ class Agent:
         """
         self._check_halt()
         self._ahead.look(self._admission.ready)
-        opens = self.policy.opens_at(self.now())
+        renewed = self._renew()
+        if not self._under_way():
+            self._hours = self.site.policy
+        opens = self._hours.opens_at(self.now())
         if opens is not None:
             self.site.log.tell_once(
                 f"policy.yaml: field 'hours': nothing is answered before {opens}."
@@ -224,7 +263,7 @@ class Agent:
             return False
         done = False
         for run in self._announced():
-            if run not in self._runs:
+            if renewed and run not in self._runs:
                 done |= self._guarded(run, partial(self._meet, run))
             participation = self._runs.get(run)
             if participation is not None and participation.ended is None:
@@ -288,7 +327,9 @@ class Agent:
         message = self.site.exchange.get(Names(run).study(), MOST_ANNOUNCEMENT)
         if message is None:
             return False
-        self._runs[run] = self._admission.admit(run, message)
+        admission = self._admitted.get(run, self._admission)
+        self._runs[run] = admission.admit(run, message)
+        self._admitted[run] = admission  # by which it is taken up anew, whatever is written since
         return self._runs[run] is not None
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:

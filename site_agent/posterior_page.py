@@ -63,7 +63,7 @@ def summary(
         f"Networks that count as found: {found['own']} of this hospital's {own} alone, "
         f"{found['release']} of the release, {together}."
     )
-    worth = worth_sentence(spreads.worth(taken.everybody))
+    worth = worth_sentence(spreads.worth(taken.everybody), "what was found here and by all")
     weights = f"Both together count its own data by {shares[0]}, and the others' by {shares[1]}."
     if colluding:
         return networks, worth, weights

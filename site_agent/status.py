@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from consortium.base.formatting import count, moment
-from consortium.base.lock import changed_since, in_use
+from consortium.base.lock import in_use
 from consortium.engine.wait_file import Waiting, read_waiting
 from consortium.errors import ConsortiumError
 from consortium.membership.keys import load_identity
@@ -14,7 +14,6 @@ from consortium.membership.roster_file import fingerprint
 from site_agent.approval.approval import Approval, approvals
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
-from site_agent.layout import CONFIG, POLICY
 
 
 @dataclass(frozen=True)
@@ -137,15 +136,3 @@ def _refused(trust: PinnedConsortium | None, approval: Approval) -> str:
     except ConsortiumError as error:
         return str(error)
     return ""
-
-
-def older_settings(folder: Path) -> str:
-    """Say which settings changed since the agent at work read them; nothing if none did."""
-    changed = changed_since(folder, [folder / CONFIG, folder / POLICY])
-    if not changed:
-        return ""
-    names = " and ".join(path.name for path in changed)
-    return (
-        f"WARNING: {names} changed after the agent of this folder was started, which goes by what "
-        "was there then and may refuse this study; stop it and start it anew."
-    )

@@ -103,6 +103,7 @@ __all__ = [
     "Resolution",
     "Result",
     "Run",
+    "Serious",
     "Shape",
     "SiteData",
     "SurfacePlaces",
@@ -117,6 +118,12 @@ __all__ = [
 Takes = Literal["series", "features", "any"]
 Resolution = Literal["features", "maps"]
 Run = Generator[Query, Release, Result]
+
+
+class Serious(str):
+    """A sentence for a site's people in spite of which they must say yes expressly."""
+
+    __slots__ = ()
 
 
 class SiteData(Protocol):

@@ -52,9 +52,16 @@ class Forecast:
         """Directions that stand out of the noise."""
         return int(np.count_nonzero(self.cosines))
 
+    def above(self, least: float) -> int:
+        """Directions that are expected to be found."""
+        return int(np.count_nonzero(self.cosines >= least))
+
     def hopeless(self, least: float) -> bool:
         """Whether too few directions are expected to be found."""
-        return int(np.count_nonzero(self.cosines >= least)) < min(LEAST_SEEN, len(self.cosines))
+        return self.above(least) < min(LEAST_SEEN, len(self.cosines))
+
+
+_USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
 def foretell(parameters: Wanted, shape: Shape) -> Forecast:
@@ -81,12 +88,11 @@ def expect(parameters: Wanted, shape: Shape) -> tuple[Expectation, ...]:
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if len(seen):
         agreed = replace(agreed, value=_mean(found), low=float(seen.min()), high=float(seen.max()))
-    above = int(np.count_nonzero(found.cosines >= parameters.least))
     kept = Expectation("part of a usual network that this resolution keeps", found.resolved)
     told = worth(parameters, shape)
     return (
         agreed,
-        Expectation("components found", above),
+        Expectation("components found", found.above(parameters.least)),
         kept,
         Expectation("own participants that the release is worth to a hospital", told.persons),
         Expectation(POOLED, told.enough, rises=False),
@@ -108,7 +114,9 @@ def sentences(parameters: Wanted, shape: Shape) -> tuple[str, ...]:
         lines.append(
             f"With networks of usual strength {found.seen} of {parameters.kept} directions are "
             f"seen. Their maps' correlation with the truth is about {_mean(found):.2f} within this "
-            f"resolution, which keeps {found.resolved:.2f} of a usual network."
+            f"resolution, which keeps {found.resolved:.2f} of a usual network. "
+            f"{found.above(parameters.least)} of them are expected to reach {parameters.least:g}, "
+            "from which on a component is called found."
         )
     if found.hopeless(parameters.least):
         lines.append(f"Warning: {_too_little(parameters, shape)}")
@@ -118,7 +126,7 @@ def sentences(parameters: Wanted, shape: Shape) -> tuple[str, ...]:
             f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be lost "
             "in the noise; more persons, a larger epsilon or a longer cutoff would show more."
         )
-    return (*lines, *filter(None, [worth_sentence(worth(parameters, shape))]))
+    return (*lines, *filter(None, [worth_sentence(worth(parameters, shape), _USUAL)]))
 
 
 def refuse_hopeless(parameters: Wanted, shape: Shape) -> None:

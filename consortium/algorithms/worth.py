@@ -10,12 +10,15 @@ POOLED = f"participants for {RATIO:g} times the pooled error"
 """Name of an expectation: how many a study needs whose noise costs it no more."""
 
 
-def worth_sentence(worth: Worth) -> str:
-    """What a release is worth to a hospital, and how many participants a study needs; one line."""
+def worth_sentence(worth: Worth, by: str) -> str:
+    """What a release is worth to a hospital, and how many participants a study needs; one line.
+
+    ``by`` names the networks whose strengths this follows from, which differ from plan to result.
+    """
     if not (math.isfinite(worth.enough) and math.isfinite(worth.persons)):
         return ""
     return (
-        "To a hospital that puts its own data beside it, this release is worth "
+        f"By {by}, to a hospital that puts its own data beside it, this release is worth "
         f"{_rounded(worth.persons)} of its own participants; with {_rounded(worth.enough)} "
         f"participants in all its error would be {RATIO:g} times that of pooled data."
     )

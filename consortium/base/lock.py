@@ -39,15 +39,6 @@ def in_use(folder: Path) -> bool:
     return False
 
 
-def changed_since(folder: Path, files: list[Path]) -> list[Path]:
-    """Which of these files changed after who is at work in a folder began; none if nobody is."""
-    if not in_use(folder):
-        return []
-    began = (work_folder(folder) / _LOCK).stat().st_mtime_ns
-    there = [file for file in files if file.exists()]
-    return [file for file in there if file.stat().st_mtime_ns > began]
-
-
 def _lock(folder: Path, who: str) -> IO[str]:
     """Return the folder's lock, held until it is closed."""
     try:

@@ -14,7 +14,7 @@ from consortium.base.formatting import count, moment, number
 from consortium.coordinator.design import expect, noise_of
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import Finding
-from consortium.privacy.gdp import epsilon_of
+from consortium.privacy.gdp import TWO_READERS, epsilon_of
 from consortium.privacy.loss import printed_loss
 from consortium.report.cells import cell_text
 from consortium.study.plan import Plan, with_fewest
@@ -142,7 +142,7 @@ def _price(made: Plan) -> str:
     return (
         f"One {unit}'s privacy loss: ε ≤ {number(made.epsilon)} against the centre and "
         f"{count(privacy.colluding_sites, 'colluding site')}, {number(seen)} against outsiders "
-        f"(δ = {privacy.delta:g})."
+        f"(δ = {privacy.delta:g}). {TWO_READERS}"
     )
 
 

@@ -24,6 +24,12 @@ ADDS_UP = (
     "their ε, and more is left than the limit less what is spent."
 )
 """Why no ε in a ledger, a report or a page is the sum or the difference of others; for people."""
+TWO_READERS = (
+    "A site's ledger charges the ε against the coalition. The one against outsiders is smaller or "
+    "equal: they see only what is published, with all sites' noise in it, and colluding sites can "
+    "take their own noise off."
+)
+"""Why a ledger and a report show two ε of one study; for people."""
 _MOST_MU = 1e4
 
 

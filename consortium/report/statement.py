@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from consortium.base.formatting import count, number, percent, power_of_ten
-from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, best_guess, detection_power
+from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
 from consortium.report.privacy_report import SEEDED, Guarantee, PrivacyReport
 from consortium.study.spec import how_checked
 
@@ -38,8 +38,8 @@ def summary(report: PrivacyReport) -> str:
     coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
     colluders = count(report.colluding_sites, "colluding site")
     return (
-        f"ε = {coalition.epsilon:.3g} against the centre with {colluders}, "
-        f"{outsider.epsilon:.3g} against outsiders, at δ = {report.delta:g}, unit {report.unit}"
+        f"ε = {number(coalition.epsilon)} against the centre with {colluders}, "
+        f"{number(outsider.epsilon)} against outsiders, at δ = {report.delta:g}, unit {report.unit}"
     )
 
 
@@ -123,7 +123,7 @@ def _strength(report: PrivacyReport) -> Clause:
         f"ε = {number(outsider.epsilon)} against an outsider (in Gaussian differential privacy, "
         f"μ = {number(coalition.mu)} and μ = {number(outsider.mu)}). The study had promised at "
         f"most ε = {number(report.promised.epsilon)} against the coalition. "
-        f"{_spent(report.promised, coalition)}",
+        f"{_spent(report.promised, coalition)} {TWO_READERS}",
     )
 
 

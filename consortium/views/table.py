@@ -36,10 +36,11 @@ class TableView(BaseView):
         "have it; or FreeSurfer's stats files, with 'sub-*' for a person's folder, as "
         "freesurfer/sub-*/stats/lh.aparc.stats, whose columns are regions with measures, as "
         "insula_ThickAvg; or a matrix between regions of each person, as "
-        "xcp_d/sub-*/func/sub-*_task-rest_relmat.tsv, whose columns are pairs, as a-b for a's line "
-        "and b's column; or courses (a name that ends in _timeseries.tsv), whose correlations "
-        "these are; or CIFTI files of one number per parcel, as "
-        "xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
+        "xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_"
+        "stat-pearsoncorrelation_relmat.tsv, whose columns are pairs, as a-b for a's line and b's "
+        "column, or 1-2 in a file without names, as HALFpipe's; or courses (a name that ends in "
+        "_timeseries.tsv), whose correlations these are; or CIFTI files of one number per "
+        "parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels.",
     )
     columns: dict[str, Column] = Field(
         min_length=1,

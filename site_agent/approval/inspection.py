@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy
-from consortium.privacy.gdp import ADDS_UP, epsilon_of
+from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
@@ -33,7 +34,7 @@ from site_agent.approval.approval import (
 )
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
-from site_agent.data.doubts import doubts_about
+from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
 from site_agent.data.people import candidates, left_out_here, read_left_out
 from site_agent.data.survey import Skipped, Subject, in_turn, over_the_limit
 from site_agent.engines.open import open_engine
@@ -114,9 +115,21 @@ class Inspection:
             self._show_releases(self.plan, out)
             self._show_price(self.plan, out)
         for note in self.notes:
-            out.print(f"NOTE: {note}", soft_wrap=True)
+            name = "WARNING" if isinstance(note, Serious) else "NOTE"
+            out.print(f"{name}: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Notes in spite of which a yes must be given expressly."""
+        return tuple(note for note in self.notes if isinstance(note, Serious))
+
+    @property
+    def refusal(self) -> str:
+        """The first thing to do something about: own names before anything of the study."""
+        own = [f"{note} If that is not it: " for note in self.notes if isinstance(note, Misnamed)]
+        return "".join([*own[:1], *self.problems[:1]])
 
     def as_json(self) -> dict[str, object]:
         """Return what ``check --json`` prints."""
@@ -132,6 +145,7 @@ class Inspection:
             "delta": privacy.delta,
             "unit": privacy.unit,
             "problems": list(self.problems),
+            "warnings": list(self.warnings),
         }
 
     def _becomes_public(self) -> str:
@@ -174,7 +188,7 @@ class Inspection:
         out.print(
             f"The ledger holds ε = {before} before and ε = {after} after one run against the "
             f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = {outside[0]} "
-            f"before and ε = {outside[1]} after. {ADDS_UP}",
+            f"before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )
 
@@ -261,6 +275,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
             *_too_large(config, data),
             *_unusable(survey.skipped),
             *_doubts(config, asked),
+            *_few_lacking(config, people, policy),
             *(_notes(plan, config.name, data) if plan and not problems else ()),
         ),
         whole=len(survey.whole),
@@ -295,6 +310,14 @@ def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
     try:
         yield from doubts_about(config.dataset, study, config.aliases)
     except DataError:  # which is told of the data themselves
+        return
+
+
+def _few_lacking(config: SiteConfig, people: Sequence[str], policy: Policy) -> Iterator[str]:
+    """Columns that a few lack; none if the table of persons can't be read."""
+    try:
+        yield from few_lacking(config.dataset, people, policy.fewest_subjects_chosen)
+    except DataError:  # which is told where a study needs it
         return
 
 

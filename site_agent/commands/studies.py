@@ -31,7 +31,10 @@ def check(
     if found.problems:
         raise SystemExit(1)
     if not as_json:
-        out.print("Nothing in policy.yaml speaks against it; say yes with 'site-agent approve'.")
+        first = " once you have seen to the WARNING above" if found.warnings else ""
+        out.print(
+            f"Nothing in policy.yaml speaks against it; say yes{first} with 'site-agent approve'."
+        )
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -108,6 +111,9 @@ def approve_command(
         float | None, typer.Option(help="Largest ε of all runs of this study together.", min=0)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask; for scripts.")] = False,
+    despite_warnings: Annotated[
+        bool, typer.Option("--despite-warnings", help="With --yes: say yes where a WARNING stands.")
+    ] = False,
     take_part: Annotated[
         bool, typer.Option("--start", help="Then take part, as start does.")
     ] = False,
@@ -115,14 +121,21 @@ def approve_command(
     folder: Folder = Path(),
 ) -> None:
     """Look at a study as check does, and say yes to exactly it with exactly these keys."""
+    from consortium.base.formatting import count
     from site_agent.approval.approval import Terms
     from site_agent.approval.inspection import inspect, say_yes
     from site_agent.commands.agent import start
-    from site_agent.status import older_settings, promise, read_status
+    from site_agent.status import promise, read_status
 
-    def ask() -> None:
+    def ask(warnings: int = 0) -> None:
+        despite = f" in spite of {count(warnings, 'WARNING')}" if warnings else ""
         if not yes:
-            out.confirm("Say yes to this study?", _WITHOUT)
+            out.confirm(f"Say yes to this study{despite}?", _WITHOUT)
+        elif warnings and not despite_warnings:
+            raise StudyError(
+                f"Nothing is approved{despite} above; mend what it names, or say yes all the same "
+                "with --yes --despite-warnings."
+            )
 
     day = until.date() if until else None
     Terms(runs, epsilon, day)  # which refuses nonsense before any scan is loaded
@@ -131,16 +144,20 @@ def approve_command(
     found = inspect(folder, study, roster)
     found.show(out.console)
     if found.problems:
-        raise StudyError(f"{found.signed.study.study} is not approved: {found.problems[0]}")
+        raise StudyError(f"{found.signed.study.study} is not approved: {found.refusal}")
     today = now().date()
     approval, trouble = say_yes(
-        folder, found.papers, runs=runs, until=day, epsilon=epsilon, today=today, ask=ask
+        folder,
+        found.papers,
+        runs=runs,
+        until=day,
+        epsilon=epsilon,
+        today=today,
+        ask=lambda: ask(len(found.warnings)),
     )
     out.print(f"Approved: {promise(approval)}.")
     if trouble:
         out.print(f"The coordinator is told when the agent starts ({trouble})")
-    if older := older_settings(folder):
-        out.print(older)
     if take_part and read_status(folder).running:
         out.print("The agent of this folder is at work already and takes part.")
     elif take_part:

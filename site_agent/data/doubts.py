@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from consortium.algorithms.base import Serious
 from consortium.base.formatting import count
 from consortium.study.choice import PersonRule
 from consortium.study.spec import Study
@@ -20,7 +21,7 @@ from site_agent.data.people import PARTICIPANTS, participants_of
 from site_agent.data.personal import resembling
 from site_agent.data.sidecar import NOTHING_SAID, Description, read_descriptions
 from site_agent.data.strange_numbers import months_fit, part_beyond, strange_numbers
-from site_agent.data.tsv import Row, read_rows, rows_of
+from site_agent.data.tsv import Row, gaps_of, read_rows, rows_of
 from site_agent.data.wording import Aliases, Wording, is_given, meant, nearest
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ _CODED = (
     f"value or as the limit: if it is a code for a missing value, {_LEAVE}"
 )
 Described = Mapping[str, Description]
+
+
+class Misnamed(Serious):
+    """Says what the hospital can mend by ``aliases:`` in its own file, before the study is."""
+
+    __slots__ = ()
 
 
 class _Beyond(NamedTuple):
@@ -149,11 +156,44 @@ def _other_levels(
         like = meant(own, levels) or nearest(value, [*levels])
         if value not in levels and value not in said.missing and like is not None:
             called = f" ('{own}' in the JSON beside the table)" if own else ""
-            yield (
+            yield Misnamed(
                 f"column '{name}' has '{value}'{called} for {count(many, 'person')}, which is none "
                 f"of the study's levels and looks like {like}: if it is, write 'aliases: {{{name}: "
                 f"{{levels: {{{like}: ['{value}']}}}}}}' into site.yaml."
             )
+
+
+def few_lacking(source: Path, people: Sequence[str], fewest: int) -> Iterator[str]:
+    """Say which columns so few lack that a later study which needs them would be refused.
+
+    Parameters
+    ----------
+    source : Path
+        The data set.
+    people : sequence of str
+        Labels of who would be told of.
+    fewest : int
+        The policy's ``fewest_subjects_chosen``.
+
+    Raises
+    ------
+    DataError
+        If the table of persons can't be read.
+    """
+    table = source / PARTICIPANTS
+    if not table.is_file() or not people:
+        return
+    gaps = gaps_of(table, people)
+    few = [f"'{name}' ({many})" for name, many in gaps.items() if 0 < many < fewest]
+    if few:
+        some = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if few[_NAMED:] else "")
+        yield (
+            f"of the {len(people)} persons whose number would be told, a few lack {some} in "
+            f"{PARTICIPANTS}. A later study that needs such a column would leave them out, and be "
+            f"refused here for good, since two numbers that differ by fewer than {fewest} persons "
+            "tell of these: fill in what is missing, or name these persons in a table that "
+            "'left_out' in site.yaml points at, before you say yes."
+        )
 
 
 def _without_folder(source: Path) -> Iterator[str]:
@@ -178,7 +218,7 @@ def _nobodys(source: Path, view: TableView, rows: Sequence[Row], wording: Wordin
     name = next(absent, None)
     like = name and resembling(source, view, wording.column(name))
     if like:
-        yield (
+        yield Misnamed(
             f"nobody's {view.file} has '{name}', and one has '{like}': if that is meant, write "
             f"'aliases: {{{name}: {{column: {like}}}}}' into site.yaml, or ask for another study."
         )

@@ -117,7 +117,8 @@ def _not_chosen(
     labels: Sequence[str],
 ) -> Iterable[Skipped]:
     table = participants_of(source)
-    fits = {label: taken(row, rules) for label, row in read_rows(table, rules, wording)}
+    lines = read_rows(table, rules, wording, among=set(labels))
+    fits = {label: taken(row, rules) for label, row in lines}
     for label in labels:
         if label not in fits:
             why = f"{table} has no line for sub-{label}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -32,6 +32,8 @@ MOST_BYTES = 200_000_000
 MOST_BYTES_OF_RUN = 50_000_000
 """Of a table that belongs to one person's recording."""
 
+_NAMED = 5
+_TORN = re.compile("[\udc80-\udcff]")
 _ANY = "tab-separated UTF-8"
 
 Vector = NDArray[np.float64]
@@ -101,7 +103,10 @@ def _lack(label: str, row: Row, view: TableView, path: Path) -> Skipped:
 
 
 def read_rows(
-    table: Path, columns: Iterable[str], wording: Wording = AS_WRITTEN
+    table: Path,
+    columns: Iterable[str],
+    wording: Wording = AS_WRITTEN,
+    among: Container[str] | None = None,
 ) -> Iterator[tuple[str, Row]]:
     """Yield every person's label, without ``sub-``, with their cells of some columns.
 
@@ -111,9 +116,10 @@ def read_rows(
     Raises
     ------
     DataError
-        If the table is not there, can't be read, lacks a column, or has a person twice.
+        If the table is not there, can't be read, lacks a column, or has a person twice with
+        different cells.
     """
-    seen: set[str] = set()
+    seen: dict[str, tuple[int, int]] = {}
     wanted = {name: wording.column(name) for name in columns}
     with _opened(table, MOST_BYTES) as file:
         rows = _cells(file)
@@ -124,13 +130,75 @@ def read_rows(
                 continue
             row = dict(zip_longest(header, cells[: len(header)]))
             label = _person(row[identifier])
-            if not label or label in seen:
+            if among is not None and label not in among:
+                continue
+            _check_bytes(table, number, row, (identifier, *wanted.values()))
+            found = {name: wording.cell(name, row[own]) for name, own in wanted.items()}
+            if label and label not in seen:
+                seen[label] = number, hash(tuple(found.values()))
+                yield label, found
+            elif label:
+                _check_same(table, number, found, seen[label], identifier)
+            elif any(map(is_given, found.values())):
                 raise DataError(
-                    f"{table}, line {number}: {identifier} is empty or there twice; "
-                    "give each person one line."
+                    f"{table}, line {number}: {identifier} is empty; name the line's person."
                 )
-            seen.add(label)
-            yield label, {name: wording.cell(name, row[own]) for name, own in wanted.items()}
+
+
+def _check_bytes(table: Path, number: int, row: Row, used: Iterable[str]) -> None:
+    """Refuse bytes that are not UTF-8 in the cells that are used; others may hold anything."""
+    for name in used:
+        if _is_torn(row[name] or ""):
+            raise DataError(
+                f"{table}, line {number}, column '{name}' has a byte that is not UTF-8; correct "
+                "the cell, or save the table as UTF-8."
+            )
+
+
+def _check_same(
+    table: Path, number: int, found: Row, before: tuple[int, int], identifier: str
+) -> None:
+    """Refuse a second line of a person, unless it says the same as the first."""
+    line, cells = before
+    if hash(tuple(found.values())) != cells:
+        raise DataError(
+            f"{table}, line {number}: {identifier} is there twice, as in line {line} with other "
+            f"values of what the study uses ({_listed(found)}); give each person one line."
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = [*names]
+    return ", ".join(first[:_NAMED]) + (", …" if first[_NAMED:] else "")
+
+
+def _is_torn(text: str) -> bool:
+    """Whether a text holds bytes that are not UTF-8, each as `_opened` keeps it."""
+    return not text.isascii() and _TORN.search(text) is not None
+
+
+def gaps_of(table: Path, labels: Iterable[str]) -> dict[str, int]:
+    """How many of some persons have nothing in each column, by its name, whatever else it holds.
+
+    Raises
+    ------
+    DataError
+        If the table is not there, can't be read, or names no persons.
+    """
+    lacking = set(labels)
+    given: dict[str, set[str]] = {}
+    with _opened(table, MOST_BYTES) as file:
+        rows = _cells(file)
+        header = next(rows, [])
+        identifier = _check_header(table, header, {})
+        own = [name for name in header if name != identifier and not _is_torn(name)]
+        for cells in rows:
+            row = dict(zip_longest(header, cells[: len(header)]))
+            label = _person(row[identifier])
+            for name in own:
+                if label in lacking and is_given(row[name]):
+                    given.setdefault(name, set()).add(label)
+    return {name: len(lacking - given.get(name, set())) for name in own}
 
 
 def _person(identifier: str | None) -> str:
@@ -165,7 +233,7 @@ def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
     DataError
         If it can't be read, is larger than `MOST_BYTES_OF_RUN`, or is empty.
     """
-    with _opened(path, MOST_BYTES_OF_RUN, give) as file:
+    with _opened(path, MOST_BYTES_OF_RUN, give, errors="strict") as file:
         rows = [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
     if not rows:
         raise DataError(f"{path} is empty; give a table with a header line.")
@@ -173,7 +241,9 @@ def read_lines(path: Path, give: str = _ANY) -> list[list[str]]:
 
 
 @contextmanager
-def _opened(path: Path, most: int, give: str = _ANY) -> Iterator[Iterator[str]]:
+def _opened(
+    path: Path, most: int, give: str = _ANY, errors: str = "surrogateescape"
+) -> Iterator[Iterator[str]]:
     """Lend the lines of a table of so many bytes at the most; what can't be read is one error.
 
     A line ends with LF or CRLF; another CR is part of its cell and begins no other person's line.
@@ -181,7 +251,7 @@ def _opened(path: Path, most: int, give: str = _ANY) -> Iterator[Iterator[str]]:
     try:
         if path.stat().st_size > most:
             raise DataError(f"{path} is larger than {most} bytes; split it.")
-        with path.open(newline="\n", encoding="utf-8-sig") as file:
+        with path.open(newline="\n", encoding="utf-8-sig", errors=errors) as file:
             yield (line.rstrip("\r\n").replace("\r", " ") for line in file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} can't be read as a table; give {give}.") from error
@@ -211,6 +281,8 @@ def _check_header(path: Path, there: list[str], wanted: Mapping[str, str]) -> st
 def _no_column(path: Path, name: str, there: list[str]) -> str:
     if name in there:
         return f"{path} has more than one column '{name}'; correct the table or the study."
+    if any(map(_is_torn, there)):
+        return f"{path}, line 1 is not UTF-8 and has no column '{name}'; save the table as UTF-8."
     like = nearest(name, there)
     if like is None or name == IDENTIFIER:
         return f"{path} has no column '{name}'; correct the table or the study."

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from consortium.base.formatting import number, percent
 from consortium.errors import LedgerError
-from consortium.privacy.gdp import ADDS_UP
+from consortium.privacy.gdp import ADDS_UP, TWO_READERS
 from site_agent.config import SiteConfig
 from site_agent.ledger.export import verify_export
 from site_agent.ledger.ledger import Ledger
@@ -31,9 +31,9 @@ def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
 
 
 def budget(ledger: Ledger, policy: Policy) -> tuple[str, ...]:
-    """Say what is spent and left in each unit, at which δ, and why ε don't add up."""
+    """Say what is spent and left in each unit, at which δ, and why ε don't add up and are two."""
     told = [account.sentence for account in accounts(ledger, policy)]
-    return (*told, f"All ε are at δ = {policy.delta:g}. {ADDS_UP}")
+    return (*told, f"All ε are at δ = {policy.delta:g}. {ADDS_UP} {TWO_READERS}")
 
 
 def budget_of(folder: Path) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from jinja2 import Environment
 
 from consortium.base.atomic import write_bytes
 from consortium.base.formatting import count
-from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, best_guess, detection_power
+from consortium.privacy.gdp import ADDS_UP, FALSE_ALARMS, TWO_READERS, best_guess, detection_power
 from consortium.report.statement import meaning, protected
 from consortium.report.templating import plain_environment
 from site_agent.layout import PAGE, STORE
@@ -91,6 +91,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "head": entries[-1].head if entries else EMPTY,
         "units": UNITS,
         "adds_up": ADDS_UP,
+        "two_readers": TWO_READERS,
         "false_alarms": FALSE_ALARMS,
     }
 

@@ -24,7 +24,7 @@ __all__ = ["POLICY", "Allowance", "Policy"]
 
 _TITLE = (
     "What this site lets any study ask of its data. The agent refuses everything beyond it, before "
-    "any data is read. Changes count from the agent's next start."
+    "any data is read. Changes count for runs that begin after them."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from consortium import __version__
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
-from consortium.errors import ConsortiumError, SignatureError, StudyError
+from consortium.errors import ConfigurationError, ConsortiumError, SignatureError, StudyError
 from consortium.secagg import CENTRE, unseal
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
@@ -62,6 +63,13 @@ class Admission:
     ) -> None:
         self._folder, self._config, self._site = folder, config, site
         self._engine, self._drive, self._today = engine, drive, today
+        self._unfit: ConfigurationError | None = None
+
+    def refusing(self, why: ConfigurationError) -> Admission:
+        """Return a copy that refuses every run that this site has a part in."""
+        other = copy(self)
+        other._unfit = why
+        return other
 
     def admit(self, run: str, message: bytes) -> Participation | None:
         """Begin to take part in an announced run; None if this site has no part in it.
@@ -76,6 +84,8 @@ class Admission:
         ------
         SignatureError
             If a run of an approved study is announced by somebody else than its centre.
+        ConfigurationError
+            If the site's own settings can't be gone by.
         ConsortiumError
             If the study is not as it was approved, or a rule of this site forbids the run.
         """
@@ -103,6 +113,8 @@ class Admission:
     def ready(self) -> list[Approval]:
         """Approved studies that a run may begin of, as far as this site's own rules go."""
         found: list[Approval] = []
+        if self._unfit is not None:
+            return found
         try:
             tell = self._site.log.line_once
             approved = approvals(self._folder, self._site.identity, tell)
@@ -139,6 +151,8 @@ class Admission:
         study, site = approval.study, self._site
         if site.name not in study.sites or self._is_past(run):
             return None
+        if self._unfit is not None:
+            raise self._unfit
         site.anchor.check()
         permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
         permission()

@@ -16,13 +16,11 @@ class Waits:
     Parameters
     ----------
     file : WaitFile
-    ahead : Preload
-        Data that are loaded before any run.
     log : SiteLog
     """
 
-    def __init__(self, file: WaitFile, ahead: Preload, log: SiteLog) -> None:
-        self._file, self._ahead, self._log = file, ahead, log
+    def __init__(self, file: WaitFile, log: SiteLog) -> None:
+        self._file, self._log = file, log
         self._prepared = False
 
     @property
@@ -34,18 +32,20 @@ class Waits:
         """Wait for nothing."""
         self._file.clear()
 
-    def show(self, runs: Mapping[str, Participation], waited: float) -> None:
+    def show(self, ahead: Preload, runs: Mapping[str, Participation], waited: float) -> None:
         """Write down what is awaited.
 
         Parameters
         ----------
+        ahead : Preload
+            Data that are loaded before any run.
         runs : mapping of str to Participation
             Those that have not ended.
         waited : float
             Seconds.
         """
         if not runs:
-            self._show_ahead(waited)
+            self._show_ahead(ahead, waited)
         for run, participation in runs.items():
             self._show_run(run, participation, waited)
 
@@ -63,10 +63,10 @@ class Waits:
                 "study goes on."
             )
 
-    def _show_ahead(self, waited: float) -> None:
-        words = self._ahead.words
+    def _show_ahead(self, ahead: Preload, waited: float) -> None:
+        words = ahead.words
         if words:
-            self._file.show(self._ahead.study, waited, 0.0, {"this site": words})
+            self._file.show(ahead.study, waited, 0.0, {"this site": words})
         elif self._prepared:
             self._file.clear()
         self._prepared = bool(words)

@@ -100,16 +100,6 @@ def test_a_yes_can_start_the_agent_unless_it_works_already(town: Town) -> None:
     assert "an exchange must be one" in said.err
 
 
-def test_a_yes_says_that_the_agent_at_work_goes_by_older_settings(town: Town) -> None:
-    place, _ = town
-    with only_one(place.site("east"), "agent"):
-        assert "start it anew" not in _asked(place, "--yes").out
-        (place.site("east") / "policy.yaml").touch()
-        said = _asked(place, "--yes")
-    assert "WARNING: policy.yaml changed after the agent of this folder was started" in said.out
-    assert "start it anew" not in _asked(place, "--yes").out  # nobody is at work
-
-
 def _consent(place: DemoFolders) -> Consent | None:
     study, keys = load_study(place.files.study), read_roster(place.files.roster).keys
     return read_consents(place.files.open_exchange(), study, keys)["east"]

@@ -229,7 +229,7 @@ def test_commands_named_in_the_text_exist(page):
     "command",
     [
         "consortium plan study.yaml --subject 100",
-        "consortium plan study.yaml",
+        "consortium dpia study.yaml",
         "site-agent start --folder north --twice",
     ],
 )

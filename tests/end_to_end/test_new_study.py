@@ -51,6 +51,52 @@ def test_all_regions_are_one_option(tmp_path: Path) -> None:
     assert len(study.read_text().splitlines()) < 50
 
 
+def _own_table(folder: Path, *more: str) -> Path:
+    """Forty persons, with numbers that must not be found in any study."""
+    lines = ["participant_id\tdx\tsex\tage\tlh_insula\tlh_cuneus\tnote"]
+    for n in range(40):
+        pair = f"{2.7131 + n / 1000}\t{1.8173 + n / 1000}"
+        dx, sex = ("SCZ", "HC")[n % 2], "FM"[n // 20]
+        lines.append(f"sub-{n:02}\t{dx}\t{sex}\t{20 + n}\t{pair}\t{'a' if n else 'b'}")
+    table = folder / "participants.tsv"
+    table.write_text("\n".join([*lines, *more]) + "\n")
+    return table
+
+
+def test_names_are_detected_in_an_own_table_and_no_number_of_it_is_written(tmp_path: Path) -> None:
+    study, table = tmp_path / "thick.yaml", _own_table(tmp_path)
+    words = ("--algorithm", "glm", "--sites", SITES, "--detect", table)
+    said = enter("consortium", "new-study", study, *words, "--groups", "60,40", "--limits", "1,4.5")
+    assert (said.code, said.err) == (0, "")
+    assert "Columns with two levels: dx: HC or SCZ; sex: F or M." in said.out
+    assert "lh_insula: mean 2.73, deviation 0.0115 here." in said.out
+    assert "No number of this table is written into the study" in said.out
+    made, text = load_study(study), study.read_text()
+    assert made.features[0].labels == ("lh_insula", "lh_cuneus")
+    assert "HC" in text
+    assert made.analysis.norms.location is None
+    assert made.analysis.norms.deviation is None
+    assert not [own for own in ("2.71", "1.81", "2.73", "1.83", "0.01154", "39.5") if own in text]
+
+
+def test_what_is_not_a_name_is_asked_for_and_not_taken_from_the_table(tmp_path: Path) -> None:
+    study, table = tmp_path / "thick.yaml", _own_table(tmp_path)
+    words = ("--algorithm", "glm", "--sites", SITES, "--detect", table)
+    assert "needs --groups, --limits" in _sorted(refused("consortium", "new-study", study, *words))
+    table.write_text(table.read_text().replace("\tsex", "\tclinic"))
+    said = refused("consortium", "new-study", study, *words)
+    assert "Columns with two levels in the table: dx, clinic; say by --column" in said
+    other = ("--algorithm", "histogram", "--sites", SITES, "--detect", table)
+    assert "add --algorithm glm" in refused("consortium", "new-study", study, *other)
+    assert not study.exists()
+
+
+def _sorted(said: str) -> str:
+    """What a new study needs, in the alphabet's order."""
+    needs = re.search(r"needs ([^;]*);", said)
+    return f"needs {', '.join(sorted(needs[1].split(', ')))}" if needs else said
+
+
 @pytest.mark.parametrize("algorithm", DRAFTS)
 def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     study = tmp_path / "rest-2026.yaml"

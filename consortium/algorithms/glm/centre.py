@@ -27,6 +27,7 @@ from consortium.algorithms.glm.centring import counted_centring, stated_centring
 from consortium.algorithms.glm.compare import (
     compare_groups,
     compare_norms,
+    compare_presence,
     compare_tails,
     compare_values,
 )
@@ -117,8 +118,10 @@ class Glm(GlmPlan):
         notes += compare_norms(self.parameters, self.columns, data)
         notes += compare_values(self.columns, data)
         notes += compare_tails(self.columns, data)
-        if self.columns.slope or self.parameters.counted:
+        if self.columns.slope:
             return notes
+        if self.parameters.counted:
+            return (*compare_presence(self.columns, data), *notes)
         return (*compare_groups(self.columns, self.groups.counts(site), data), *notes)
 
     def remarks(self) -> tuple[str, ...]:

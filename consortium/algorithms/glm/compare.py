@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from consortium.algorithms.base import Array, SiteData
+from consortium.algorithms.base import Array, Serious, SiteData
 from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.base.formatting import number
@@ -27,21 +27,35 @@ def compare_groups(columns: Columns, stated: tuple[int, int], data: SiteData) ->
     own = len(group), int(np.sum(group > columns.threshold))
     if own == stated:
         return ()
-    off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
-    harm = (
-        "effects are a little off, which no interval counts, unless analysis.groups is corrected."
+    says = (
+        f"the study states {stated[1]} of {stated[0]} persons in the group "
+        f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}"
     )
-    if off > _OFF:
+    off = abs(own[1] / max(own[0], 1) - stated[1] / max(stated[0], 1))
+    if off > _OFF or own[1] in (0, own[0]):
         harm = (
             "differences between sites would be told as effects, with intervals that don't hold: "
             "have analysis.groups corrected, or the names of the levels, before you say yes."
         )
-    return (
-        (
-            f"the study states {stated[1]} of {stated[0]} persons in the group "
-            f"'{columns.group.label}', and this data set has {own[1]} of {own[0]}; {harm}"
-        ),
+        return (Serious(f"{says}; {harm}"),)
+    harm = (
+        "effects are a little off, which no interval counts, unless analysis.groups is corrected."
     )
+    return (f"{says}; {harm}",)
+
+
+def compare_presence(columns: Columns, data: SiteData) -> tuple[str, ...]:
+    """Say that one of the two groups has nobody here, where no numbers are stated."""
+    above = data.table()[columns.group.row] > columns.threshold
+    if above.any() and not above.all():
+        return ()
+    where = "in" if above.all() else "outside"
+    told = (
+        f"all {len(above)} persons here are {where} the group '{columns.group.label}', so that "
+        "this data set tells nothing of the difference; look whether the levels are written as in "
+        "the study before you say yes."
+    )
+    return (Serious(told),)
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:

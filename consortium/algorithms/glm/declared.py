@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Shape, SiteData
+from consortium.algorithms.base import Array, Serious, Shape, SiteData
 from consortium.algorithms.glm.entries import Columns, Entry
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.base.formatting import number
@@ -72,18 +72,19 @@ def compare_declared(
 ) -> tuple[str, ...]:
     """Say each declared mean of a site beside its own, for its own people alone."""
     entries, _, scales = clipped_columns(columns)
-    table, notes = data.table(), []
+    table, notes = data.table(), list[str]()
     for entry, scale in zip(entries, scales.tolist(), strict=True):
         if entry.label not in parameters.site_means:
             continue
         stated = parameters.site_means[entry.label][site]
         own = float(np.nanmean(table[entry.row]))
         off = abs(own - _value(entry, stated)) > _OFF * scale
-        harm = "; have it corrected before you say yes" if off else ""
-        notes.append(
+        says = (
             f"the study declares a mean of {number(stated)} of '{entry.label}' here, and this data "
-            f"set's is {number(_own(entry, own))}{harm}."
+            f"set's is {number(_own(entry, own))}"
         )
+        corrected = Serious(f"{says}; have it corrected before you say yes.")
+        notes.append(corrected if off else f"{says}.")
     return tuple(notes)
 
 

@@ -182,7 +182,8 @@ def _worth(directions: Directions, deviation: float, shape: Shape) -> str:
     """What the release is worth, by its own eigenvalues without the noise's part."""
     strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
     variance = variance_of_projectors(strengths, size)
-    return worth_sentence(worth_of(variance, deviation**2 / 2.0, sum(shape.units)))
+    worth = worth_of(variance, deviation**2 / 2.0, sum(shape.units))
+    return worth_sentence(worth, "the strengths that were found, where the plan took usual ones")
 
 
 def _in_full(finding: Finding, resolved: float) -> Finding:

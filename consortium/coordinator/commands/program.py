@@ -31,6 +31,13 @@ ExchangePlace = Annotated[
 Credentials = Annotated[
     Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
 ]
+Subjects = Annotated[
+    str | None,
+    typer.Option(
+        help="Subjects per site: one number, or one per site with commas; may be left out where "
+        "the study states them."
+    ),
+]
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
@@ -42,15 +49,23 @@ def tell_result(report: PrivacyReport, folder: Path) -> None:
     out.print(summary(report))
 
 
-def site_sizes(text: str, study: Study) -> tuple[int, ...]:
+def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
     """Read a number for every site of a study.
 
     Raises
     ------
     StudyError
-        If there are not as many, one is no number, or the study itself states others.
+        If there are not as many, one is no number, or the study itself states none or others.
     """
     sites = len(study.sites)
+    if text is None:
+        stated = study.analysis.stated_sizes(study.sites)
+        if stated is None:
+            raise StudyError(
+                f"Give --subjects, one number or {sites} with commas: this study does not state "
+                "how many persons its sites have."
+            )
+        return stated
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError as error:

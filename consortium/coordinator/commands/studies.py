@@ -16,6 +16,7 @@ from consortium.coordinator.commands.program import (
     OutFolder,
     RosterFile,
     StudyFile,
+    Subjects,
     app,
     out,
     site_sizes,
@@ -82,6 +83,14 @@ def new_study_command(
     limits: Annotated[
         str | None, typer.Option(help="Least and largest value of what is measured, with a comma.")
     ] = None,
+    detected: Annotated[
+        Path | None,
+        typer.Option(
+            "--detect",
+            help="glm: own table of persons, whose names of columns and levels are suggested; no "
+            "number of it is written.",
+        ),
+    ] = None,
     subjects: Annotated[
         str | None, typer.Option(help="Subjects per site: show what plan shows, before signing.")
     ] = None,
@@ -112,6 +121,8 @@ def new_study_command(
         "groups": groups,
         "limits": limits,
     }
+    if detected is not None:
+        _suggest(detected, algorithm, given)
     if keys is not None and roster is None:
         raise StudyError("--keys signs for a roster's sites; give --roster, too.")
     members = None if roster is None else read_roster(roster)
@@ -149,9 +160,7 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
 @app.command(rich_help_panel=STUDIES)
 def plan(
     study: StudyFile,
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
     details: Annotated[
         bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
@@ -171,10 +180,8 @@ def plan(
 @app.command(name="design", rich_help_panel=STUDIES)
 def design_command(
     studies: Annotated[list[Path], typer.Argument(help="Study files (YAML), as they are meant.")],
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
     folder: OutFolder,
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
@@ -200,10 +207,8 @@ def design_command(
 @app.command(name="dpia", rich_help_panel=STUDIES)
 def dpia_command(
     study: StudyFile,
-    subjects: Annotated[
-        str, typer.Option(help="Subjects per site: one number, or one per site with commas.")
-    ],
     folder: OutFolder,
+    subjects: Subjects = None,
     volumes: Annotated[int, typer.Option(help="Volumes per subject.", min=2)] = 100,
 ) -> None:
     """Fill a data protection impact assessment from a study; what people decide is left open."""
@@ -287,7 +292,21 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _plan(study: Path, subjects: str, volumes: int) -> Plan:
+def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
+    """Fill in the names that a table suggests, where nobody said others."""
+    from consortium.coordinator.detect import detect
+
+    if algorithm != "glm":
+        raise StudyError("--detect suggests the columns of a glm; add --algorithm glm.")
+    found = detect(table)
+    for line in found.lines():
+        out.print(line)
+    column = given["column"]
+    suggested = found.suggested() if column is None else found.of(column)
+    given.update({name: said for name, said in suggested.items() if given[name] is None})
+
+
+def _plan(study: Path, subjects: str | None, volumes: int) -> Plan:
     from consortium.space.study_space import study_space
     from consortium.study.plan import make_plan
     from consortium.study.reader import load_study

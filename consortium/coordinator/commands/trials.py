@@ -23,7 +23,11 @@ from consortium.errors import StudyError
 def simulate(
     study: StudyFile,
     data: Annotated[
-        list[str], typer.Option("--data", help="name=FOLDER, a BIDS data set for each site.")
+        list[str],
+        typer.Option(
+            "--data",
+            help="name=FOLDER, a BIDS data set for each site; or one FOLDER that has all, by name.",
+        ),
     ],
     folder: OutFolder,
     seed: Annotated[int, typer.Option(help="Decides every random number.")] = 0,
@@ -31,7 +35,7 @@ def simulate(
     """Run all sites in this process, on data you may see; scheme 'none' is allowed here only."""
     from consortium.coordinator.simulate import simulate_study
 
-    tell_result(simulate_study(study, _folders(data), folder, seed, out.console), folder)
+    tell_result(simulate_study(study, _folders(data, study), folder, seed, out.console), folder)
 
 
 @app.command(rich_help_panel=TRIALS)
@@ -80,7 +84,11 @@ def demo(
     )
 
 
-def _folders(pairs: list[str]) -> dict[str, Path]:
+def _folders(pairs: list[str], study: Path) -> dict[str, Path]:
+    if len(pairs) == 1 and Path(pairs[0]).is_dir():
+        from consortium.study.reader import load_study
+
+        return {site: Path(pairs[0], site) for site in load_study(study).sites}
     folders = {}
     for pair in pairs:
         name, _, folder = pair.partition("=")

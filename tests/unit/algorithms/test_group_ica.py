@@ -232,6 +232,9 @@ def test_a_forecast_says_resolution_and_accuracy(brains):
     first, second, *_ = told(asked, make_plan(asked, shape_of(brains)).shape)
     assert "waves longer than" in first
     assert "directions are seen" in second
+    plan = make_plan(asked, shape_of(brains))
+    (found,) = [e for e in plan.analysis.expect() if e.name == "components found"]
+    assert f"network. {found.value:g} of them are expected to reach" in second
 
 
 def test_only_persons_are_its_unit():

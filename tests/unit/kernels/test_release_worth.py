@@ -40,7 +40,8 @@ def test_projectors_vary_in_leading_rows_by_as_much_as_is_stated() -> None:
 
 def test_without_noise_nothing_is_said() -> None:
     assert worth_of(1.0, 0.0, 10).persons == math.inf
-    assert worth_sentence(worth_of(1.0, 0.0, 10)) == ""
-    assert worth_sentence(worth_of(0.0, 1.0, 10)) == ""
-    said = worth_sentence(worth_of(2.0, 0.25, 400))
+    assert worth_sentence(worth_of(1.0, 0.0, 10), "x") == ""
+    assert worth_sentence(worth_of(0.0, 1.0, 10), "x") == ""
+    said = worth_sentence(worth_of(2.0, 0.25, 400), "what was found")
+    assert said.startswith("By what was found, ")
     assert "worth 8 of its own participants; with 29,000 participants in all" in said

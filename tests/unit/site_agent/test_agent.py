@@ -13,6 +13,7 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
+from site_agent.config import SiteConfig
 from site_agent.policy.policy import Policy
 from tests.support.forgery import ledger
 from tests.support.local_consortium import (
@@ -123,3 +124,97 @@ def test_a_site_whose_choice_fits_few_refuses_and_nobody_hears_how_many(tmp_path
     mine = [path for path in sent if path.name.startswith(SITES[0]) and "runs" in path.parts]
     assert [path.parent.name for path in mine] == ["refusal"]
     assert b"81" not in mine[0].read_bytes()
+
+
+def _after_a_first_run(tmp_path: Path) -> LocalConsortium:
+    """Agents at work, who may answer a second run."""
+    place = build(tmp_path / "place")
+    for name in SITES:
+        limit(place, name, 50.0)
+    local = LocalConsortium(place)
+    conduct(local.centre())
+    local.pump()
+    for name in SITES:
+        say_yes(place, name, runs=2)
+    place.files.out.rename(place.root / "earlier")
+    return local
+
+
+def _stand(local: LocalConsortium) -> None:
+    """Let a changed file stand for long enough to count."""
+    local.pump()
+    local.ticks.clock().pause(2.0)
+
+
+def test_a_policy_that_changed_counts_in_the_next_run(tmp_path: Path) -> None:
+    local = _after_a_first_run(tmp_path)
+    Policy(statistics=("power",)).save(local.place.site("north"))
+    _stand(local)
+    with pytest.raises(SiteError, match=r"north takes no further part \(privacy\)"):
+        conduct(local.centre())
+    assert "site.yaml and policy.yaml changed" in local.said("north")
+    assert "field 'statistics'" in local.said("north")
+
+
+def test_a_run_under_way_keeps_the_policy_that_it_began_with(tmp_path: Path) -> None:
+    local = LocalConsortium(build(tmp_path / "place"))
+    centre = local.centre()
+    centre.open()
+    centre.step()
+    Policy(statistics=("power",)).save(local.place.site("north"))
+    _stand(local)
+    while centre.session is not None and centre.session.pending is not None:
+        centre.step()
+    assert centre.finish().arrays
+
+
+@pytest.mark.parametrize(
+    "text", ["subject: {study: secret-4711}", "a: &b [secret-4711", "hours: 1"]
+)
+def test_a_broken_policy_refuses_runs_and_tells_nothing_of_it(tmp_path: Path, text: str) -> None:
+    local = _after_a_first_run(tmp_path)
+    (local.place.site("north") / "policy.yaml").write_text(text)
+    _stand(local)
+    with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)") as told:
+        conduct(local.centre())
+    assert "policy.yaml" in local.said("north")
+    assert "no run begins here until this is mended" in local.said("north")
+    for crossed in (str(told.value), local.said("centre")):
+        assert "secret" not in crossed
+        assert "policy.yaml" not in crossed
+    assert _runs(local.place, "north") == {"small-0001"}
+    limit(local.place, "north", 50.0)  # mended
+    _stand(local)
+    local.place.files.out.rename(local.place.root / "refused")
+    assert conduct(local.centre())
+
+
+def test_a_policy_that_is_gone_does_not_leave_the_defaults(tmp_path: Path) -> None:
+    local = _after_a_first_run(tmp_path)
+    (local.place.site("north") / "policy.yaml").unlink()
+    _stand(local)
+    with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)"):
+        conduct(local.centre())
+    assert "policy.yaml is gone" in local.said("north")
+
+
+def test_no_run_begins_while_a_file_is_being_written(tmp_path: Path) -> None:
+    local = _after_a_first_run(tmp_path)
+    (local.place.site("north") / "policy.yaml").write_text("")  # an editor's first step
+    local.pump()
+    assert "changed; runs that begin" not in local.said("north")
+    limit(local.place, "north", 50.0)
+    assert conduct(local.centre())
+    assert "changed; runs that begin" in local.said("north")
+
+
+def test_another_exchange_waits_for_a_new_agent(tmp_path: Path) -> None:
+    local = _after_a_first_run(tmp_path)
+    folder = local.place.site("north")
+    other = SiteConfig.load(folder).model_copy(update={"ledger": tmp_path / "fresh.sqlite"})
+    other.save(folder)
+    _stand(local)
+    with pytest.raises(SiteError, match=r"north takes no further part \(configuration\)"):
+        conduct(local.centre())
+    assert "field 'ledger' is another than when the agent was started" in local.said("north")
+    assert not (tmp_path / "fresh.sqlite").exists()

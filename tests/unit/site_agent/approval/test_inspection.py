@@ -23,7 +23,7 @@ from consortium.errors import (
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster_file import read_roster
-from consortium.privacy.gdp import compose, epsilon_of
+from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
 from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
 from consortium.study.reader import load_study
@@ -136,6 +136,7 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
     assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
     assert "against outsiders ε = 0 before and ε = 6.73 after" in text
+    assert TWO_READERS in text
     assert "second_moment" in text
     assert "rotation" in text
 

@@ -167,3 +167,36 @@ def test_a_person_s_file_may_not_be_a_link_out_of_the_data_set(tmp_path: Path) -
     assert read_table(site, view())[0] == {}
     with pytest.raises(DataError, match="may be another person's"):
         read_table(site, view("d/sub-*/func/sub-*1_relmat.tsv"))
+
+
+XCP_D = "task-rest_space-MNI152NLin2009cAsym_seg-4S156Parcels_stat-{}.tsv"
+HALFPIPE = (
+    "derivatives/halfpipe/sub-*/ses-1/func/task-rest/sub-*_ses-1_task-rest_feature-corrMatrix"
+)
+
+
+@pytest.mark.parametrize("atlas", ["seg", "atlas"])
+def test_the_files_of_xcp_d_are_read_by_their_own_names(tmp_path: Path, atlas: str) -> None:
+    """A first column Node in matrices, and n/a where a parcel is not covered."""
+    names = ["LH_Vis_1", "RH-Cont", "7"]
+    end = XCP_D.replace("seg-", f"{atlas}-").format("pearsoncorrelation_relmat")
+    text = written(names, lines=True).replace("-0.2", "n/a")
+    put(tmp_path, "sub-01", text, end)
+    found, lacking = read_table(tmp_path, view(f"d/sub-*/func/sub-*_{end}", gaps=0.5))
+    assert lacking == {}
+    np.testing.assert_allclose(found["01"], [0.5, np.nan, 0.1])
+
+
+@pytest.mark.parametrize("kind", ["desc-correlation_matrix", "timeseries"])
+def test_the_files_of_halfpipe_are_numbers_alone(tmp_path: Path, kind: str) -> None:
+    """Regions are 1, 2, 3, 4; nan where one is not covered."""
+    courses = np.random.default_rng(0).standard_normal((40, 4))
+    courses[:, 3] = np.nan
+    numbers = courses if kind == "timeseries" else np.corrcoef(courses.T)
+    file = f"{HALFPIPE}_atlas-schaefer2018_{kind}.tsv"
+    path = tmp_path / file.replace("*", "01")
+    path.parent.mkdir(parents=True)
+    np.savetxt(path, numbers, fmt="%.10f", delimiter="\t")
+    found, _ = read_table(tmp_path, view(file, regions=["[1-4]"], gaps=0.5))
+    expected = np.corrcoef(courses.T)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(found["01"], expected, atol=1e-9)

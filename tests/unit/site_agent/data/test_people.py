@@ -66,7 +66,7 @@ def test_one_person_is_chosen_whatever_the_others_lines_say(bids: Path) -> None:
     [
         (("participant_id\tage", "sub-01\t20"), "has no column 'diagnosis'"),
         (("participant_id\tage\tage\tdiagnosis", "01\t1\t2\ta"), "more than one column 'age'"),
-        ((*LINES, "sub-01\tpatient\t3"), "line 7: participant_id is empty or there twice"),
+        ((*LINES, "sub-01\tpatient\t3"), "line 7: participant_id is there twice, as in line 2"),
     ],
 )
 def test_a_table_that_leaves_it_open_is_an_error(bids: Path, lines, said: str) -> None:

@@ -14,7 +14,7 @@ from consortium.errors import DataError
 from consortium.views.column import Column
 from consortium.views.table import TableView
 from site_agent.data.encoding import encode
-from site_agent.data.tsv import MOST_BYTES_OF_RUN, read_lines, read_table
+from site_agent.data.tsv import MOST_BYTES_OF_RUN, gaps_of, read_lines, read_rows, read_table
 
 AGE = {"low": 20, "high": 80}
 SEX = {"levels": ["F", "M"]}
@@ -156,16 +156,49 @@ def test_two_sessions_of_one_are_no_two_persons(tmp_path: Path) -> None:
     vectors, _ = read_table(tmp_path, view())
     assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
     write(tmp_path, "participant_id age", "sub-01_ses-1 80", "sub-01_ses-2 20")
-    with pytest.raises(DataError, match="line 3: participant_id is empty or there twice"):
+    with pytest.raises(DataError, match="line 3: participant_id is there twice, as in line 2"):
         read_table(tmp_path, view())
 
 
 def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="can't be read"):
         read_table(tmp_path, view())
-    (tmp_path / "participants.tsv").write_bytes(b"participant_id\tage\n\xff\xfe\t3\n")
-    with pytest.raises(DataError, match="can't be read"):
+    (tmp_path / "participants.tsv").write_text("participant_id\tage\n01\t3\n", "utf-16")
+    with pytest.raises(DataError, match="line 1 is not UTF-8"):
         read_table(tmp_path, view())
+
+
+@pytest.mark.parametrize(
+    ("line", "column"), [(b"0\xff\t50\tx", "participant_id"), (b"01\t5\xfc\tx", "age")]
+)
+def test_a_byte_that_is_not_utf_8_is_told_by_line_and_column(
+    tmp_path: Path, line: bytes, column: str
+) -> None:
+    table = tmp_path / "participants.tsv"
+    table.write_bytes(b"participant_id\tage\tname\n02\t20\ty\n" + line + b"\n")
+    with pytest.raises(DataError, match=f"line 3, column '{column}' has a byte"):
+        read_table(tmp_path, view())
+
+
+def test_what_a_study_does_not_use_may_hold_any_bytes(tmp_path: Path) -> None:
+    table = tmp_path / "participants.tsv"
+    table.write_bytes(b"participant_id\tage\tn\xe4me\n01\t80\tM\xfcller\n02\t20\t\xff\n\t\tx\n")
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+    assert gaps_of(table, ["01", "02", "03"]) == {"age": 1}
+    found = read_rows(table, ["age"], among={"02"})
+    assert [label for label, _ in found] == ["02"]
+
+
+def test_a_line_that_is_there_twice_counts_once_if_it_says_the_same(tmp_path: Path) -> None:
+    write(tmp_path, "participant_id age note", "01 80 a", "sub-01 80 b", "02 20 c")
+    vectors, _ = read_table(tmp_path, view())
+    assert {p: v.tolist() for p, v in vectors.items()} == {"01": [1], "02": [-1]}
+    write(tmp_path, "participant_id age note", "01 80 a", "02 20 c", "sub-01 81 a")
+    with pytest.raises(DataError, match=r"line 4: .* as in line 2 with other values .*\(age\)"):
+        read_table(tmp_path, view())
+    others = read_rows(tmp_path / "participants.tsv", ["age"], among={"02"})
+    assert [label for label, _ in others] == ["02"]
 
 
 @pytest.mark.parametrize("name", ["../secret.tsv", "/etc/passwd", "link.tsv"])

@@ -14,7 +14,7 @@ from rich.console import Console
 from consortium.base.formatting import number as written
 from consortium.errors import BudgetError
 from consortium.membership.keys import create_identity
-from consortium.privacy.gdp import ADDS_UP, epsilon_of, mu_of
+from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of, mu_of
 from site_agent.config import SiteConfig
 from site_agent.ledger.ledger import Charge, Ledger
 from site_agent.ledger.summary import budget, print_accounts
@@ -90,7 +90,7 @@ def test_every_place_says_the_same_of_the_budget(ledger: Ledger) -> None:
     for account in accounts(ledger, POLICY):
         assert account.sentence in out.getvalue()
     assert ADDS_UP in out.getvalue()
-    assert budget(ledger, POLICY)[-1].endswith(ADDS_UP)
+    assert budget(ledger, POLICY)[-1].endswith(f"{ADDS_UP} {TWO_READERS}")
 
 
 def test_a_sites_status_tells_the_same_whatever_its_ledger_is(

@@ -1,0 +1,112 @@
+"""What a coordinator's own table of persons suggests for a study: names, and never a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from consortium.base.formatting import number
+from consortium.errors import StudyError
+from site_agent.data.tsv import gaps_of, read_rows
+from site_agent.data.wording import is_given
+
+PUBLIC = (
+    "No number of this table is written into the study: what stands in a study is public for "
+    "good. State limits and numbers that are published or agreed upon; the names of columns and "
+    "levels become public, too."
+)
+_NUMERIC = 0.9  # of the cells that hold anything
+_FEW = 2  # persons of a level, below which it is rather a slip
+_FIRST = re.compile(r"(healthy|control|contr?|hc|cn|td|no|none|0)s?", re.I)
+"""The level that others are compared against, as tables write it."""
+_COVARIATE = re.compile(r"age|sex|gender|site|scanner|education|tiv|etiv|icv", re.I)
+_PLAIN = re.compile(r"[^,\[\]*]+")
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What a table holds.
+
+    Parameters
+    ----------
+    groups : dict of str to tuple of str
+        Columns with two levels, and these, the one that is compared against first.
+    numeric : dict of str to tuple of float
+        Columns of numbers, with mean and standard deviation over this table's persons.
+    """
+
+    groups: dict[str, tuple[str, str]]
+    numeric: dict[str, tuple[float, float]]
+
+    def suggested(self) -> dict[str, str]:
+        """Answers that a new glm lacks, by names: column, levels and outcomes.
+
+        Raises
+        ------
+        StudyError
+            If no column has two levels, or there are several to choose from.
+        """
+        wanted = [name for name in self.groups if not _COVARIATE.fullmatch(name)]
+        if len(wanted) != 1:
+            found = ", ".join(wanted) or "none"
+            raise StudyError(
+                f"Columns with two levels in the table: {found}; say by --column which has the "
+                "groups, and by --levels which two."
+            )
+        return {"column": wanted[0], **self.of(wanted[0])}
+
+    def of(self, column: str) -> dict[str, str]:
+        """The same for a column that was named."""
+        names = [n for n in self.numeric if n != column and not _COVARIATE.fullmatch(n)]
+        told = {"outcomes": ",".join(names)} if names else {}
+        if column in self.groups:
+            told["levels"] = ",".join(self.groups[column])
+        return told
+
+    def lines(self) -> list[str]:
+        """What was found, for the coordinator alone."""
+        groups = [f"{name}: {' or '.join(pair)}" for name, pair in self.groups.items()]
+        told = [f"Columns with two levels: {'; '.join(groups) or 'none'}."]
+        for name, (mean, deviation) in self.numeric.items():
+            told.append(f"{name}: mean {number(mean)}, deviation {number(deviation)} here.")
+        return [*told, PUBLIC]
+
+
+def detect(table: Path) -> Detected:
+    """Read a table of persons.
+
+    Raises
+    ------
+    DataError
+        If it can't be read.
+    """
+    names = [name for name in gaps_of(table, ()) if _PLAIN.fullmatch(name)]
+    rows = [row for _, row in read_rows(table, names)]
+    groups: dict[str, tuple[str, str]] = {}
+    numeric: dict[str, tuple[float, float]] = {}
+    for name in names:
+        cells = [(row[name] or "").strip() for row in rows if is_given(row[name])]
+        levels = sorted(set(cells), key=lambda level: (not _FIRST.fullmatch(level), level))
+        values = _numbers(cells)
+        if len(levels) == 2 and min(map(cells.count, levels)) >= _FEW:
+            if all(map(_PLAIN.fullmatch, levels)):
+                groups[name] = levels[0], levels[1]
+        elif cells and len(values) >= _NUMERIC * len(cells):
+            numeric[name] = float(np.mean(values)), float(np.std(values))
+    return Detected(groups, numeric)
+
+
+def _numbers(cells: Sequence[str]) -> list[float]:
+    found = []
+    for cell in cells:
+        try:
+            value = float(cell)
+        except ValueError:
+            continue
+        if np.isfinite(value):
+            found.append(value)
+    return found

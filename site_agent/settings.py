@@ -1,0 +1,100 @@
+"""``site.yaml`` and ``policy.yaml`` as an agent goes by them, read again once either changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consortium.engine.clock import Clock
+from consortium.errors import ConfigurationError
+from site_agent.config import SiteConfig
+from site_agent.layout import CONFIG, POLICY
+from site_agent.policy.policy import Policy
+
+_STANDS = 1.0  # s that a changed file has to stand still before it counts: editors write in steps
+_FIXED = ("name", "exchange", "credentials", "ledger")
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a site's people have written, both files at the same time."""
+
+    config: SiteConfig
+    policy: Policy
+
+
+class SettingsFiles:
+    """The two files of a site's folder, read when made.
+
+    Parameters
+    ----------
+    folder : Path
+    clock : Clock
+
+    Raises
+    ------
+    ConfigurationError
+        If either can't be read.
+    """
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder, self._clock = folder, clock
+        self._read = self._seen = self._stamp()
+        self._since = clock.now()
+        self.first = Settings(SiteConfig.load(folder), Policy.load(folder))
+        self._had_policy = self._seen[1] is not None
+        self._now: Settings | ConfigurationError = self.first
+
+    def look(self) -> Settings | ConfigurationError | None:
+        """Return what stands in the files now, or why it can't be gone by.
+
+        None while one is being written: half a file must not count, nor the defaults of an empty
+        one. The same object is returned for as long as nothing changed.
+        """
+        stamp, now = self._stamp(), self._clock.now()
+        if stamp != self._seen:
+            self._seen, self._since = stamp, now
+        if stamp != self._read:
+            if now - self._since < _STANDS:
+                return None
+            self._read, self._now = stamp, self._load()
+        return self._now
+
+    def _load(self) -> Settings | ConfigurationError:
+        try:
+            self._check_policy()
+            found = Settings(SiteConfig.load(self._folder), Policy.load(self._folder))
+            self._check_fixed(found.config)
+        except ConfigurationError as error:
+            return error
+        return found
+
+    def _check_policy(self) -> None:
+        if self._had_policy and self._seen[1] is None:
+            raise ConfigurationError(
+                f"{self._folder / POLICY} is gone, and its limits with it; put it back, or start "
+                "the agent anew if the defaults shall hold."
+            )
+        self._had_policy |= self._seen[1] is not None
+
+    def _check_fixed(self, config: SiteConfig) -> None:
+        """Refuse what all runs of an agent share, and what its ledger was checked against."""
+        for name in _FIXED:
+            if getattr(config, name) != getattr(self.first.config, name):
+                raise ConfigurationError(
+                    f"{self._folder / CONFIG}: field '{name}' is another than when the agent was "
+                    "started; start it anew, or put the field back."
+                )
+
+    def _stamp(self) -> _Stamp:
+        return tuple(_stamp_of(self._folder / name) for name in (CONFIG, POLICY))
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written; none if it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
