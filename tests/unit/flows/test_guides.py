@@ -63,7 +63,7 @@ def _chat() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_the_guides_automation_sends_a_message(server: Server) -> None:
-    program = _printed("coordinator.md", "Automation(")
+    program = _printed("schedule.md", "Automation(")
     with _chat() as (url, heard), temporary_settings({PREFECT_API_URL: server.url}):
         program = program.replace("https://chat.example.org/hook", url)
         made = [sys.executable, "-c", program]
