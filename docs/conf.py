@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from consortium import __version__
@@ -55,6 +56,7 @@ _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((\.\./[^)#\s]*)\)")
 def setup(app: Sphinx) -> None:
     """Let every page be read as the site needs it; the pages stay as a forge shows them."""
     app.connect("source-read", _read)
+    app.connect("doctree-read", _mark_drawn)
 
 
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -67,6 +69,13 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += _contents("", ["Tutorial <tutorial>", *sections])
     elif page.stem == "index":
         source[0] += _contents(":glob:\n", ["*"])
+
+
+def _mark_drawn(_: Sphinx, page: nodes.document) -> None:
+    """Name the blocks of code that hold drawn tables, whose lines must not be wrapped."""
+    for block in page.findall(nodes.literal_block):
+        if "│" in block.astext():
+            block["classes"].append("drawn")
 
 
 def _link(page: Path, link: str, words: str, target: str) -> str:

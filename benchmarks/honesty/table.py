@@ -152,7 +152,7 @@ def rows(
 
 
 def print_markdown(rows: Sequence[Row]) -> None:
-    """Print the table as `docs/explanation/honesty.md` has it."""
+    """Print the table as `docs/replication/honesty.md` has it."""
     print("| " + " | ".join(COLUMNS) + " |\n|" + " --- |" * len(COLUMNS))
     for row in rows:
         name, *rest = row.cells()

@@ -5,8 +5,8 @@ Rounding moves two neighbouring contributions apart by at most step·sqrt(entrie
 which is added to the sensitivity. Once the noise is on, the lowest ``dropped`` bits
 of the noisy value, and of ê, are rounded away: as long as `FINENESS` cells of the
 coarse grid fit into every site's own noise, whatever is seen on it could as well be
-worked out from what would be seen on the fine one (docs/explanation/privacy.md,
-Integers), so nothing is charged for it. What is left is summed modulo 2^bits.
+worked out from what would be seen on the fine one (docs/explanation/coarse-grid.md),
+so nothing is charged for it. What is left is summed modulo 2^bits.
 The ring is wide enough for the released sum (values and noise) except with
 probability 2^-40; what cancels (masks and ê) may wrap, since it wraps back.
 Where there is no noise, for the scheme ``none``, 64 bits keep all that float64 holds.

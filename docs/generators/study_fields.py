@@ -12,7 +12,7 @@ def study_fields(schema: Schema) -> str:
         "[consortium/study/spec.py](../../consortium/study/spec.py); do not edit. "
         "The same as a JSON schema: "
         "[study.schema.json](study.schema.json) (`consortium schema` prints it). "
-        "Advice on choosing the values is in the [coordinator's guide](../guides/coordinator.md).\n"
+        "Advice on them is in [choosing a study's values](../guides/study.md).\n"
     )
     parts = [
         "# Fields of the study file\n",

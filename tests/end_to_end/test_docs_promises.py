@@ -13,9 +13,13 @@ ROOT = Path(__file__).parents[2]
 PROMISING_PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "explanation" / "privacy.md",
+    ROOT / "docs" / "explanation" / "coarse-grid.md",
+    ROOT / "docs" / "explanation" / "ledger.md",
     ROOT / "docs" / "explanation" / "threat-model.md",
     ROOT / "docs" / "guides" / "site.md",
+    ROOT / "docs" / "guides" / "site-data.md",
     ROOT / "docs" / "guides" / "site-operation.md",
+    ROOT / "docs" / "guides" / "site-speed.md",
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HERE = "tests/end_to_end/test_docs_promises.py::test_every_promise_names_what_shows_it"

@@ -63,7 +63,7 @@ def _chat() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_the_guides_automation_sends_a_message(server: Server) -> None:
-    program = _printed("coordinator.md", "Automation(")
+    program = _printed("schedule.md", "Automation(")
     with _chat() as (url, heard), temporary_settings({PREFECT_API_URL: server.url}):
         program = program.replace("https://chat.example.org/hook", url)
         made = [sys.executable, "-c", program]
@@ -83,7 +83,7 @@ def test_the_guides_automation_sends_a_message(server: Server) -> None:
 def test_the_guides_flow_ends_when_its_agent_is_killed(tmp_path: Path, server: Server) -> None:
     folder = settle(tmp_path / "place").site("north")
     script = tmp_path / "north_flow.py"
-    script.write_text(_printed("site.md", "take_part").replace("/srv/north", str(folder)))
+    script.write_text(_printed("site-operation.md", "take_part").replace("/srv/north", str(folder)))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     serving = subprocess.Popen(
         [sys.executable, str(script)],
