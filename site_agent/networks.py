@@ -19,17 +19,14 @@ from consortium.base.atomic import write_json, write_text
 from consortium.errors import DataError, StudyError
 from consortium.kernels.dual_regression import courses, person_maps
 from consortium.kernels.projectors import GlobalSignal, reduce_series
-from consortium.membership.keys import load_identity
 from consortium.privacy.clipping import column_norms
 from consortium.report.bids import about_image, label, resolution_label, write_image
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
 from consortium.space.study_space import Space, study_space
 from consortium.space.templates import read_templates
 from consortium.study.spec import Study
-from site_agent.approval.approval import read_papers
+from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig
-from site_agent.data.people import left_out_here
-from site_agent.images.series import SiteDataset
 
 _NOT_IN_BIDS = ("components", "relmat", "timeseries")  # proposals, no standard yet
 _README = """\
@@ -73,9 +70,9 @@ def write_networks(
     ConsortiumError
         If the study, its templates or an image can't be used, or the folder is not fit.
     """
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    check_target(target, config)
-    signed = read_papers(folder, config.name, identity.public, study, roster).signed
+    site = SiteFolder.open(folder)
+    check_target(target, site.config)
+    signed = site.papers(study, roster).signed
     asked = signed.study
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
@@ -91,11 +88,7 @@ def write_networks(
             "network."
         )
     values = _independent(known, templates or study)
-    dataset = SiteDataset(
-        *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
-        without=left_out_here(config.left_out),
-        aliases=config.aliases,
-    )
+    dataset = site.series(asked.data, space, asked.privacy.unit)
     many = values.shape[1]
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:

@@ -23,19 +23,15 @@ from consortium.errors import DataError, StudyError
 from consortium.kernels.home_posterior import Posterior, Taken, combine
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.projectors import GlobalSignal
-from consortium.membership.keys import load_identity
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
 from consortium.report.image_sets import grid_of, painted
 from consortium.space.nifti import mark_kept
 from consortium.study.plan import Plan
-from site_agent.approval.approval import read_papers
-from site_agent.config import SiteConfig
-from site_agent.data.people import left_out_here
+from site_agent.approval.folder import SiteFolder
 from site_agent.finished_run import FinishedRun, read_finished, study_file
 from site_agent.images.series import SiteDataset
-from site_agent.layout import CACHE
 from site_agent.networks import check_target
 from site_agent.posterior_page import NAMES, page, summary
 
@@ -101,23 +97,19 @@ def write_posterior(
     ConsortiumError
         If run, data or folder can't be used.
     """
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    check_target(target, config)
+    site = SiteFolder.open(folder)
+    check_target(target, site.config)
     if target.resolve().is_relative_to(output.resolve()):
         raise DataError(f"{target} lies in the published folder; name another folder.")
-    signed = read_papers(folder, config.name, identity.public, study_file(output), roster).signed
+    signed = site.papers(study_file(output), roster).signed
     if signed.study.algorithm != "group_ica":
         raise StudyError(
             f"{output} holds a run of {signed.study.algorithm}; only group_ica releases what a "
             "hospital can put its own networks beside."
         )
     finished = read_finished(output, signed)
-    persons, everybody = finished.persons(config.name)
-    dataset = SiteDataset(
-        *(config.dataset, signed.study.data, finished.space, "subject", folder / CACHE),
-        without=left_out_here(config.left_out),
-        aliases=config.aliases,
-    )
+    persons, everybody = finished.persons(site.config.name)
+    dataset = site.series(signed.study.data, finished.space, "subject")
     _check_people(len(dataset.lengths), persons, everybody, finished.run)
     release = finished.release
     taken = Taken(persons, everybody, len(release.sites), release.deviation)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consortium.membership.keys import load_identity
-from consortium.membership.signed_study import SignedStudy
 from consortium.space.study_space import image_space
-from site_agent.approval.approval import read_papers
-from site_agent.config import SiteConfig
-from site_agent.data.people import left_out_here
+from site_agent.approval.folder import SiteFolder
 from site_agent.images.series import SiteDataset
 
 _opened: dict[tuple[str, bytes], SiteDataset] = {}
@@ -40,20 +36,11 @@ def prepare_person(folder: Path, study: Path, roster: Path, number: int) -> None
 
 
 def _dataset(folder: Path, study: Path, roster: Path) -> SiteDataset:
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    signed = read_papers(folder, config.name, identity.public, study, roster).signed
-    facts = config.model_dump_json(), signed.signed()
+    site = SiteFolder.open(folder)
+    signed = site.papers(study, roster).signed
+    facts = site.config.model_dump_json(), signed.signed()
     if facts not in _opened:
         _opened.clear()
-        _opened[facts] = _open(config, signed)
+        space = image_space(signed.study.data, signed.folder)
+        _opened[facts] = site.series(signed.study.data, space, signed.study.privacy.unit)
     return _opened[facts]
-
-
-def _open(config: SiteConfig, signed: SignedStudy) -> SiteDataset:
-    asked = signed.study
-    space = image_space(asked.data, signed.folder)
-    return SiteDataset(
-        *(config.dataset, asked.data, space, asked.privacy.unit, config.cache),
-        without=left_out_here(config.left_out),
-        aliases=config.aliases,
-    )

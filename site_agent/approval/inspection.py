@@ -18,10 +18,9 @@ from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, PrivacyError, StudyError
 from consortium.membership.consent import post_consent
-from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import SignedStudy
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
-from consortium.space.study_space import study_space
+from consortium.space.study_space import Space, study_space
 from consortium.study.plan import Plan, make_plan
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import (
@@ -30,8 +29,8 @@ from site_agent.approval.approval import (
     Terms,
     approve_papers,
     post_withdrawn,
-    read_papers,
 )
+from site_agent.approval.folder import SiteFolder
 from site_agent.config import SiteConfig
 from site_agent.data.bids import labels_in
 from site_agent.data.doubts import Misnamed, doubts_about, few_lacking
@@ -216,12 +215,11 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     ConsortiumError
         If the study is not signed, not of this site's consortium, or a file can't be used.
     """
-    config, policy = SiteConfig.load(folder), Policy.load(folder)
-    identity = load_identity(folder)
-    papers = read_papers(folder, config.name, identity.public, study, roster)
-    signed, asked = papers.signed, papers.signed.study
-    space = study_space(asked, signed.folder)
-    ledger = Ledger(config.ledger)
+    site = SiteFolder.open(folder)
+    config, policy, ledger = site.config, site.policy, site.ledger
+    papers = site.papers(study, roster)
+    asked = papers.signed.study
+    space = study_space(asked, papers.signed.folder)
     over_budget = partial(_over_budget, ledger, policy, asked)
     without = in_turn(left_out_here(config.left_out), over_budget)
     engine, late = open_engine(config), partial(too_few_new, ledger, policy)
@@ -229,18 +227,8 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     data = open_dataset(config.dataset, asked, space, cache, engine, without, late, aliases)
     problems = _load(data)
     survey = data.survey
-    plan = None
-    if survey.lengths:
-        persons, volumes = len(survey.lengths), sum(survey.lengths)
-        sites, unit = len(asked.sites), asked.privacy.unit
-        sizes = (persons,) * sites, (volumes,) * sites
-        shape = space.extent.shape(*sizes, unit)
-        try:
-            plan = make_plan(asked, shape, agreed=True)
-        except ConsortiumError as error:
-            what, _, _ = str(error).rstrip(".").rpartition("; ")
-            problems.append(f"{what or error}; ask the coordinator to correct the study.")
-    else:
+    plan = _plan_here(asked, space, survey.lengths, problems)
+    if not survey.lengths:
         problems.append(
             f"Nobody in {config.dataset} qualifies, and without anybody the site can't take part; "
             "see above why each is left out."
@@ -280,6 +268,22 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
         ),
         whole=len(survey.whole),
     )
+
+
+def _plan_here(
+    asked: Study, space: Space, lengths: Sequence[int], problems: list[str]
+) -> Plan | None:
+    """The plan if every site had as many persons and volumes as this one; or why there is none."""
+    if not lengths:
+        return None
+    sites = len(asked.sites)
+    sizes = (len(lengths),) * sites, (sum(lengths),) * sites
+    try:
+        return make_plan(asked, space.extent.shape(*sizes, asked.privacy.unit), agreed=True)
+    except ConsortiumError as error:
+        what, _, _ = str(error).rstrip(".").rpartition("; ")
+        problems.append(f"{what or error}; ask the coordinator to correct the study.")
+        return None
 
 
 def _unknown(config: SiteConfig) -> Iterator[str]:
@@ -385,11 +389,10 @@ def say_yes(
         raise StudyError(
             f"--until {until} has passed, so that no run could begin; name a later day."
         )
-    config, identity = SiteConfig.load(folder), load_identity(folder)
-    signed = papers.signed
-    ledger, name = Ledger(config.ledger), signed.study.study
+    site, signed = SiteFolder.open(folder), papers.signed
+    config, policy, ledger = site.config, site.policy, site.ledger
+    name, people = signed.study.study, candidates(config, signed.study.data)
     centres = check_members(folder, papers.members).centres
-    policy, people = Policy.load(folder), candidates(config, signed.study.data)
     out = set(left_out(ledger, policy, signed.study, people))
     stay = [label for label in people if label not in out]
     spent = spent_in(ledger, str(config.dataset.resolve()), signed.study, centres, stay)
@@ -399,11 +402,11 @@ def say_yes(
     ask()
     had = ledger.used(name, centres, told=True)
     terms = replace(terms, runs=runs + had)
-    approval = approve_papers(folder, identity, papers, terms)
+    approval = approve_papers(folder, site.identity, papers, terms)
     try:
         exchange = config.open_exchange()
-        post_consent(exchange, identity.key, name, approval.consent(config.name))
-        post_withdrawn(folder, identity, config.name, exchange)
+        post_consent(exchange, site.identity.key, name, approval.consent(config.name))
+        post_withdrawn(folder, site.identity, config.name, exchange)
     except ConsortiumError as error:
         return approval, error
     return approval, None
