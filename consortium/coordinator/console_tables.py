@@ -14,7 +14,7 @@ from consortium.base.formatting import count, moment, number
 from consortium.coordinator.design import expect, noise_of
 from consortium.coordinator.status import RunStatus
 from consortium.privacy.audit import Finding
-from consortium.privacy.gdp import TWO_READERS, epsilon_of
+from consortium.privacy.gdp import TWO_READERS
 from consortium.privacy.loss import printed_loss
 from consortium.report.cells import cell_text
 from consortium.study.plan import Plan, with_fewest
@@ -23,13 +23,12 @@ from consortium.study.spec import how_checked, open_vectors
 
 def plan_numbers(made: Plan) -> dict[str, object]:
     """A plan for a script."""
-    delta = made.outsider_delta
     return {
         "features": made.shape.features,
         "rounds": made.rounds,
         "unit": made.shape.unit,
         "coalition": {"mu": made.mu, "epsilon": made.epsilon},
-        "outsider": {"mu": made.outsider_mu, "epsilon": epsilon_of(made.outsider_mu, delta)},
+        "outsider": {"mu": made.outsider_mu, "epsilon": made.outsider_epsilon},
         "open_vectors": made.study.verification.open,
         "checked": _checked(made),
         "masks": asdict(made.masking),
@@ -137,7 +136,7 @@ def _ends(expected: Expectation) -> list[float] | None:
 def _price(made: Plan) -> str:
     """What a participant's part in one run costs at the most."""
     privacy = made.study.privacy
-    seen = epsilon_of(made.outsider_mu, made.outsider_delta)
+    seen = made.outsider_epsilon
     unit = "participant" if privacy.unit == "subject" else "volume"
     return (
         f"One {unit}'s privacy loss: ε ≤ {number(made.epsilon)} against the centre and "

@@ -64,7 +64,7 @@ def figures(plan: Plan, volumes: int) -> tuple[Figure, ...]:
 
 def _promise(plan: Plan) -> Iterator[Figure]:
     privacy = plan.study.privacy
-    seen = epsilon_of(plan.outsider_mu, plan.outsider_delta)
+    seen = plan.outsider_epsilon
     yield Figure("largest ε that is allowed", number(privacy.epsilon), STUDY, "privacy.epsilon")
     yield Figure("δ", power_of_ten(privacy.delta), STUDY, "privacy.delta")
     colluding = str(privacy.colluding_sites)

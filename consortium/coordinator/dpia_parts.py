@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from consortium.base.formatting import count, number, power_of_ten
 from consortium.coordinator.dpia_figures import Figure, stage_texts
-from consortium.privacy.gdp import ADDS_UP, epsilon_of
+from consortium.privacy.gdp import ADDS_UP
 from consortium.report.statement import meaning, protected
 from consortium.study.plan import Plan
 from consortium.study.spec import how_checked, open_vectors
@@ -259,7 +259,7 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Part:
 
 
 def _risk_sentences(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
-    privacy, seen = plan.study.privacy, epsilon_of(plan.outsider_mu, plan.outsider_delta)
+    privacy, seen = plan.study.privacy, plan.outsider_epsilon
     yield protected(privacy.unit)
     yield (
         f"One run costs at most ε = {number(plan.epsilon)} against the coordinator together with "

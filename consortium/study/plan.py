@@ -141,6 +141,11 @@ class Plan:
         return self.study.privacy.delta - self.masking.failure
 
     @property
+    def outsider_epsilon(self) -> float:
+        """ε of the whole study at `outsider_delta`, for the worst site."""
+        return epsilon_of(self.outsider_mu, self.outsider_delta)
+
+    @property
     def outsider_delta(self) -> float:
         """δ at which outsiders are accounted for.
 

@@ -139,7 +139,7 @@ class Inspection:
             "skipped": [asdict(each) for each in self.skipped],
             "rounds": plan and plan.rounds,
             "epsilon": plan and plan.epsilon,
-            "epsilon_outsiders": plan and epsilon_of(plan.outsider_mu, plan.outsider_delta),
+            "epsilon_outsiders": plan and plan.outsider_epsilon,
             "open_vectors": self.signed.study.verification.open,
             "delta": privacy.delta,
             "unit": privacy.unit,
@@ -175,7 +175,7 @@ class Inspection:
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(*self.outsiders, delta)
         colluders = count(privacy.colluding_sites, "colluding site")
-        outsiders = epsilon_of(plan.outsider_mu, plan.outsider_delta)
+        outsiders = plan.outsider_epsilon
         out.print(
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
             f"ε ≤ {number(outsiders)} against outsiders (δ = {privacy.delta:g}, "
