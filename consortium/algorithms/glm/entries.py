@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.glm.formula import factors
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.errors import StudyError
+from consortium.views import View
 from consortium.views.column import Column
 
 _SHOWN = 20  # names in a sentence
@@ -152,6 +154,16 @@ class Columns:
         return 0.5 if self.group.levels > 2 else 0.0
 
 
+class _Outcomes(NamedTuple):
+    """Of a view: (view, entry) of every outcome, and the numbers of `Entry` that count of each.
+
+    The rows of ``numbers`` are row, middle, half, location and deviation of the start, limited.
+    """
+
+    labels: Sequence[tuple[str, str]]
+    numbers: Array
+
+
 def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     """Find every column of the formula and every outcome.
 
@@ -160,12 +172,15 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     StudyError
         If a name is not in the study, or a column has no two groups.
     """
-    known = {view: tuple(_entries(parameters, shape, view)) for view, _ in shape.views}
-    for view in parameters.outcome_views:
+    explained = parameters.outcome_views
+    for view in explained:
         shape.view_slice(view, "analysis.outcomes")
-    outcomes = [(view, entry) for view in parameters.outcome_views for entry in known[view]]
+    outcomes = [_outcomes(parameters, shape, view) for view in explained]
     others = [
-        e for v, entries in known.items() if v not in parameters.outcome_views for e in entries
+        entry
+        for view, _ in shape.views
+        if view not in explained
+        for entry in _entries(parameters, shape, view)
     ]
     found, factored = list[list[Entry]](), list[tuple[Entry, Entry]]()
     for term in parameters.terms:
@@ -180,16 +195,16 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
     group = _group(parameters, found)
     covariates = [e for entries in found for e in entries if e.row != group.row]
     scales = [_covariate_norm(parameters, entry) for entry in covariates]
-    middles = np.array([entry.middle for _, entry in outcomes])
-    halves = np.array([entry.half for _, entry in outcomes])
-    starts = np.array([entry.start for _, entry in outcomes])
-    norms, (location, deviation) = parameters.norms, starts.T
+    numbers = np.concatenate([each.numbers for each in outcomes], axis=1)
+    rows, middles, halves, location, deviation, limited = numbers
+    labels = tuple(label for each in outcomes for label in each.labels)
+    norms = parameters.norms
     if norms.location is not None:
-        location = (_each(norms.location, outcomes, "location") - middles) / halves
+        location = (_each(norms.location, len(rows), "location") - middles) / halves
     if norms.deviation is not None:
-        deviation = _each(norms.deviation, outcomes, "deviation") / halves
+        deviation = _each(norms.deviation, len(rows), "deviation") / halves
     return Columns(
-        np.array([entry.row for _, entry in outcomes], dtype=np.float64),
+        rows,
         location,
         deviation,
         middles,
@@ -198,11 +213,11 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         np.array([mean for mean, _ in scales]),
         np.array([spread for _, spread in scales]),
         group,
-        tuple((view, entry.label) for view, entry in outcomes),
+        labels,
         tuple(covariates),
         _covariate_norm(parameters, group),
-        _averages(parameters, [entry.label for _, entry in outcomes]),
-        np.array([entry.limited for _, entry in outcomes]),
+        _averages(parameters, labels),
+        limited > 0,
         _products(parameters, factored),
     )
 
@@ -241,8 +256,11 @@ def _products(parameters: GlmParameters, pairs: list[tuple[Entry, Entry]]) -> Pr
     return Products(rows.reshape(-1, 2), norms[:, :, 0], norms[:, :, 1])
 
 
-def _averages(parameters: GlmParameters, labels: list[str]) -> Array:
+def _averages(parameters: GlmParameters, outcomes: Sequence[tuple[str, str]]) -> Array:
     """Weights of a group's outcomes, which add up to one."""
+    if not parameters.averages:
+        return np.zeros((0, len(outcomes)))
+    labels = [label for _, label in outcomes]
     found = np.zeros((len(parameters.averages), len(labels)))
     for row, (name, patterns) in zip(found, parameters.averages.items(), strict=True):
         for pattern in patterns:
@@ -263,17 +281,36 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Ent
     view = next((v for v in parameters.views if v.name == name), None)
     columns = view.single_columns if view else ()
     if not columns:
-        labels = view.names_of(part.stop - part.start) if view else ()
-        for number, row in enumerate(range(part.start, part.stop)):
-            own = f"{name}{number + 1}" if view is None else str(number + 1)
-            start = view.usual(part.stop - part.start) if view else (0.0, 1.0)
-            yield Entry(row, labels[number] if labels else own, start=start)
+        labels, start = _plain(view, name, part.stop - part.start)
+        for row, label in enumerate(labels, int(part.start)):
+            yield Entry(row, label, start=start)
         return
     row = int(part.start)
     for label, column in columns:
         for entry in _of_column(row, label, column):
             yield entry
             row += 1
+
+
+def _plain(view: View | None, name: str, many: int) -> tuple[Sequence[str], tuple[float, float]]:
+    """Names of the entries of a view without columns, and where all of them are started from."""
+    if view is None:
+        return [f"{name}{number}" for number in range(1, many + 1)], (0.0, 1.0)
+    return view.names_of(many) or [str(number) for number in range(1, many + 1)], view.usual(many)
+
+
+def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
+    """The entries of a view that is explained; of a million voxels there is no object each."""
+    part = shape.view_slice(name, "features")
+    view = next((v for v in parameters.views if v.name == name), None)
+    if view is not None and view.single_columns:
+        entries = list(_entries(parameters, shape, name))
+        numbers = [(e.row, e.middle, e.half, *e.start, e.limited) for e in entries]
+        return _Outcomes([(name, e.label) for e in entries], np.array(numbers, dtype=np.float64).T)
+    labels, start = _plain(view, name, part.stop - part.start)
+    rows = np.arange(part.start, part.stop, dtype=np.float64)
+    same = np.array([0.0, 1.0, *start, 0.0])[:, None].repeat(len(rows), axis=1)
+    return _Outcomes([(name, label) for label in labels], np.vstack([rows, same]))
 
 
 def _of_column(row: int, name: str, column: Column) -> Iterator[Entry]:
@@ -367,10 +404,10 @@ def _covariate_norm(parameters: GlmParameters, entry: Entry) -> tuple[float, flo
     return (norm.mean - entry.middle) / entry.half, norm.deviation / entry.half
 
 
-def _each(value: float | tuple[float, ...], outcomes: list[tuple[str, Entry]], name: str) -> Array:
-    if isinstance(value, tuple) and len(value) != len(outcomes):
+def _each(value: float | tuple[float, ...], outcomes: int, name: str) -> Array:
+    if isinstance(value, tuple) and len(value) != outcomes:
         raise StudyError(
-            f"field 'analysis.norms.{name}': {len(value)} numbers are given for {len(outcomes)} "
+            f"field 'analysis.norms.{name}': {len(value)} numbers are given for {outcomes} "
             "outcomes; give one number, or one for each."
         )
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (len(outcomes),)).copy()
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (outcomes,)).copy()
