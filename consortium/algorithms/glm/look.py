@@ -91,7 +91,7 @@ def _look(blocks: BlocksBound, data: SiteData, query: Query, people: Persons) ->
     turned = likeness.encode(outcomes) * kept
     reach, most = blocks.block("location").norm, blocks.block("size").norm
     one, other = pairs_of(query, len(kept))
-    squares = np.square(turned[:, one] - turned[:, other]).sum(axis=0)
+    squares = np.square(turned.take(one, axis=1) - turned.take(other, axis=1)).sum(axis=0)
     usual = 2 * len(outcomes) * likeness.root
     logs = np.clip(np.log(np.maximum(squares / usual, _LEAST_DISTANCE)), -most, most)
     factors = clip_factors(reach, column_norms(turned)) * kept

@@ -228,6 +228,8 @@ def _whole_numbers(rows: Array, name: str, limit: int) -> Array:
 
 def _standardized(rows: Array, means: Array, scales: Array, limit: float) -> tuple[Array, Array]:
     """Deviations over scales, cut to a limit and 0 where missing; and what is not missing."""
-    values = (rows.astype(np.float64) - means[:, None]) / scales[:, None]
+    values = np.subtract(rows, means[:, None], dtype=np.float64)
+    values /= scales[:, None]
     known = ~np.isnan(values)
-    return np.clip(np.where(known, values, 0.0), -limit, limit), known
+    values[~known] = 0.0
+    return np.clip(values, -limit, limit, out=values), known
