@@ -23,11 +23,12 @@ from consortium.algorithms.base import (
     Run,
     Table,
 )
-from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences
+from consortium.algorithms.group_ica.forecast import expect, refuse_hopeless, sentences, worth
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import plan_release
 from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.group_ica.site import mean_projector
+from consortium.algorithms.worth import worth_sentence
 
 
 class GroupIca(AnalysisPlan[GroupIcaParameters]):
@@ -61,6 +62,10 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
     def expect(self) -> tuple[Expectation, ...]:
         """Correlation of the maps with the truth, and how many are found."""
         return expect(self.parameters, self.shape)
+
+    def worth(self) -> str:
+        """What the release is worth to a hospital, for the usual strengths of networks."""
+        return worth_sentence(worth(self.parameters, self.shape))
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
