@@ -1,10 +1,10 @@
 """``python -m benchmarks.networks [PART ...]``: what group ICA finds, and whether it says so truly.
 
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
-``rounds``, ``peers`` and ``bound``; ``halves FOLDER``, ``home FOLDER``, ``likeness FOLDER`` and
-``bound FOLDER`` read real persons' series. The release is simulated:
-the mechanism's noise is added to the mean of all persons' projectors, which is worked out once for
-each basis; ``rounds`` plays whole runs.
+``rounds``, ``peers`` and ``bound``; ``halves FOLDER``, ``home FOLDER``, ``home_told FOLDER``,
+``likeness FOLDER`` and ``bound FOLDER`` read real persons' series. The release is simulated: the
+mechanism's noise is added to the mean of all persons' projectors, which is worked out once for each
+basis; ``rounds`` plays whole runs.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def smooth() -> None:
     network_smooth.smooth()
 
 
-OF_FOLDERS = ("halves", "home", "likeness", "bound")
+OF_FOLDERS = ("halves", "home", "home_told", "likeness", "bound")
 """Parts that read real persons' series, each in a module of its own."""
 PARTS: Mapping[str, Callable[[], None]] = {
     "plain": plain,

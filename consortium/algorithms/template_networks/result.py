@@ -241,10 +241,10 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
         "counted), and how much of what was released beside its template is believed. "
         f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
         f"agrees; '{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to "
-        f"agree with it by less than {least:g}, as with templates whose places are permuted. '{MORE}': the "
-        "release tells of the map what its template does not, and nothing of whether it is a "
-        "network, since any smooth template, a mirrored one, too, becomes such a map. Not found: "
-        f"below {least:g}.",
+        f"agree with it by less than {least:g}, as with templates whose places are permuted. "
+        f"'{MORE}': the release tells of the map what its template does not, and nothing of "
+        "whether it is a network, since any smooth template, a mirrored one, too, becomes such a "
+        f"map. Not found: below {least:g}.",
         ("map", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
     )
