@@ -24,7 +24,7 @@ from consortium.kernels.release_worth import Worth, worth_of
 Array = NDArray[Any]
 
 BETWEEN = 0.025
-"""β/v of real hospitals (`benchmarks.network_home`)."""
+"""β/v of real hospitals, the mean of ten (`benchmarks.network_home_told`)."""
 
 
 @dataclass(frozen=True)
