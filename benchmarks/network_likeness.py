@@ -2,7 +2,10 @@
 
 ``python -m benchmarks.networks likeness FOLDER`` takes the persons of `benchmarks.network_halves`,
 every ninth, and ten published maps, FOLDER/rsn10.nii.gz: as they are, with the regions' places
-permuted, and mirrored (each region has the value at its mirror image), which stay as smooth.
+permuted, and mirrored (each region has the value at its mirror image), which stay as smooth. From
+left to right most networks are their own mirror image, so that these stand in a row of their own;
+of the others, those that agree with a published map by `ALIKE` or more are left out. *Less strong*:
+persons whose series vary less along the map than along the published one that it was made of.
 """
 
 from __future__ import annotations
@@ -11,15 +14,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.network_halves import _centres
+from benchmarks.network_pool import cosines
 from benchmarks.real_networks import published_maps
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
 from consortium.kernels.dual_regression import person_maps
 from consortium.privacy.clipping import column_norms
 
-PERMUTED, STEP, LEAST = 3, 9, 0.7
+PERMUTED, STEP, LEAST, ALIKE = 3, 9, 0.7, 0.5
+_TINY = 1e-9
+SIDES = ((-1, 1, 1),)
 MIRRORS = ((1, -1, 1), (1, 1, -1), (1, -1, -1))
 
 
@@ -30,25 +37,58 @@ def likeness(folder: Path) -> None:
     people = [np.loadtxt(path).T for path in files]
     rows = []
     for name, sets in _sets(maps, centres).items():
-        told = np.concatenate([_alike(people, templates) for templates in sets])
+        others = name == "mirrored otherwise"
+        kept = np.concatenate([_unlike(each, maps) | (not others) for each in sets])
+        told = np.concatenate([_alike(people, each) for each in sets])[kept]
+        less = np.concatenate([_weaker(people, each, maps) for each in sets])[kept]
         figures = [f"{each:.2f}" for each in (told.min(), np.median(told), told.max())]
-        rows.append([name, str(len(told)), *figures, f"{np.mean(told >= LEAST):.2f}"])
+        part = f"{np.mean(told >= LEAST):.2f}"
+        rows.append([name, str(len(told)), *figures, part, f"{np.median(less):.2f}"])
     show(
         f"How like their templates the mean maps of {len(people)} real persons are",
-        ["templates", "maps", "least", "median", "most", f"part of {LEAST:g} or more"],
+        [
+            "templates",
+            "maps",
+            "least",
+            "median",
+            "most",
+            f"part of {LEAST:g} or more",
+            "less strong",
+        ],
         rows,
     )
 
 
 def _sets(maps: Array, centres: Array) -> Mapping[str, list[Array]]:
-    generator, middle = np.random.default_rng(0), centres.mean(axis=0)
-    mirrored = []
-    for signs in MIRRORS:
-        images = middle + (centres - middle) * np.array(signs)
-        nearest = np.square(images[:, None] - centres).sum(axis=2).argmin(axis=1)
-        mirrored.append(maps[nearest])
-    permuted = [generator.permutation(maps) for _ in range(PERMUTED)]
-    return {"as published": [maps], "permuted": permuted, "mirrored": mirrored}
+    generator = np.random.default_rng(0)
+    return {
+        "as published": [maps],
+        "permuted": [generator.permutation(maps) for _ in range(PERMUTED)],
+        "mirrored left to right": [_mirrored(maps, centres, signs) for signs in SIDES],
+        "mirrored otherwise": [_mirrored(maps, centres, signs) for signs in MIRRORS],
+    }
+
+
+def _mirrored(maps: Array, centres: Array, signs: tuple[int, ...]) -> Array:
+    middle = centres.mean(axis=0)
+    images = middle + (centres - middle) * np.array(signs)
+    return maps[np.square(images[:, None] - centres).sum(axis=2).argmin(axis=1)]
+
+
+def _unlike(templates: Array, maps: Array) -> NDArray[np.bool_]:
+    """Whether each agrees with no published map."""
+    return np.asarray(cosines(maps, templates).max(axis=0) < ALIKE)
+
+
+def _weaker(people: list[Array], templates: Array, maps: Array) -> Array:
+    """Part of the persons whose series vary less along each template than along its map."""
+    return np.mean([_strengths(p, templates) < _strengths(p, maps) for p in people], axis=0)
+
+
+def _strengths(series: Array, templates: Array) -> Array:
+    centred, deviations = templates - templates.mean(axis=0), series.std(axis=1, keepdims=True)
+    standard = (series - series.mean(axis=1, keepdims=True)) / np.maximum(deviations, _TINY)
+    return np.square((centred / column_norms(centred)).T @ standard).sum(axis=1)
 
 
 def _alike(people: list[Array], templates: Array) -> Array:

@@ -40,7 +40,7 @@ class Cell:
     Parameters
     ----------
     picture : Picture, optional
-        None where the set has no such map.
+        None where no map of the set is like it.
     told : str
         How sure it is, and how like the posterior's.
     """
@@ -75,7 +75,9 @@ def page(study: str, space: Space, results: Mapping[str, Result], told: tuple[st
     template = plain_environment("site_agent.page", "consortium.report").get_template(
         "posterior.html.j2"
     )
-    return template.render(study=study, names=NAMES, told=told, rows=_rows(space, results))
+    drawn = {name: each for name, result in results.items() if (each := _maps(space, result))}
+    empty = [NAMES[name] for name in results if name not in drawn]
+    return template.render(study=study, names=NAMES, told=told, rows=_rows(drawn), empty=empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +90,9 @@ class _Maps:
     accuracy: tuple[Finding, ...]
 
 
-def _rows(space: Space, results: Mapping[str, Result]) -> list[dict[str, Cell]]:
-    """A row for each map of the posterior, or of the first set that has any."""
-    sets = {name: _maps(space, result) for name, result in results.items()}
-    base = next((s for s in (sets["posterior"], sets["release"], sets["own"]) if s), None)
+def _rows(sets: Mapping[str, _Maps]) -> list[dict[str, Cell]]:
+    """A row for each map of the posterior, or of the first set that there is."""
+    base = next((sets[name] for name in ("posterior", "release", "own") if name in sets), None)
     if base is None:
         return []
     rows = []
@@ -111,9 +112,7 @@ def _maps(space: Space, result: Result) -> _Maps | None:
     return _Maps(grid_of(space, images), values, least, images.accuracy)
 
 
-def _cell(maps: _Maps | None, base: _Maps, k: int, peak: Array, name: str) -> Cell:
-    if maps is None:
-        return Cell(None, "nothing stands out of noise and of the choice of participants")
+def _cell(maps: _Maps, base: _Maps, k: int, peak: Array, name: str) -> Cell:
     own = base.values[:, k] - base.values[:, k].mean()
     others = maps.values - maps.values.mean(axis=0)
     cosines = own @ others / (np.linalg.norm(own) * np.linalg.norm(others, axis=0))
@@ -125,6 +124,9 @@ def _cell(maps: _Maps | None, base: _Maps, k: int, peak: Array, name: str) -> Ce
     least = float(np.abs(shown)[shown != 0].min(initial=DRAWN))
     picture = draw_slices(maps.grid, shown, peak, least, NAMES[name])
     sure = maps.accuracy[best]
-    state = f"found, expected correlation {sure.value:.2f}" if sure.told else "not found"
+    state = "not found"
+    if sure.told:
+        likely = f"{sure.value:.2f} ({sure.low:.2f} to {sure.high:.2f})"
+        state = f"found, expected correlation {likely}"
     alike = "" if maps is base else f"; correlation with the map of both {abs(cosines[best]):.2f}"
     return Cell(picture, state + alike)

@@ -308,6 +308,10 @@ class AnalysisPlan(ABC, Generic[P]):
         """What is not foretold, and why, in a sentence; empty if nothing is left out."""
         return ""
 
+    def worth(self) -> str:
+        """What the releases are worth to a hospital in participants, in a sentence; or empty."""
+        return ""
+
     def remarks(self) -> tuple[str, ...]:
         """What more becomes public than the name lets expect, a sentence each.
 

@@ -94,6 +94,8 @@ class ImageSet:
     accuracy_caption : str
     unfound : str
         What the page says of a map that is not found.
+    word : str
+        What the page calls those that are.
     drawn : bool
         Whether the page draws the maps; it names the file of others only.
     threshold : float or array, shape (D, K) or (D, 1)
@@ -118,6 +120,7 @@ class ImageSet:
     accuracy: tuple[Finding, ...] = ()
     accuracy_caption: str = "Expected correlation with the truth"
     unfound: str = NOT_TOLD_APART
+    word: str = "found"
     drawn: bool = True
     threshold: float | Array = 0.0
 

@@ -61,7 +61,7 @@ class Forecast:
         return self.above(least) < min(LEAST_SEEN, len(self.cosines))
 
 
-_USUAL = "strengths that networks usually have, which the report replaces by those it found"
+USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
 def foretell(parameters: Wanted, shape: Shape) -> Forecast:
@@ -126,7 +126,7 @@ def sentences(parameters: Wanted, shape: Shape) -> tuple[str, ...]:
             f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be lost "
             "in the noise; more persons, a larger epsilon or a longer cutoff would show more."
         )
-    return (*lines, *filter(None, [worth_sentence(worth(parameters, shape), _USUAL)]))
+    return (*lines, *filter(None, [worth_sentence(worth(parameters, shape), USUAL)]))
 
 
 def refuse_hopeless(parameters: Wanted, shape: Shape) -> None:

@@ -19,7 +19,7 @@ from site_agent.ledger.entries import EMPTY, Entry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.totals import UNITS, StudyRow, accounts, studies
 from site_agent.page.course import course
-from site_agent.page.state import Row, absent, approved, doing
+from site_agent.page.state import Row, absent, approved, doing, worths
 from site_agent.policy.policy import Policy
 from site_agent.run.log_lines import read_log_lines
 from site_agent.run.message_store import MessageStore
@@ -72,6 +72,7 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
     store = MessageStore(folder / STORE)
     try:
         now_doing, without = doing(status, entries, store), absent(config, entries, store)
+        worth = worths(entries, store)
     finally:
         store.close()
     return {
@@ -83,7 +84,10 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         "told": list(reversed(read_log_lines(folder))),
         "policy": policy,
         "courses": [(each, each.account, each.draw()) for each in courses],
-        "studies": [(each, _story(each, rows)) for each in studies(entries, policy)],
+        "studies": [
+            (each, _story(each, rows, worth.get((each.study, each.centre), "")))
+            for each in studies(entries, policy)
+        ],
         "entries": entries[-MOST_LINES:],
         "older": max(len(entries) - MOST_LINES, 0),
         "rounds": len(standing(entries)),
@@ -101,7 +105,7 @@ def _answered(entries: Sequence[Entry]) -> int:
     return len({(each.site, each.centre, each.run, each.round) for each in charges})
 
 
-def _story(row: StudyRow, rows: Sequence[Row]) -> tuple[str, ...]:
+def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
     """What a study released of this site, in plain words, a paragraph each."""
     known = next((each for each in rows if each.study == row.study), None)
     asked = ", ".join(name.replace("_", " ") for name in row.statistics)
@@ -112,7 +116,8 @@ def _story(row: StudyRow, rows: Sequence[Row]) -> tuple[str, ...]:
         "all its persons together, with noise; no scan and no single person's numbers left it."
     )
     told = meaning(row.unit, row.cost.mu, row.outsider.mu)
-    return tuple(filter(None, (sums, protected(row.unit), told, known.public if known else "")))
+    public = known.public if known else ""
+    return tuple(filter(None, (sums, worth, protected(row.unit), told, public)))
 
 
 def _environment() -> Environment:

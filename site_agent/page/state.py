@@ -19,7 +19,7 @@ from consortium.study.spec import open_vectors
 from site_agent.approval.approval import Approval
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
-from site_agent.layout import ENDED, LEFT_OUT, REFUSED
+from site_agent.layout import ENDED, LEFT_OUT, REFUSED, WORTH
 from site_agent.ledger.entries import Entry, standing
 from site_agent.ledger.ledger import Ledger
 from site_agent.run.message_store import MessageStore
@@ -162,3 +162,14 @@ def absent(config: SiteConfig, entries: Sequence[Entry], store: MessageStore) ->
         if many:
             found.append(f"{count(many, 'person')} of {run}, whose budget was used up.")
     return tuple(found)
+
+
+def worths(entries: Sequence[Entry], store: MessageStore) -> dict[tuple[str, str], str]:
+    """What the last run of each study and centre is worth to the site, where that is known."""
+    charges = (entry.charge for entry in entries)
+    found = {}
+    for study, centre, run in dict.fromkeys((c.study, c.centre, c.run) for c in charges):
+        stored = store.load(run, WORTH)
+        if stored is not None:
+            found[study, centre] = stored.decode()
+    return found

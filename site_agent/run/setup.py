@@ -27,6 +27,7 @@ from consortium.secagg.messages import Limits as MessageLimits
 from consortium.study.agreed import plan_digest
 from consortium.study.plan import Plan, count_rounds, make_plan
 from site_agent.approval.permission import Permission
+from site_agent.layout import WORTH
 from site_agent.ledger.ledger import Charge
 from site_agent.ledger.totals import spent_in
 from site_agent.loading.progress import Loading
@@ -195,11 +196,18 @@ class Setup:
         plan = self._plan
         self._check_counted(plan)
         self._outbox.keep("keys", bundle)
+        self._keep_worth(plan)
         self._outbox.send(self._names.setup("share", self._site.name), "share", message)
         self._site.log.tell(
             f"joined {self._context.run}: {plan.rounds} rounds, ε = {plan.epsilon:.3g}"
         )
         return True
+
+    def _keep_worth(self, plan: Plan) -> None:
+        """For the site's page; another version's words of a run that was joined before stay."""
+        worth = plan.analysis.worth()
+        if worth and self._outbox.stored(WORTH) is None:
+            self._outbox.keep(WORTH, worth.encode())
 
     def _agree(self, notes: Mapping[str, bytes]) -> bytes:
         """Work the plan out from everybody's sizes; its digest is told to all."""

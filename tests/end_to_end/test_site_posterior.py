@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,12 +14,16 @@ import pytest
 
 from consortium.coordinator.demo.layout import DemoFolders
 from consortium.errors import DataError
+from consortium.membership.roster_file import read_roster
+from consortium.membership.signed_study import read_signed
 from consortium.report.dataset import BIDS_VERSION
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import Levels
 from consortium.space.grid import template_grid
 from consortium.space.templates import read_templates
 from consortium.study.reader import load_study
+from site_agent.finished_run import read_finished
+from site_agent.page.page import write_page
 from tests.support.command_line import enter, refused
 from tests.support.finished_run import carry_out
 from tests.support.local_consortium import SITES, LocalConsortium, build
@@ -77,6 +83,14 @@ def test_the_folder_is_the_hospitals_and_says_why_it_stays() -> None:
     assert "must not leave" in page
     assert page.count("<img") >= 2
     assert BIDS_VERSION in (target / "dataset_description.json").read_text()
+
+
+def test_the_sites_page_says_what_the_release_is_worth() -> None:
+    page = write_page(place().site("east"), datetime(2026, 11, 25, 12, tzinfo=UTC)).read_text()
+    (told,) = re.findall(r"this release is worth [\d.]+ of its own participants", page)
+    files = place().files
+    signed = read_signed(files.study, read_roster(files.roster))
+    assert told in read_finished(files.out, signed).plan.analysis.worth()
 
 
 def test_nothing_goes_to_the_exchange() -> None:

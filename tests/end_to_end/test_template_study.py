@@ -43,6 +43,6 @@ def test_a_study_by_templates_writes_maps_tables_and_a_page(tmp_path):
     assert len(list(out.glob("tpl-*/func/*stat-z*.nii.gz"))) == 1
     assert len(list(out.glob("tpl-*/func/*stat-stderr*.nii.gz"))) == 1
     tables = [list(csv.reader(p.open(), delimiter="\t")) for p in sorted(out.rglob("*.tsv"))]
-    assert any(rows[0][:2] == ["network", "1"] and rows[1][1] == "–" for rows in tables)
+    assert any(rows[0][:2] == ["map", "1"] and rows[1][1] == "–" for rows in tables)
     assert "beyond" in (out / "report.html").read_text()
     assert objections(out, "TOO_FEW_AUTHORS") == []

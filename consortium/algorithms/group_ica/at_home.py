@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from consortium.algorithms.base import Array, Release, Result, Shape
+from consortium.algorithms.group_ica.kernels.agreement import REACH_AT_HOME
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.subspace import cutoff_planned
@@ -37,7 +38,8 @@ def results_at_home(
     def result(matrix: Array, deviation: float, persons: float) -> Result:
         count = max(round(persons), 1)
         smaller = replace(shape, subjects=(count,), samples=(count,), sites=())
-        return make_result(Release(pack_symmetric(matrix), deviation), fixed, smaller)
+        exact = Release(pack_symmetric(matrix), deviation)
+        return make_result(exact, fixed, smaller, REACH_AT_HOME)
 
     taken = posterior.taken
     return {

@@ -26,7 +26,14 @@ from consortium.algorithms.base import (
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.result import make_result
 from consortium.algorithms.subspace import mean_projector, plan_release
-from consortium.algorithms.subspace_forecast import expect, refuse_hopeless, sentences
+from consortium.algorithms.subspace_forecast import (
+    USUAL,
+    expect,
+    refuse_hopeless,
+    sentences,
+    worth,
+)
+from consortium.algorithms.worth import worth_sentence
 
 
 class GroupIca(AnalysisPlan[GroupIcaParameters]):
@@ -60,6 +67,10 @@ class GroupIca(AnalysisPlan[GroupIcaParameters]):
     def expect(self) -> tuple[Expectation, ...]:
         """Correlation of the maps with the truth, and how many are found."""
         return expect(self.parameters, self.shape)
+
+    def worth(self) -> str:
+        """What the release is worth to a hospital, for the usual strengths of networks."""
+        return worth_sentence(worth(self.parameters, self.shape), USUAL)
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
-from consortium.algorithms.group_ica.kernels.agreement import around, of_replays
+from consortium.algorithms.group_ica.kernels.agreement import REACH, around, of_replays
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.separation import Released, separate_release
 from consortium.algorithms.subspace import cutoff_planned, smooth_basis
@@ -27,8 +27,18 @@ _STANDS_OUT = "out of the noise"
 _SMOOTH = "that participants with a smooth covariance and no network might make"
 
 
-def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) -> Result:
+def make_result(
+    release: Release, parameters: GroupIcaParameters, shape: Shape, reach: float = REACH
+) -> Result:
     """All that follows from the release, deterministic for the study's seed.
+
+    Parameters
+    ----------
+    release : Release
+    parameters : GroupIcaParameters
+    shape : Shape
+    reach : float
+        Half the range of an expected correlation, of Fisher's z.
 
     Returns
     -------
@@ -49,9 +59,9 @@ def make_result(release: Release, parameters: GroupIcaParameters, shape: Shape) 
     errors = networks.errors(fine, coarse)
     calibrated = parameters.separation == "varimax"
     expected = of_replays(networks.expected) if calibrated else networks.expected
-    found = _findings(networks, expected, separated.significant, parameters)
+    found = _findings(networks, expected, separated.significant, parameters, reach)
     numbers = _numbers(directions, parameters, shape)
-    in_full = tuple(_in_full(each, float(numbers["resolved"])) for each in found)
+    in_full = tuple(_in_full(each, float(numbers["resolved"]), reach) for each in found)
     told = [each.told for each in found]
     worth = _worth(directions, release.deviation, shape)
     placed = released.places is not None
@@ -93,6 +103,7 @@ def _findings(
     expected: Array,
     significant: NDArray[np.bool_],
     parameters: GroupIcaParameters,
+    reach: float,
 ) -> tuple[Finding, ...]:
     """Expected correlation of each component at the basis's resolution, with its range.
 
@@ -100,7 +111,7 @@ def _findings(
     networks explain: their waves would be found again and again, too. Of one that is not found no
     number is told.
     """
-    low, high = _ends(networks, expected, parameters)
+    low, high = _ends(networks, expected, parameters, reach)
     told = significant & (networks.expected >= parameters.least)
     return tuple(
         Finding(float(e), float(a), float(b), "found" if sure else "not told")
@@ -109,12 +120,12 @@ def _findings(
 
 
 def _ends(
-    networks: Networks, expected: Array, parameters: GroupIcaParameters
+    networks: Networks, expected: Array, parameters: GroupIcaParameters, reach: float
 ) -> tuple[Array, Array]:
     if parameters.separation == "fastica":
         low, high = np.quantile(networks.correlations, (_LOW, _HIGH), axis=0)
         return low, high
-    return around(expected)
+    return around(expected, reach)
 
 
 def _images(
@@ -186,12 +197,12 @@ def _worth(directions: Directions, deviation: float, shape: Shape) -> str:
     return worth_sentence(worth, "the strengths that were found, where the plan took usual ones")
 
 
-def _in_full(finding: Finding, resolved: float) -> Finding:
+def _in_full(finding: Finding, resolved: float, reach: float) -> Finding:
     """Agreement with the truth itself, of which the basis shows a part."""
     if resolved == 1.0 or not finding.told:
         return finding
     value = resolved * finding.value
-    (low,), (high,) = around(np.array([value]))
+    (low,), (high,) = around(np.array([value]), reach)
     return replace(finding, value=value, low=float(low), high=float(high))
 
 

@@ -26,10 +26,12 @@ DRAWN = 2.0
 SURE = 3.0
 """Standard errors from which on a voxel is told from noise."""
 ONLY, SAME, UNLIKE = "template only", "as its template", "unlike its template"
+MORE = "more than its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: beyond, nothing is told of a connection
 _ROWS = 4096
 _AGREEMENT = "Expected correlation with the mean of many more participants' maps at these sites"
+_WORD = "beyond their templates"
 _UNFOUND = "The release tells nothing sure of it beyond its template; it is not drawn."
 
 
@@ -85,7 +87,7 @@ def make_result(
         images=_images(painted, told, fine),
         tables=tables,
         captions=Captions(
-            column="network",
+            column="map",
             headline=_headline(sum(sure), tables["templates"], len(sure)),
             found=any(sure),
         ),
@@ -163,8 +165,8 @@ def _scaled(
 def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     """Expected correlation of each map with the group's, with its 95 % interval.
 
-    One is found if the release tells something beside the template, the map is expected to agree,
-    and participants have something like the template: of one whose places were permuted dual
+    One is told beyond its template if the release has something beside it, the map is expected to
+    agree, and participants have something like the template: of one whose places were permuted dual
     regression makes a map, too. Of a template whose own strength noise hides, nothing is told.
     """
     hidden = found.strengths <= SURE * found.deviation
@@ -177,13 +179,13 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
 
 
 def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[str, ImageSet]:
-    labels = tuple(f"network {number}" for number in range(1, len(told) + 1))
+    labels = tuple(f"map {number}" for number in range(1, len(told) + 1))
     sure = tuple(each.state == "found" for each in told)
     return {
         "networks": ImageSet(
             painted.maps,
-            "Map of a network between template and release, in standard deviations over the "
-            f"brain; coloured from {DRAWN:g} on where it is also {SURE:g} standard errors from "
+            "Map between a template and the release, in standard deviations over the brain; "
+            f"coloured from {DRAWN:g} on where it is also {SURE:g} standard errors from "
             "zero.",
             labels,
             suffix="components",
@@ -192,11 +194,12 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
             accuracy=_estimates(told),
             accuracy_caption=_AGREEMENT,
             unfound=_UNFOUND,
+            word=_WORD,
             threshold=np.maximum(DRAWN, SURE * painted.errors),
         ),
         "z": ImageSet(
             painted.scores,
-            "What was released of a network beside its template, over its standard error.",
+            "What was released of a map beside its template, over its standard error.",
             labels,
             entities={"stat": "z"},
             units="z",
@@ -210,7 +213,7 @@ def _images(painted: _Painted, told: tuple[Finding, ...], fine: bool) -> dict[st
         ),
         "errors": ImageSet(
             painted.errors,
-            "Standard error of each voxel of the networks' maps; where a map is its template, how "
+            "Standard error of each voxel of the maps; where a map is its template, how "
             "far the group's may be from it.",
             labels,
             entities={"stat": "stderr"},
@@ -238,11 +241,11 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
         "counted), and how much of what was released beside its template is believed. "
         f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
         f"agrees; '{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to "
-        f"agree with it by less than {least:g}, as with templates whose places are permuted. Found "
-        "says that more is told of a map than its template, and not that it is a network: mirrored "
-        "templates are often found, too. Not found: below "
-        f"{least:g}.",
-        ("network", "expected correlation", "believed", "like its template", "state"),
+        f"agree with it by less than {least:g}, as with templates whose places are permuted. "
+        f"'{MORE}': the release tells of the map what its template does not, and nothing of "
+        "whether it is a network, since any smooth template, a mirrored one, too, becomes such a "
+        f"map. Not found: below {least:g}.",
+        ("map", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
     )
 
@@ -253,7 +256,7 @@ def _state(told: Finding, moved: bool, like: bool, least: float) -> str:
         return told.state
     if not moved:
         return SAME if told.low >= least else ONLY
-    return told.state if like else UNLIKE
+    return {"found": MORE}.get(told.state, told.state) if like else UNLIKE
 
 
 def _connections(
@@ -296,10 +299,10 @@ def _matrix(found: tuple[Finding, ...], size: int) -> Table:
         (first + 1, *(_cell(cells, first, other) for other in range(size))) for first in range(size)
     ]
     return Table(
-        "Mean correlation of every two networks' courses, by way of Fisher's z, with intervals "
+        "Mean correlation of every two maps' courses, by way of Fisher's z, with intervals "
         "that hold for all of them together in 95 of 100 studies; persons with more connectivity "
         "than the bound are scaled down.",
-        ("network", *(str(number) for number in range(1, size + 1))),
+        ("map", *(str(number) for number in range(1, size + 1))),
         tuple(table),
     )
 
@@ -331,18 +334,16 @@ def _estimates(told: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def _headline(found: int, templates: Table, whole: int) -> str:
-    """Say of how many networks the release tells more than the template, or that it is right."""
+    """Say of how many maps the release tells more than the template, or that it is right."""
     alike, unlike = (sum(row[-1] == state for row in templates.rows) for state in (SAME, UNLIKE))
-    networks = count(whole, "network")
-    right = (
-        f"{alike} of {networks} {'is as its template' if alike == 1 else 'are as their templates'}"
-    )
+    maps = count(whole, "map")
+    right = f"{alike} of {maps} {'is as its template' if alike == 1 else 'are as their templates'}"
     if unlike:
         verb = "is unlike its template" if unlike == 1 else "are unlike their templates"
-        right = f"{right}, {unlike} {verb}" if alike else f"{unlike} of {networks} {verb}"
+        right = f"{right}, {unlike} {verb}" if alike else f"{unlike} of {maps} {verb}"
     if not found:
         return f"Nothing was found beyond the templates{f'; {right}' if alike or unlike else ''}."
     if found == whole:
-        return f"Of all {networks} the release tells more than the templates."
+        return f"Of all {maps} the release tells more than the templates."
     rest = right if alike or unlike else "of the others it does not"
-    return f"Of {found} of {networks} the release tells more than the templates; {rest}."
+    return f"Of {found} of {maps} the release tells more than the templates; {rest}."

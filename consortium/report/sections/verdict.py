@@ -57,7 +57,8 @@ def _found(run: Finished) -> Facts:
     drawn = [images for images in run.result.images.values() if images.drawn]
     maps = [images.is_found(k) for images in drawn for k in range(len(images.labels))]
     if len(maps) > 1:
-        facts.append(("Maps found", f"{sum(maps)} of {len(maps)}"))
+        (word, *others) = {images.word for images in drawn}
+        facts.append((f"Maps {'found' if others else word}", f"{sum(maps)} of {len(maps)}"))
     return tuple(facts)
 
 

@@ -121,7 +121,7 @@ def test_where_templates_are_right_nothing_is_found_beyond_them(fitting):
         result = answer(values, 0.01, seed, parameters, shape)
         assert result.numbers["found"] == 0
         assert result.numbers["template_only"] == NETWORKS
-        right = f"{NETWORKS} of {NETWORKS} networks are as their templates"
+        right = f"{NETWORKS} of {NETWORKS} maps are as their templates"
         assert result.captions.headline == f"Nothing was found beyond the templates; {right}."
         assert not any(any(images.found) for images in result.images.values())
         states = [row[-1] for row in result.tables["templates"].rows]
@@ -143,6 +143,22 @@ def test_templates_whose_places_are_permuted_are_not_found():
     rows = result.tables["templates"].rows
     assert {row[-1] for row in rows} <= {"unlike its template", "template only", "not told"}
     assert all(row[3] < 0.7 for row in rows if row[-1] == "unlike its template")
+
+
+def test_mirrored_templates_are_told_of_and_not_called_networks():
+    """Turned upside down, shifted spots lie beside the networks: smooth, and of none of them."""
+    down = Templates(*(maps_at(places * [1, 1, -1], 14.0) for places in (VOXELS, FINE)))
+    result = Simulation(study(), make_brains(down), 0).run()
+    states = [row[-1] for row in result.tables["templates"].rows]
+    assert states == ["more than its template"] * NETWORKS
+    assert "nothing of whether it is a network" in result.tables["templates"].caption
+    captions = [images.caption for images in result.images.values()]
+    words = " ".join([result.captions.headline, *captions])
+    assert "network" not in words
+    assert "found" not in words
+    assert {images.word for images in result.images.values() if images.drawn} == {
+        "beyond their templates"
+    }
 
 
 def test_persons_without_networks_show_nothing_but_the_templates():

@@ -146,7 +146,10 @@ def test_weights_are_by_the_errors_that_come_out() -> None:
         chance = (1.0 + 0.5 * math.sqrt(SIZE / KEPT / 40)) ** 2
         told += [own / chance, many]
         both = found.deviation**2 / 2 + found.spreads.overall / found.persons
-        assert both == pytest.approx(own * many / (own + many))
+        assert found.share == pytest.approx(many / (own + many))
+        sure = expected_errors(found.spreads.told, taken, SIZE / KEPT)
+        assert both == pytest.approx(found.share**2 * sure[0] + (1 - found.share) ** 2 * sure[1])
+        assert both > own * many / (own + many)  # hospitals as different as real ones count
     assert told / off[:2] == pytest.approx(np.ones(2), rel=0.15)
     assert off[2] < min(off[:2])
 

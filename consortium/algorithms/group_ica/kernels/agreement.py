@@ -18,8 +18,10 @@ Array = NDArray[Any]
 _START, _SLOPE = 0.78, 0.56
 _LEAST = 0.7
 """Below, maps were too few and too different for a line: a straight part from nothing."""
-_REACH = 0.6
+REACH = 0.6
 """Of Fisher's z: about 97 of 100 maps lie within it, on the least kind bench 90."""
+REACH_AT_HOME = 0.75
+"""The same of a hospital's own maps, whose direction of error is the hospital's own."""
 _MOST = 0.9999
 
 
@@ -34,12 +36,10 @@ def of_replays(correlations: Array) -> Array:
     )
 
 
-def around(expected: Array) -> tuple[Array, Array]:
+def around(expected: Array, reach: float = REACH) -> tuple[Array, Array]:
     """Ends of the range of an expected correlation."""
     middle = np.arctanh(np.clip(expected, 0.0, _MOST))
-    return np.asarray(np.tanh(np.maximum(middle - _REACH, 0.0))), np.asarray(
-        np.tanh(middle + _REACH)
-    )
+    return np.asarray(np.tanh(np.maximum(middle - reach, 0.0))), np.asarray(np.tanh(middle + reach))
 
 
 def _line(correlations: Array) -> Array:
