@@ -145,7 +145,9 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
 
 
 def load_gifti(path: Path) -> Any:
-    """Open a GIFTI file.
+    """Open a GIFTI file that holds all of its numbers.
+
+    Whoever wrote it may be the coordinator: one that names a further file is not followed there.
 
     Raises
     ------
@@ -155,12 +157,11 @@ def load_gifti(path: Path) -> Any:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("no file of one hemisphere is as large")
-        image = nib.load(path)
+        return nib.GiftiImage.from_bytes(path.read_bytes())  # which knows no folder to look in
     except DAMAGED as error:
-        raise DataError(f"{path} can't be read; give a whole GIFTI file.") from error
-    if not isinstance(image, nib.GiftiImage):
-        raise DataError(f"{path} is no GIFTI file; give one of a hemisphere.")
-    return image
+        raise DataError(
+            f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
+        ) from error
 
 
 def values_of(path: Path, image: Any) -> NDArray[np.float64]:
