@@ -16,7 +16,6 @@ from consortium.study.plan import Plan
 _MARKED = re.compile(r"[\\`*_<>\[\]|]")
 BLANK = "…"
 """Where people write."""
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
@@ -42,25 +41,13 @@ def write_dpia(folder: Path, plan: Plan, volumes: int) -> tuple[Path, Path]:
             f"'{study.study}' has privacy.scheme: none, which protects nobody and runs in a "
             "simulation only; choose cape, secure-sum or local before it is assessed."
         )
-    made = tuple(map(_printable, parts(plan, figures(plan, volumes))))
+    made = parts(plan, figures(plan, volumes))
     page = plain_environment("consortium.report").get_template("dpia.html.j2")
     html = page.render(study=study, parts=made, version=__version__, blank=BLANK)
     return (
         write_text(folder / "dpia.html", html),
         write_text(folder / "dpia.md", _markdown(plan, made)),
     )
-
-
-def _printable(part: Part) -> Part:
-    """A part on whose lines a study's words can neither begin another nor turn the next around."""
-
-    def line(text: str) -> str:
-        return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
-
-    table = part.table
-    if table is not None:
-        table = table._replace(lines=tuple(tuple(map(line, each)) for each in table.lines))
-    return part._replace(paragraphs=tuple(map(line, part.paragraphs)), table=table)
 
 
 def _markdown(plan: Plan, made: tuple[Part, ...]) -> str:

@@ -125,19 +125,6 @@ def test_what_a_study_is_called_is_text_and_no_markup(tmp_path):
     assert r"\<b\>\*Rest\* \| all\</b\>" in (tmp_path / "dpia.md").read_text(encoding="utf-8")
 
 
-def test_no_value_of_a_study_writes_a_part_of_the_assessment(tmp_path):
-    content = yaml.safe_load((CONFIGS / "group_ica.yaml").read_text(encoding="utf-8"))
-    level = "a\n\n## Decision\n\n- [x] Approved\u202e"
-    content["data"]["persons"] = {"group": {"levels": [level]}}
-    study = tmp_path / "study.yaml"
-    study.write_text(yaml.safe_dump(content), encoding="utf-8")
-    page, text = fill(study, "41", tmp_path)
-    assert "\n## Decision" not in text
-    shown = level.replace("\n", "\N{REPLACEMENT CHARACTER}")[:-1] + "\N{REPLACEMENT CHARACTER}"
-    assert shown in text
-    assert shown in Page(page).text
-
-
 def test_a_study_without_protection_is_not_assessed(tmp_path):
     content = (CONFIGS / "group_ica.yaml").read_text(encoding="utf-8")
     study = tmp_path / "study.yaml"
