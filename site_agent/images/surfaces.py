@@ -160,7 +160,8 @@ def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
 
 
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
-    whole = values_of(path, load_gifti(path)) if path.suffix == ".gii" else _overlay(path)
+    gifti = path.suffix == ".gii"
+    whole = values_of(path, load_gifti(path, side.side)) if gifti else _overlay(path)
     _check_vertices(path, side, len(whole), mesh)
     return _finite(path, whole[side.cortex])
 
