@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 _KIND = re.compile(r"^(constrained-|function-|(dict|tuple|list|nullable)\[|(str|float|int|bool)$)")
 """Parts of a place that name none of a field but one of the kinds that it may be of."""
@@ -36,6 +36,16 @@ _LIMITS: Mapping[str, str] = {
 }
 """The same where it is of the right kind."""
 _Problem = Mapping[str, Any]
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("this is one line of printable characters; correct it")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_printable)]
+"""Text that a hospital's people read as it is: nothing in it moves their screen or ends a line."""
 
 
 class FrozenModel(BaseModel):

@@ -20,9 +20,14 @@ from consortium.kernels.contrast_regression import false_discovery, tested
 
 Array = NDArray[Any]
 
-_TERM = re.compile(r"\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*")
+_TERM = re.compile(
+    r"\s*(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*"
+)
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
+_LEAST_ANGLE = 1e-6
+"""Between combinations that are told apart: factors have nine digits after the point."""
+_ROUNDING = 1e-12
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
@@ -68,7 +73,7 @@ def read_released(folder: Path) -> Released:
     single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
     try:
         coefficients = [row["coefficient"] for row in errors]
-        return Released(
+        found = Released(
             tuple((row["view"], row["entry"]) for row in single),
             _matrix(single, coefficients),
             _matrix(single, ["chance"])[:, 0],
@@ -78,8 +83,10 @@ def read_released(folder: Path) -> Released:
             float(errors[0]["doubt"]),
             _names(errors),
         )
+        _check_numbers(found)
     except DAMAGED as error:
         raise OutputError(f"The tables of coefficients in {folder} are damaged.") from error
+    return found
 
 
 def contrast(released: Released, expression: str) -> Table:
@@ -101,6 +108,7 @@ def contrast(released: Released, expression: str) -> Table:
     values = released.values @ weights
     chance = released.variances * (weights @ released.chance @ weights)
     total = chance + weights @ released.noise @ weights
+    _told_apart(released, total[:, None, None])
     found = tested(values, chance, total, released.freedom, released.doubt)
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     columns = (
@@ -142,16 +150,10 @@ def joint(released: Released, expressions: Sequence[str]) -> Table:
         If one is no such sum, or they say the same twice.
     """
     wide = [each for text in expressions for each in _levels_of(released, text)]
-    weights = np.array([_weights(released, each) for each in wide])
-    rank = np.linalg.matrix_rank(weights)
-    if rank < len(weights):
-        raise StudyError(
-            f"{', '.join(wide)} are {rank} independent comparisons and not {len(wide)}; leave out "
-            "what follows from the others."
-        )
+    weights, rank = _directions(released, wide), len(wide)
     values = released.values @ weights.T
     chance = weights @ released.chance @ weights.T * released.variances[:, None, None]
-    inverse = np.linalg.inv(chance + weights @ released.noise @ weights.T)
+    inverse = np.linalg.inv(_told_apart(released, chance + weights @ released.noise @ weights.T))
     statistics = np.einsum("vi,vij,vj->v", values, inverse, values) / rank
     by_chance = np.einsum("vij,vji->v", inverse, chance) / rank
     freedom = released.freedom / np.square(by_chance)
@@ -163,6 +165,36 @@ def joint(released: Released, expressions: Sequence[str]) -> Table:
         ("view", "entry", "F", "df1", "df2", "p", "q"),
         tuple((*label, *row) for label, row in zip(released.labels, numbers.tolist(), strict=True)),
     )
+
+
+def _directions(released: Released, expressions: Sequence[str]) -> Array:
+    """Combinations that are at right angles and say what the expressions say together.
+
+    The test is the same for either; of these no factor is much larger than another.
+    """
+    weights = np.array([_weights(released, each) for each in expressions])
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    _, sizes, found = np.linalg.svd(weights, full_matrices=False)
+    rank = int(np.count_nonzero(sizes > _LEAST_ANGLE))
+    if rank < len(weights):
+        raise StudyError(
+            f"{', '.join(expressions)} are {rank} independent comparisons and not {len(weights)}; "
+            "leave out what follows from the others."
+        )
+    return np.asarray(found)
+
+
+def _told_apart(released: Released, covariances: Array) -> Array:
+    """Covariances of every outcome's combinations, if each has some chance or noise in it."""
+    sizes = np.linalg.eigvalsh(covariances)
+    without = np.flatnonzero(~(sizes[:, 0] > _ROUNDING * sizes[:, -1]))
+    if len(without):
+        view, entry = released.labels[without[0]]
+        raise StudyError(
+            f"A combination has no error for '{entry}' of view '{view}', so that nothing can be "
+            "tested; ask for fewer at once."
+        )
+    return covariances
 
 
 def _levels_of(released: Released, text: str) -> list[str]:
@@ -186,6 +218,16 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
     if not rows:
         raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
     return rows
+
+
+def _check_numbers(found: Released) -> None:
+    """Raise a ValueError for what no run writes."""
+    scales = found.freedom, found.doubt
+    for each in (found.values, found.variances, found.chance, found.noise, scales):
+        if not np.isfinite(each).all():
+            raise ValueError("a number is not finite")
+    if not (found.variances.min() > 0 and found.freedom > 0 <= found.doubt):
+        raise ValueError("a variance is none")
 
 
 def _matrix(rows: list[dict[str, str]], columns: list[str]) -> Array:

@@ -23,6 +23,10 @@ SENT = {
     "local": "Each hospital sends its clipped average with noise enough to stand alone; the "
     "centre sees each of them.",
 }
+ANSWERED = (
+    "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
+    "is released, and everybody sees each of them."
+)
 
 
 class Rows(NamedTuple):
@@ -147,10 +151,12 @@ def _data(plan: Plan) -> Part:
 
 def _recipients(plan: Plan) -> Part:
     privacy = plan.study.privacy
+    summed = () if _each(plan) else (SENT[privacy.scheme],)
+    answered = (ANSWERED,) if any(stage.mechanism.each for stage in plan.stages) else ()
     opened = (open_vectors(plan.study),) if plan.study.verification.open else ()
     return Part(
         "Recipients",
-        (SENT[privacy.scheme], *opened),
+        (*summed, *answered, *opened),
         Rows(
             ("who", "sees"),
             (

@@ -28,7 +28,11 @@ Array = NDArray[Any]
 Side = Literal["L", "R"]
 SIDES: tuple[Side, Side] = ("L", "R")
 SIDE_NAMES = {"L": "left", "R": "right"}
-DAMAGED = (*UNREADABLE, ExpatError, KeyError, AttributeError, TypeError)
+DAMAGED = (
+    *UNREADABLE,
+    *(nib.cifti2.Cifti2HeaderError, ExpatError),
+    *(LookupError, AttributeError, TypeError, AssertionError, MemoryError),
+)
 """What nibabel raises on files of surfaces that are missing, foreign, cut short or damaged."""
 _MOST_BYTES = 100_000_000
 
@@ -139,27 +143,36 @@ def read_mesh(files: MeshFiles, folder: Path) -> Mesh:
             name = files.surfaces[number]
             _check_surface(name, files.mesh, coordinates, triangles)
         if files.cortex is not None:
-            cortex = _cortex(files.cortex[number], folder, files.mesh)
+            cortex = _cortex(files.cortex[number], folder, files.mesh, side)
         sides.append(Hemisphere(side, coordinates, triangles, cortex))
     return Mesh(files.mesh, sides[0], sides[1])
 
 
-def load_gifti(path: Path) -> Any:
-    """Open a GIFTI file.
+def load_gifti(path: Path, side: Side) -> Any:
+    """Open a GIFTI file of one hemisphere that holds all of its numbers.
+
+    Whoever wrote it may be the coordinator: one that names a further file is not followed there.
 
     Raises
     ------
     DataError
-        If it can't be read, or is none.
+        If it can't be read, is none, or says itself that it is of the other hemisphere.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("no file of one hemisphere is as large")
-        image = nib.load(path)
+        image = nib.GiftiImage.from_bytes(path.read_bytes())  # which knows no folder to look in
     except DAMAGED as error:
-        raise DataError(f"{path} can't be read; give a whole GIFTI file.") from error
-    if not isinstance(image, nib.GiftiImage):
-        raise DataError(f"{path} is no GIFTI file; give one of a hemisphere.")
+        raise DataError(
+            f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
+        ) from error
+    told = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
+    for other in SIDES:
+        if other != side and f"Cortex{SIDE_NAMES[other].title()}" in told:
+            raise DataError(
+                f"{path} says that it is of the {SIDE_NAMES[other]} hemisphere, and is given as "
+                f"that of the {SIDE_NAMES[side]}; correct its name or its place."
+            )
     return image
 
 
@@ -191,9 +204,9 @@ def _built_in() -> tuple[tuple[Array, Array], ...]:
 
 def _surfaces(names: Pair, folder: Path) -> tuple[tuple[Array, Array], ...]:
     found = []
-    for name in names:
+    for side, name in zip(SIDES, names, strict=True):
         path = _beside(folder, name)
-        image = load_gifti(path)
+        image = load_gifti(path, side)
         points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
         faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
         if len(points) != 1 or len(faces) != 1:
@@ -220,9 +233,9 @@ def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -
         raise DataError(f"The surface {name} has a triangle without area; give one in mm.")
 
 
-def _cortex(name: str, folder: Path, mesh: str) -> NDArray[np.bool_]:
+def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]:
     path, wanted = _beside(folder, name), MESHES[mesh].vertices
-    values = values_of(path, load_gifti(path))
+    values = values_of(path, load_gifti(path, side))
     if len(values) != wanted:
         raise DataError(
             f"The medial wall {name} has {len(values):,} vertices, where {mesh} has {wanted:,}; "

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, Line
 
 _COLUMN = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 
@@ -16,7 +16,7 @@ _COLUMN = re.compile(r"[A-Za-z0-9_.&-]{1,64}")
 class PersonRule(FrozenModel):
     """What a person's own value of a column must be for a study to take them."""
 
-    levels: tuple[str, ...] = Field(
+    levels: tuple[Line, ...] = Field(
         default=(), max_length=100, description="Values of a column of categories that are taken."
     )
     low: float | None = Field(default=None, description="Least number that is taken.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, Line
 from consortium.study.choice import PersonRules
 
 EntityLabel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+$")]
@@ -74,12 +74,12 @@ class DataSection(Section):
         "second moment has a number for every pair of voxels, so that pca and ica need a coarse "
         "grid: 12 to 16 mm for some hundred subjects.",
     )
-    mask: str = Field(
+    mask: Line = Field(
         default="template",
         description="'template' for the MNI152 brain mask that nilearn carries, or the path of a "
         "3-D NIfTI mask beside the study file; it also defines the grid unless it is 'template'.",
     )
-    atlas: str | None = Field(
+    atlas: Line | None = Field(
         default=None,
         description="Path of a NIfTI atlas beside the study file, 3-D labels or 4-D maps: its "
         "regions' mean courses, over the voxels of the grid, are then analysed instead of voxels.",
@@ -123,7 +123,7 @@ class DataSection(Section):
         lt=10,
         description="Frequency in Hz above which courses are taken out, in the same projection.",
     )
-    confounds: tuple[str, ...] = Field(
+    confounds: tuple[Line, ...] = Field(
         default=(),
         description="Columns of each subject's confounds TSV to regress out; a name ending in * "
         "stands for all columns that begin so. Persons without outlier volumes may lack "

@@ -16,6 +16,7 @@ from pydantic import (
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import Line
 from consortium.errors import StudyError
 from consortium.study.data_section import DataSection, Section
 from consortium.views import View, files_of
@@ -100,12 +101,12 @@ class VerificationSection(Section):
 class ReportSection(Section):
     """What the page of the result names places and networks by; no site needs it."""
 
-    atlas: str | None = Field(
+    atlas: Line | None = Field(
         default=None,
         description="Path of a NIfTI atlas of labels beside the study file, with a table of the "
         "same name ending in .tsv (columns index and name): peaks are then told by region, too.",
     )
-    networks: str | None = Field(
+    networks: Line | None = Field(
         default=None,
         description="Path of a NIfTI of public network maps beside the study file, with a table of "
         "names likewise: the page then says which of them each map is most like.",

@@ -21,13 +21,13 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, Line
 from consortium.views.column import Column
 from consortium.views.meshes import MeshFiles
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 ViewName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]{0,31}$")]
-BesideName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+BesideName = Annotated[Line, StringConstraints(min_length=1, max_length=200)]
 
 
 class BaseView(FrozenModel):

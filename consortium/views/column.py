@@ -6,7 +6,7 @@ import math
 
 from pydantic import Field, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, Line
 
 
 class Column(FrozenModel):
@@ -14,7 +14,7 @@ class Column(FrozenModel):
 
     low: float | None = Field(default=None, description="Value that becomes -1.")
     high: float | None = Field(default=None, description="Value that becomes +1.")
-    levels: tuple[str, ...] = Field(
+    levels: tuple[Line, ...] = Field(
         default=(),
         max_length=100,
         description="Values of a column of categories: two become -1 and +1, more one entry each, "

@@ -6,18 +6,21 @@ the first line and perhaps in the first column, or numbers alone, whose regions 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from consortium.kernels.dual_regression import centred_and_normed
+from consortium.privacy.clipping import column_norms
 
 _FLAT = 1e-9
 _MISSING = "n/a"
 
 
-class _Square(NamedTuple):
-    """Regions by name, and what the cells between them hold."""
+class _Table(NamedTuple):
+    """Regions by name, and lines of a cell for each of them."""
 
     names: Sequence[str]
     cells: Sequence[Sequence[str]]
@@ -35,39 +38,50 @@ def pair_cells(lines: Sequence[str], pairs: Iterable[str], *, courses: bool) -> 
         As ``a-b``, a's line and b's column.
     courses : bool
     """
-    names, body = _named([line.split("\t") for line in lines if line.strip()])
-    made = _Square(names, _correlations(names, body)) if courses else None
-    found = made or _without_names(names, body)
+    found = _table(lines, courses=courses)
     at = {name: place for place, name in enumerate(found.names)}
-    square = len(at) == len(found.names) == len(found.cells)
-    if not square or any(len(line) != len(at) for line in found.cells):
+    fits = len(at) == len(found.names) and (courses or len(at) == len(found.cells))
+    if not fits or any(len(line) != len(at) for line in found.cells):
         return {}
     told = ((pair, [*_ends(pair, at)]) for pair in pairs)
-    return {pair: found.cells[ends[0][0]][ends[0][1]] for pair, ends in told if len(ends) == 1}
+    places = {pair: ends[0] for pair, ends in told if len(ends) == 1}
+    if courses:
+        return _correlations(found.cells, places)
+    return {pair: found.cells[one][other] for pair, (one, other) in places.items()}
 
 
 def regions_of(lines: Sequence[str], *, courses: bool) -> Sequence[str]:
     """Names of the regions that a file has, as `pair_cells` takes them."""
-    names, body = _named([line.split("\t") for line in lines if line.strip()])
-    return names if courses else _without_names(names, body).names
+    return _table(lines, courses=courses).names
 
 
-def _named(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Names of the columns, and the lines below them."""
-    rows = [[cell.strip() for cell in row] for row in rows]
+def _table(lines: Sequence[str], *, courses: bool) -> _Table:
+    rows = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
     if not rows:
-        return [], []
-    if all(map(_is_number, rows[0])):
-        return [str(k + 1) for k in range(len(rows[0]))], rows
-    return rows[0], rows[1:]
+        return _Table([], [])
+    first, body = rows[0], rows[1:]
+    if all(map(_is_number, first)) and not _names_by_number(first, body, courses=courses):
+        return _Table([str(k + 1) for k in range(len(first))], rows)
+    return _Table(first, body) if courses else _without_names(first, body)
 
 
-def _without_names(names: list[str], body: list[list[str]]) -> _Square:
+def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) -> bool:
+    """Whether a line of numbers is the regions' names, as those of an atlas without words are.
+
+    Of a matrix it is a line too many; of courses it is whole numbers above others that are not.
+    """
+    if not courses:
+        return len(body) == len(first)
+    named = len(set(first)) == len(first) and all(map(str.isdecimal, first))
+    return named and not all(cell.isdecimal() for line in body for cell in line)
+
+
+def _without_names(names: list[str], body: list[list[str]]) -> _Table:
     """Lines of a matrix in the order of its columns, without a first column that names them."""
     if len(names) != len(body) + 1:
-        return _Square(names, body)
+        return _Table(names, body)
     own = {line[0]: line[1:] for line in body}
-    return _Square(names[1:], [own.get(name, []) for name in names[1:]])
+    return _Table(names[1:], [own.get(name, []) for name in names[1:]])
 
 
 def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
@@ -78,17 +92,27 @@ def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
             yield at[one], at[other]
 
 
-def _correlations(names: list[str], body: list[list[str]]) -> list[list[str]]:
-    """Correlations of courses; none of one that lacks a number, or does not vary."""
-    if not body or any(len(line) != len(names) for line in body):
-        return []
-    courses = np.array([[_number(cell) for cell in line] for line in body])
-    centred = courses - courses.mean(axis=0)
-    norms = np.linalg.norm(centred, axis=0)
-    norms[~(norms > _FLAT * np.abs(courses).max(axis=0))] = np.nan
-    scaled: NDArray[np.float64] = centred / norms
-    between = np.clip(scaled.T @ scaled, -1.0, 1.0)
-    return [[_MISSING if np.isnan(x) else repr(x) for x in row] for row in between.tolist()]
+def _correlations(
+    body: Sequence[Sequence[str]], places: Mapping[str, tuple[int, int]]
+) -> dict[str, str]:
+    """Correlations of pairs of courses; none of one that lacks a number, or does not vary.
+
+    Of the others none is worked out: a file may have more regions than a matrix of all can hold.
+    """
+    used = {place: row for row, place in enumerate(sorted({*chain(*places.values())}))}
+    if not body or not used:
+        return {}
+    courses = np.array([[_number(line[place]) for line in body] for place in used])
+    with np.errstate(all="ignore"):
+        norms = column_norms((courses - courses.mean(axis=1, keepdims=True)).T)
+        scaled = centred_and_normed(courses)
+    varies = np.isfinite(norms) & (norms > _FLAT * np.abs(courses).max(axis=1))
+    found = {}
+    for pair, (one, other) in places.items():
+        a, b = used[one], used[other]
+        between = float(np.clip(scaled[a] @ scaled[b], -1.0, 1.0))
+        found[pair] = repr(between) if varies[a] and varies[b] else _MISSING
+    return found
 
 
 def _number(text: str) -> float:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from xml.parsers.expat import ExpatError
 
 import numpy as np
 
-from consortium.space.nifti import UNREADABLE
+from consortium.space.mesh import DAMAGED
 
 PARCELS = ".pscalar.nii"
-_DAMAGED = (*UNREADABLE, ExpatError, KeyError, AttributeError, TypeError)
 
 
 def parcel_lines(path: Path) -> list[str]:
@@ -25,10 +23,12 @@ def parcel_lines(path: Path) -> list[str]:
     try:
         image = nib.load(path)
         maps, parcels = (image.header.get_axis(number) for number in (0, 1))
+        if not isinstance(parcels, nib.cifti2.ParcelsAxis) or len(maps) != 1:
+            return []
         values = np.asarray(image.dataobj, dtype=np.float64)
-    except _DAMAGED:
+    except DAMAGED:
         return []
-    if not isinstance(parcels, nib.cifti2.ParcelsAxis) or len(maps) != 1:
+    if values.shape != (1, len(parcels)):
         return []
     names = [str(name) for name in parcels.name]
     pairs = zip(names, values[0].tolist(), strict=True)

@@ -160,7 +160,8 @@ def _read(sides: Sides, mesh: Mesh) -> NDArray[np.float64]:
 
 
 def _read_side(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
-    whole = values_of(path, load_gifti(path)) if path.suffix == ".gii" else _overlay(path)
+    gifti = path.suffix == ".gii"
+    whole = values_of(path, load_gifti(path, side.side)) if gifti else _overlay(path)
     _check_vertices(path, side, len(whole), mesh)
     return _finite(path, whole[side.cortex])
 
@@ -179,13 +180,14 @@ def _overlay(path: Path) -> NDArray[np.float64]:
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
     try:
         image = nib.load(path)
-        axes = [image.header.get_axis(number) for number in (0, 1)]
-        values = np.asarray(image.dataobj, dtype=np.float64)
+        maps, places = (image.header.get_axis(number) for number in (0, 1))
+        dense = isinstance(places, nib.cifti2.BrainModelAxis) and len(maps) == 1
+        values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:
         raise DataError(f"{path} is no whole CIFTI file; write it again.") from error
-    if not isinstance(axes[1], nib.cifti2.BrainModelAxis) or len(values) != 1:
+    if not dense or values.shape != (1, len(places)):
         raise DataError(f"{path} is no dense file of one map; give one map per file.")
-    models = {name: (rows, model) for name, rows, model in axes[1].iter_structures()}
+    models = {name: (rows, model) for name, rows, model in places.iter_structures()}
     found = [
         _of_side(path, models.get(_STRUCTURES[s.side]), s, values[0], mesh) for s in mesh.sides
     ]
@@ -196,7 +198,7 @@ def _of_side(
     path: Path, model: tuple[slice, Any] | None, side: Hemisphere, values: Any, mesh: Mesh
 ) -> NDArray[np.float64]:
     """Values of one cortex in a CIFTI file, in the order of its vertices."""
-    if model is None:
+    if model is None or _STRUCTURES[side.side] not in model[1].nvertices:  # or of voxels
         raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
     rows, own = model
     _check_vertices(path, side, int(own.nvertices[_STRUCTURES[side.side]]), mesh)

@@ -40,6 +40,14 @@ def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:
     return _write(path, arrays)
 
 
+def say_side(path: Path, side: str) -> Path:
+    """Write into a GIFTI file of which hemisphere it is, as FreeSurfer's and HCP's tools do."""
+    image = nib.load(path)
+    image.darrays[0].meta["AnatomicalStructurePrimary"] = f"Cortex{side}"
+    nib.save(image, path)
+    return path
+
+
 def wall_of(mesh: str) -> np.ndarray:
     """Which vertices are cortex: all but some four in a hundred."""
     cortex = np.ones(MESHES[mesh].vertices, dtype=bool)

@@ -1,5 +1,7 @@
 """Contrasts after the fact: what a run of its own would have told, from the tables of another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api
@@ -148,6 +150,41 @@ def test_damaged_tables_are_refused(folder, tmp_path):
         write_text(tmp_path / "tables" / path.name, text)
     with pytest.raises(OutputError, match="damaged"):
         read_released(tmp_path)
+
+
+@pytest.mark.parametrize("told", ["inf", "nan", "0", "-1"])
+def test_tables_with_numbers_that_no_run_tells_are_damaged(folder, tmp_path, told):
+    for path in (folder / "tables").glob("*.tsv"):
+        lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+        for name in {"chance", "freedom"}.intersection(lines[0]):
+            lines[1][lines[0].index(name)] = told
+        text = "\n".join("\t".join(line) for line in lines)
+        write_text(tmp_path / "tables" / path.name, text + "\n")
+    with pytest.raises(OutputError, match="damaged"):
+        read_released(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["0.000000001 * ward=b", "999999999 * ward=c"],
+        ["ward=b - ward=c", "1.00001 * ward=b - ward=c"],
+    ],
+)
+def test_a_joint_test_does_not_depend_on_factors(folder, asked):
+    released = read_released(folder)
+    one, other = ([row[2:] for row in joint(released, each).rows] for each in (["ward"], asked))
+    assert np.array(other) == pytest.approx(np.array(one), rel=1e-6)
+
+
+def test_combinations_without_any_error_are_no_test(folder):
+    released = read_released(folder)
+    alike = replace(released, chance=np.ones_like(released.chance))
+    for work in (contrast, lambda r, text: joint(r, [text, "diagnosis"])):
+        with pytest.raises(StudyError, match=r"no error for 'region1' of view 'brain'"):
+            work(alike, "b - c")
+    with pytest.raises(StudyError, match="no sum of columns"):
+        contrast(released, f"{'9' * 400} * ward=b")
 
 
 def test_tables_without_lines_are_refused(folder, tmp_path):

@@ -106,6 +106,14 @@ def test_a_study_of_volumes_says_what_that_means_for_a_person(tmp_path):
     assert percent(detection_power(mu)) in text
 
 
+@pytest.mark.parametrize(("name", "each"), [("admm", True), ("group_ica", False)])
+def test_what_a_hospital_sends_is_not_hidden_where_its_answer_is_released(name, each, tmp_path):
+    _, text = fill(CONFIGS / f"{name}.yaml", "60", tmp_path)
+    recipients = text.split("## Recipients")[1].split("## Retention")[0]
+    assert ("everybody sees each of them" in recipients) == each
+    assert ("hides what one hospital sends" in recipients) != each
+
+
 def test_what_a_study_is_called_is_text_and_no_markup(tmp_path):
     content = (CONFIGS / "group_ica.yaml").read_text(encoding="utf-8")
     title = "<b>*Rest* | all</b>"

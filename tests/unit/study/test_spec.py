@@ -138,6 +138,28 @@ def test_values_out_of_range_are_named(changes, words):
     assert words in refusal(text(**changes))
 
 
+def table_of(column, file="participants.tsv"):
+    return [{"name": "who", "source": "table", "file": file, "columns": {"group": column}}]
+
+
+@pytest.mark.parametrize("mark", ["\x1b[2J\x1b[H", "\n\n## Approved", "\u202e"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        lambda said: {"data__confounds": [said]},
+        lambda said: {"data__mask": said},
+        lambda said: {"data__atlas": said},
+        lambda said: {"data__persons": {"group": {"levels": [said]}}},
+        lambda said: {"features": table_of({"levels": ["a", said]})},
+        lambda said: {"features": table_of({"low": 0, "high": 1}, said)},
+    ],
+)
+def test_no_text_of_a_study_moves_the_screen_of_who_reads_it(field, mark):
+    told = refusal(text(**field(f"b{mark}")))
+    assert "one line of printable characters" in told
+    parse_study(text(**field("b")), "my.yaml")
+
+
 @pytest.mark.parametrize(
     "mixing",
     [{"detrend": "linear"}, {"confounds": ["csf"]}, {"standardize": "voxel"}, {}],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,42 @@ def test_courses_become_their_correlations(tmp_path: Path, named: bool) -> None:
     vectors, _ = read_table(tmp_path, view("d/sub-*/func/sub-*_x_timeseries.tsv", regions=names))
     wanted = np.corrcoef(courses.T)[np.triu_indices(3, 1)]
     np.testing.assert_allclose(vectors["01"], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("numbers", [["1", "2", "3"], ["11", "7", "305"]])
+def test_regions_that_are_named_by_numbers_are_no_volume(numbers: list[str]) -> None:
+    courses = np.random.default_rng(0).standard_normal((9, 3))
+    rows = ["\t".join(map(str, row)) for row in courses.tolist()]
+    pair = f"{numbers[0]}-{numbers[2]}"
+    found = pair_cells(["\t".join(numbers), *rows], [pair], courses=True)
+    assert float(found[pair]) == pytest.approx(np.corrcoef(courses.T)[0, 2])
+    lines = ["\t".join(map(str, row)) for row in MATRIX.tolist()]
+    assert pair_cells(["\t".join(numbers), *lines], [pair], courses=False) == {pair: "-0.2"}
+
+
+def test_courses_of_whole_numbers_without_names_are_all_volumes() -> None:
+    courses = np.random.default_rng(0).permutation(40).reshape(20, 2)
+    found = pair_cells(["\t".join(map(str, row)) for row in courses], ["1-2"], courses=True)
+    assert float(found["1-2"]) == pytest.approx(np.corrcoef(courses.T)[0, 1])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_no_unit_makes_a_correlation_another(scale: float) -> None:
+    courses = np.random.default_rng(0).standard_normal((9, 2))
+    lines = ["\t".join(map(str, row)) for row in (scale * courses).tolist()]
+    found = pair_cells(lines, ["1-2"], courses=True)
+    assert float(found["1-2"]) == pytest.approx(np.corrcoef(courses.T)[0, 1])
+
+
+def test_a_file_of_many_regions_takes_no_more_than_the_studys_pairs() -> None:
+    courses = np.random.default_rng(0).standard_normal((3, 2000))
+    lines = ["\t".join(map(str, row)) for row in courses.tolist()]
+    tracemalloc.start()
+    found = pair_cells(lines, ["1-2000"], courses=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert float(found["1-2000"]) == pytest.approx(np.corrcoef(courses[:, [0, -1]].T)[0, 1])
+    assert peak < 5e6  # a matrix of all of them alone is 32 MB
 
 
 def test_courses_that_lack_a_number_or_do_not_vary_lack_their_pairs(tmp_path: Path) -> None:

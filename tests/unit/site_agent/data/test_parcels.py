@@ -62,7 +62,15 @@ def _damaged(root):
     path_of(root, "2").write_bytes(b"no image")
 
 
-@pytest.mark.parametrize("write", [_lacks, _hole, _twice, _two_maps, _vertices, _damaged])
+def _unknown_structure(root):
+    write_parcels(path_of(root, "2"), [2, 3, 4], NAMES)
+    path = path_of(root, "2")
+    path.write_bytes(path.read_bytes().replace(b"CIFTI_STRUCTURE_", b"CIFTI_STRUCTURX_"))
+
+
+@pytest.mark.parametrize(
+    "write", [_lacks, _hole, _twice, _two_maps, _vertices, _damaged, _unknown_structure]
+)
 def test_who_has_no_one_number_for_each_is_left_out(tmp_path, write):
     write_parcels(path_of(tmp_path, "1"), [2, 3, 4], NAMES)
     write(tmp_path)

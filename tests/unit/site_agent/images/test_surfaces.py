@@ -16,7 +16,14 @@ from consortium.study.data_section import DataSection
 from consortium.views.meshes import MESHES
 from consortium.views.surface import SurfaceView
 from site_agent.images.surfaces import read_surfaces
-from tests.support.surfaces import wall_of, write_cifti, write_sphere, write_values, write_wall
+from tests.support.surfaces import (
+    say_side,
+    wall_of,
+    write_cifti,
+    write_sphere,
+    write_values,
+    write_wall,
+)
 
 FSLR = "fsLR-32k"
 SURFACES, WALLS = ("L.surf.gii", "R.surf.gii"), ("L.wall.gii", "R.wall.gii")
@@ -162,6 +169,29 @@ def _anothers(home: Path) -> None:
     write_cifti(home / "sub-2_thickness.dscalar.nii", *halves(FSLR), FSLR)
 
 
+def _voxels(home: Path) -> None:
+    cortex = nib.cifti2.BrainModelAxis.from_mask(np.ones((2, 2, 2)), "CortexLeft", np.eye(4))
+    names = nib.cifti2.ScalarAxis(["map"])
+    nib.save(nib.Cifti2Image(np.ones((1, 8)), (names, cortex)), home / "x_thickness.dscalar.nii")
+
+
+def _unknown_structure(home: Path) -> None:
+    path = write_cifti(home / "x_thickness.dscalar.nii", *halves(FSLR), FSLR)
+    path.write_bytes(path.read_bytes().replace(b"STRUCTURE_CORTEX_LEFT", b"STRUCTURE_CORTEX_LEFX"))
+
+
+def _unknown_encoding(home: Path) -> None:
+    for side in "LR":
+        path = write_values(home / f"hemi-{side}_thickness.func.gii", np.ones(32_492))
+        path.write_bytes(path.read_bytes().replace(b"UTF-8", b"UTX-8"))
+
+
+def _swapped(home: Path) -> None:
+    for side, other in (("L", "Right"), ("R", "Left")):
+        path = write_values(home / f"hemi-{side}_thickness.shape.gii", np.ones(32_492))
+        say_side(path, other)
+
+
 HOLES = [np.where(np.arange(32_492) == 20_000, np.inf, side) for side in halves(FSLR)]
 OTHER_WALL = [np.roll(side, 5) for side in halves(FSLR)]
 ALL = [np.ones(32_492), np.ones(32_492)]
@@ -175,6 +205,10 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "no wall": (_dense(sides=ALL), "32,492 vertices of the left cortex, and the study's 31,139"),
     "one hemisphere of CIFTI": (_left_alone, "others; use the study's medial wall"),
     "one hemisphere of GIFTI": (_sides(32_492, "L"), "has no right hemisphere beside it"),
+    "voxels under the cortex's name": (_voxels, "has no left cortex"),
+    "an unknown structure of CIFTI": (_unknown_structure, "is no whole CIFTI file"),
+    "an unknown encoding of GIFTI": (_unknown_encoding, "can't be read; give a whole GIFTI"),
+    "hemispheres that were swapped": (_swapped, "hemi-L_thickness.shape.gii says that it is of"),
     "several maps of CIFTI": (_dense(maps=2), "no dense file of one map"),
     "several maps of GIFTI": (_sides(32_492, maps=2), "no single number for each vertex"),
     "parcels": (_parcels, "no dense file of one map"),
@@ -243,6 +277,11 @@ def test_a_mesh_without_surfaces_or_with_others_is_refused(public: Path, tmp_pat
         view_of(public, "fsaverage5", cortex=WALLS)
     with pytest.raises(DataError, match="not beside the study file"):
         view_of(public, FSLR, surfaces=("../L.surf.gii", "R.surf.gii"))
+    for side, name in (("L", "Left"), ("R", "Right")):
+        say_side(write_sphere(tmp_path / f"{side}.surf.gii", FSLR), name)
+    view_of(tmp_path, FSLR, surfaces=SURFACES, cortex=None)
+    with pytest.raises(DataError, match=r"R\.surf\.gii says that it is of the right hemisphere"):
+        view_of(tmp_path, FSLR, surfaces=SURFACES[::-1], cortex=None)
     with pytest.raises(DataError, match="holds no surface"):
         view_of(public, FSLR, surfaces=WALLS)
     write_values(tmp_path / "L.wall.gii", np.zeros(10_242))
