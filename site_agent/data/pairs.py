@@ -73,7 +73,7 @@ def _names_by_number(first: list[str], body: list[list[str]], *, courses: bool) 
     if not courses:
         return len(body) == len(first)
     named = len(set(first)) == len(first) and all(map(str.isdecimal, first))
-    return named and not all(cell.isdecimal() for line in body for cell in line)
+    return named and any(_is_broken(cell) for line in body for cell in line)
 
 
 def _without_names(names: list[str], body: list[list[str]]) -> _Table:
@@ -121,6 +121,11 @@ def _number(text: str) -> float:
     except ValueError:
         return np.nan
     return value if np.isfinite(value) else np.nan
+
+
+def _is_broken(text: str) -> bool:
+    """Whether a cell is a number that is written as no whole one."""
+    return not text.removeprefix("-").isdecimal() and bool(np.isfinite(_number(text)))
 
 
 def _is_number(text: str) -> bool:

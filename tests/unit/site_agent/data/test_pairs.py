@@ -117,7 +117,10 @@ def test_regions_that_are_named_by_numbers_are_no_volume(numbers: list[str]) -> 
 
 def test_courses_of_whole_numbers_without_names_are_all_volumes() -> None:
     courses = np.random.default_rng(0).permutation(40).reshape(20, 2)
-    found = pair_cells(["\t".join(map(str, row)) for row in courses], ["1-2"], courses=True)
+    courses[1:] -= 20
+    lines = ["\t".join(map(str, row)) for row in courses]
+    found = pair_cells(lines, ["1-2"], courses=True)
+    assert pair_cells([*lines, "n/a\t3"], ["1-2"], courses=True) == {"1-2": "n/a"}
     assert float(found["1-2"]) == pytest.approx(np.corrcoef(courses.T)[0, 1])
 
 
