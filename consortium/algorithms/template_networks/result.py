@@ -235,13 +235,12 @@ def _table(found: Shrunk, told: tuple[Finding, ...], least: float) -> Table:
     return Table(
         "How well each map is expected to agree with the mean of many more participants' maps at "
         "these same sites, at the basis's resolution (how other sites' participants differ is not "
-        "counted), and how much of what was released beside its template is believed. "
-        f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
-        f"agrees; '{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to "
-        f"agree with it by less than {least:g}, as with templates whose places are permuted. Found "
-        "says that more is told of a map than its template, and not that it is a network: mirrored "
-        "templates are often found, too. Not found: below "
-        f"{least:g}.",
+        f"counted), and how much of what was released beside its template is believed. '{SAME}': "
+        "the release tells nothing beyond the template, and so little is open that it agrees; "
+        f"'{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to agree "
+        f"with it by less than {least:g}, as with templates whose places are permuted. Found says "
+        "that more is known of a map than its template, and not that it is a network: mirrored "
+        f"templates are often found, too. Not found: below {least:g}.",
         ("network", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
     )
@@ -296,9 +295,9 @@ def _matrix(found: tuple[Finding, ...], size: int) -> Table:
         (first + 1, *(_cell(cells, first, other) for other in range(size))) for first in range(size)
     ]
     return Table(
-        "Mean correlation of every two networks' courses, by way of Fisher's z, with intervals "
-        "that hold for all of them together in 95 of 100 studies; persons with more connectivity "
-        "than the bound are scaled down.",
+        "Mean correlation of every two networks' time series, by way of Fisher's z, with "
+        "intervals that hold for all of them together in 95 of 100 studies; participants with "
+        "more connectivity than the bound are scaled down.",
         ("network", *(str(number) for number in range(1, size + 1))),
         tuple(table),
     )
