@@ -75,7 +75,7 @@ class Guarantees(Record):
 
 
 class Person(Record):
-    """What the coalition's guarantee means for one person with all their volumes."""
+    """What the coalition's guarantee means for one participant with all their volumes."""
 
     epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
     mu_coalition: Amount = Field(description="volumes times μ if the unit is a timepoint, else μ.")
